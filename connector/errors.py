@@ -1,0 +1,115 @@
+"""Every error this package raises on purpose.
+
+An error says what happened, where (service, seqno, file and position, topic-partition-offset), what to do,
+and whether trying again can help. The CLI prints it as one message and exits with `exit_code`; nobody sees a
+traceback of these.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ConnectorError(Exception):
+    """Base of all our errors.
+
+    Args:
+        message: what happened, one sentence.
+        hint: what the operator can do, a statement or a command where there is one.
+        where: the ids that locate it, e.g. `service="shop", seqno=41, file="binlog.000002", pos=1748`.
+    """
+
+    retry: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "", **where: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where
+
+    def __str__(self) -> str:
+        ids = " ".join(f"{name}={value}" for name, value in self.where.items() if value is not None)
+        text = f"{self.message} [{ids}]" if ids else self.message
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class ConfigError(ConnectorError):
+    """The configuration is wrong; the message names the field."""
+
+    exit_code = 2
+
+
+class PreflightError(ConnectorError):
+    """A server is not set up as the connector needs it; the hint is the statement that mends it."""
+
+    exit_code = 3
+
+
+class SourceUnavailable(ConnectorError):
+    """The source does not answer or closed the connection."""
+
+    retry = True
+    exit_code = 4
+
+
+class CorruptBinlog(ConnectorError):
+    """Bytes of the binary log contradict the format: a checksum, a length, an order of events."""
+
+    exit_code = 5
+
+
+class Unsupported(ConnectorError):
+    """An event, type, row image, charset or DDL that is not understood. Nothing is skipped: we stop."""
+
+    exit_code = 6
+
+
+class BrokerUnavailable(ConnectorError):
+    """Kafka does not answer, or refused for a passing reason."""
+
+    retry = True
+    exit_code = 4
+
+
+class UnsafeTopic(ConnectorError):
+    """A topic exists with settings that could lose data."""
+
+    exit_code = 3
+
+
+class LogDamaged(ConnectorError):
+    """The log on Kafka has a hole, lost its tail, or a fragment's bytes are wrong."""
+
+    exit_code = 5
+
+
+class Fenced(ConnectorError):
+    """A newer producer of the service, or a newer applier of the target, has taken over."""
+
+    exit_code = 7
+
+
+class HistoriesDiffer(ConnectorError):
+    """The target's position, or the source's, does not lie on the log's history. Nothing was changed."""
+
+    exit_code = 8
+
+
+class TargetUnavailable(ConnectorError):
+    """The target does not answer, or refused for a passing reason."""
+
+    retry = True
+    exit_code = 4
+
+
+class TargetDiffers(ConnectorError):
+    """The target is not in the state that the log says it is in: row counts, tables, columns."""
+
+    exit_code = 9
+
+
+class ValueNotRepresentable(ConnectorError):
+    """A value or name that the target cannot hold exactly; the message names row and column."""
+
+    exit_code = 6
