@@ -1,0 +1,81 @@
+# Everything a newcomer needs: `make demo`, `make test`. Needs Python 3.11+, a C compiler and make; Java 17+
+# is used when there, fetched when not. Everything fetched lands in one cache folder; with it warm, nothing
+# here touches the network, from a fresh clone either.
+
+PYTHON ?= python3
+VENV   ?= .venv
+CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
+# How many processes `make faults` kills, and what else to hand to pytest, the demo or the bench.
+KILLS  ?= 60
+ARGS   ?=
+
+BIN     := $(VENV)/bin
+SOURCES := connector spark_apps tests setup.py
+PYX     := $(shell find connector -name '*.pyx' -o -name '*.pxd')
+# One folder of wheels per interpreter and set of pins: a changed pin is another folder, never a mixture.
+WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
+	print("cp%d%d-" % sys.version_info[:2] + \
+	hashlib.sha256(pathlib.Path("constraints.txt").read_bytes()).hexdigest()[:16])')
+
+export THL_CACHE := $(CACHE)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help venv build fetch test check unit demo bench faults pins clean
+.DEFAULT_GOAL := help
+
+help: ## What there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+venv: $(VENV)/.installed ## The virtual environment, with the exact versions of constraints.txt
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+# Wheels are collected first (built where only a source distribution exists) and the environment is made from
+# them without an index: that is what makes a second clone work offline.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@test -f '$(WHEELS)/.complete' || { \
+		echo 'collecting wheels into $(WHEELS)' && \
+		$(BIN)/python -m pip wheel -q --no-deps -w '$(WHEELS)' -r constraints.txt && \
+		touch '$(WHEELS)/.complete'; }
+	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' -r constraints.txt
+	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev]'
+	@touch $@
+
+build: $(VENV)/.built ## The compiled modules, in place
+
+$(VENV)/.built: setup.py $(PYX) $(VENV)/.installed
+	$(BIN)/python setup.py -q build_ext --inplace
+	@touch $@
+
+fetch: build ## The servers and jars of the sandbox, into the cache
+	@$(BIN)/python -m connector.sandbox.fetch
+
+test: check fetch ## What CI runs: the checks, then every test
+	$(BIN)/python -m pytest $(ARGS)
+
+unit: build ## The tests that need no server
+	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)
+
+check: build ## Style and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+demo: fetch ## The main job on real servers: load, kill, compare
+	$(BIN)/thl demo $(ARGS)
+
+bench: fetch ## First figures: rates, latencies, memory
+	$(BIN)/python -m tests.bench $(ARGS)
+
+faults: fetch ## Kill things, many times (KILLS=60)
+	THL_FAULT_KILLS=$(KILLS) $(BIN)/python -m pytest tests/faults $(ARGS)
+
+pins: ## Write what is installed now into constraints.txt
+	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt
+
+clean: ## What was built; the cache stays
+	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built
+	find connector \( -name '*.so' -o -name '*.c' \) -delete
+	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
