@@ -1,0 +1,46 @@
+"""The records of `thl.<service>.control`: what a log is, and every epoch it had. Compacted, JSON, by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.thl.words import Epoch, LogId, Seqno
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """Key `log`: the log's identity, written once, before anything else."""
+
+    log_id: LogId
+    created: int  # µs since 1970 UTC
+    format: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMap:
+    """Key `partitions`: into how many partitions events go. Kafka having another count is refused."""
+
+    generation: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRecord:
+    """Key `epoch:<n>`: a producer went online, or went back over published fragments."""
+
+    epoch: Epoch
+    first_seqno: Seqno  # the first seqno that this epoch may give
+    source_id: str
+    server_uuid: str
+    started: int  # µs since 1970 UTC
+    reason: str  # "online" | "went back"
+    gtid_set: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """Everything that the control topic says, read to its end."""
+
+    log: LogRecord | None
+    partitions: PartitionMap | None
+    epochs: tuple[EpochRecord, ...]  # ascending

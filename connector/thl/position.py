@@ -1,0 +1,112 @@
+"""What the producer remembers of how far it came, and what a target remembers.
+
+`SourcePosition` is a place in the source's log: *seen*. `PositionRecord` is what is safe to start again from.
+They are two types so that neither can be taken for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourcePosition:
+    """A place in the source's binary log: file and byte offset. Seen, not resumable."""
+
+    file: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What a transaction contained, whatever its fragments were: to recognise it when it is read again.
+
+    Args:
+        rows: how many rows.
+        size: bytes of their Avro encoding, and of its statements' text.
+        crc32: over the same bytes in order.
+    """
+
+    rows: int
+    size: int
+    crc32: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The last finished event of the log, as its producer wrote it down."""
+
+    seqno: Seqno
+    epoch: Epoch
+    event_id: str
+    gtid: str | None
+    digest: Digest
+    start: SourcePosition  # where the event begins in the source: reading from here meets it again
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An event of which fragments are published and the last is not."""
+
+    seqno: Seqno
+    fragno: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionRecord:
+    """The producer's resumable position: the one record of `thl.<service>.position` that counts, the newest.
+
+    Args:
+        finished: the last finished event; None in a log without any.
+        resume: where to read on: after `finished`, and after whatever was passed over since.
+        gtid_set: every GTID the log has or has passed over, MySQL's text form; None where the source has none.
+        open: set while an event is unfinished in the log. Nothing else in the record moves while it is set.
+        tails: partition → seqno of its last finished event, NO_SEQNO where it has none.
+        last_barrier: the last finished barrier.
+        snapshot: an initial load has begun and is not finished: going online starts it over.
+    """
+
+    finished: Finished | None
+    resume: SourcePosition
+    gtid_set: str | None
+    open: Open | None
+    tails: Mapping[int, Seqno]
+    last_barrier: Seqno = NO_SEQNO
+    snapshot: bool = False
+
+    @property
+    def last_finished(self) -> Seqno:
+        """The last finished seqno, NO_SEQNO if none."""
+        return self.finished.seqno if self.finished else NO_SEQNO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPosition:
+    """How far a target is: written in the same target transaction as its data.
+
+    Args:
+        service: whose log.
+        log_id, seqno, epoch: the last applied event; "" / NO_SEQNO / NO_EPOCH before the first.
+        offsets: partition → the Kafka offset to read on from. Resumable.
+        gtid_set: what was applied, MySQL's text form; None where the source has none.
+        consistent: whether the target shows the source's state at `seqno` (false during an initial load).
+        commit_time: the last applied event's, µs since 1970 UTC.
+    """
+
+    service: str
+    log_id: LogId = LogId("")
+    seqno: Seqno = NO_SEQNO
+    epoch: Epoch = NO_EPOCH
+    source_id: str = ""
+    event_id: str = ""
+    gtid_set: str | None = None
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    consistent: bool = True
+    commit_time: int = 0

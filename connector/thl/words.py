@@ -1,0 +1,58 @@
+"""Seqno, epoch, shard, log id: the words that everything else is said in."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import Final, NewType
+
+Seqno = NewType("Seqno", int)
+"""0, 1, 2 … one per finished event of a log, no holes. `NO_SEQNO` before the first."""
+
+Epoch = NewType("Epoch", int)
+"""+1 each time a producer goes online, and each time it goes back over a published fragment. The first is 1."""
+
+LogId = NewType("LogId", str)
+"""The random identity (32 hex digits) a log gets when its topics are created."""
+
+ShardId = NewType("ShardId", str)
+"""The part of the data that an event touches: the Kafka message's key."""
+
+NO_SEQNO: Final = Seqno(-1)
+NO_EPOCH: Final = Epoch(0)
+UNKNOWN_SHARD: Final = ShardId("#UNKNOWN")
+
+
+class Kind(IntEnum):
+    """What an event is. The numbers are the Avro enum's indexes."""
+
+    TRANSACTION = 0
+    DDL = 1
+    HEARTBEAT = 2
+    EPOCH = 3  # a marker, not an event: voids what is unfinished on its partition
+
+
+class Outcome(IntEnum):
+    """How an event ended, told by its last fragment. The numbers are the Avro enum's indexes."""
+
+    COMMIT = 0
+    ROLLBACK = 1
+    VOID = 2
+
+
+class Action(IntEnum):
+    """What happened to the rows of a change. The numbers are the Avro enum's indexes."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+
+
+class Consistency(StrEnum):
+    """What a reader of the target may see between two commits."""
+
+    SNAPSHOT = "snapshot"
+
+
+def is_barrier(kind: Kind, shard: ShardId) -> bool:
+    """Whether everything before this event precedes it and everything after follows it."""
+    return kind is Kind.DDL or shard == UNKNOWN_SHARD
