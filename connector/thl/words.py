@@ -9,7 +9,7 @@ Seqno = NewType("Seqno", int)
 """0, 1, 2 … one per finished event of a log, no holes. `NO_SEQNO` before the first."""
 
 Epoch = NewType("Epoch", int)
-"""+1 each time a producer goes online, and each time it goes back over a published fragment. The first is 1."""
+"""+1 each time a producer goes online or goes back over a published fragment. The first is 1."""
 
 LogId = NewType("LogId", str)
 """The random identity (32 hex digits) a log gets when its topics are created."""

@@ -1,0 +1,162 @@
+"""The configuration: one typed model.
+
+A YAML file, over it the environment (`THL_SOURCE__HOST`), over it flags (`--set source.host=…`). The reference page,
+the flags and the environment's names are made from these fields: each is documented here and nowhere else.
+`load` in `connector.settings` reads it; stages get their own section and nothing else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
+Bytes = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """Base of the sections: immutable, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Filters(Section):
+    """Which tables are published. Patterns are `schema.table` or `schema`, with `*` and `?`."""
+
+    do: tuple[str, ...] = Field((), description="Only tables that match one of these; empty: all.")
+    ignore: tuple[str, ...] = Field((), description="Not tables that match one of these; wins over do.")
+
+
+class Source(Section):
+    """The MySQL server whose binary log is read."""
+
+    host: str = Field("127.0.0.1", description="Host name or address.")
+    port: int = Field(3306, ge=1, le=65535, description="TCP port.")
+    user: str = Field(
+        "thl", description="Needs REPLICATION SLAVE, REPLICATION CLIENT, and SELECT for a snapshot."
+    )
+    password: SecretStr = Field(SecretStr(""), description="The user's password.")
+    server_id: int = Field(7411, ge=1, le=2**32 - 1, description="Ours: no server or replica may share it.")
+    start: str = Field(
+        "snapshot",
+        description="Where a new log begins: snapshot | now | earliest | a GTID set | file:position. "
+        "A log that exists goes on from its own position whatever this says.",
+    )
+    tls: bool = Field(False, description="Use TLS to the server.")
+    tls_ca: Path | None = Field(
+        None, description="CA certificates that verify the server; none: not verified."
+    )
+    heartbeat: Seconds = Field(
+        5.0, description="Seconds of silence after which the server sends a heartbeat."
+    )
+    net_write_timeout: int = Field(3600, ge=30, description="Seconds the server waits for us to take data.")
+    piece_bytes: Bytes = Field(
+        4 << 20, description="Encoded bytes of a transaction that are handed on at once."
+    )
+    retries: int = Field(30, ge=0, description="Attempts to reach a server that is gone, before giving up.")
+    restarts_in_event: int = Field(
+        10, ge=0, description="Times one event may be begun again before giving up."
+    )
+    accept_unlogged_cascades: bool = Field(
+        False, description="Go on although ON DELETE/UPDATE CASCADE changes are not in the binary log."
+    )
+    filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
+
+
+class Kafka(Section):
+    """The brokers, and the topics `thl.<service>`, `thl.<service>.control`, `thl.<service>.position`."""
+
+    bootstrap: str = Field("127.0.0.1:9092", description="host:port[,host:port…].")
+    topic_prefix: Name = Field("thl", description="Topics are <prefix>.<service>[.control|.position].")
+    partitions: int = Field(1, ge=1, le=1024, description="Of the event topic, when it is created.")
+    replication: int = Field(3, ge=1, description="Of every topic, when it is created.")
+    min_isr: int = Field(2, ge=1, description="min.insync.replicas, when created; checked when it exists.")
+    allow_unsafe: bool = Field(False, description="Accept topics that can lose data: for a sandbox.")
+    retention_hours: int = Field(168, ge=-1, description="Of the event topic; -1: for ever.")
+    max_message_bytes: Bytes = Field(128 << 20, description="max.message.bytes of the event topic.")
+    properties: dict[str, str] = Field(
+        default_factory=dict, description="Any librdkafka property (SASL, TLS …), for producer and consumers."
+    )
+    spark_properties: dict[str, str] = Field(
+        default_factory=dict, description="The same for Spark's Java client (kafka.security.protocol …)."
+    )
+    retries: int = Field(30, ge=0, description="Attempts to reach brokers that are gone, before giving up.")
+
+
+class Publish(Section):
+    """How events are cut and paced into Kafka transactions."""
+
+    fragment_bytes: Bytes = Field(
+        64 << 10, description="Aim for a fragment's encoded size; a row is never cut."
+    )
+    shard_bytes: Bytes = Field(4 << 20, description="An event larger than this is #UNKNOWN: not held back.")
+    commit_bytes: Bytes = Field(16 << 20, description="A Kafka transaction ends at this many bytes.")
+    commit_ms: Annotated[int, Field(ge=1)] = Field(10, description="… or after this many milliseconds.")
+    idle_position_seconds: Seconds = Field(10.0, description="How often a filtered tail moves the position.")
+    queue_bytes: Bytes = Field(32 << 20, description="Encoded fragments waiting for Kafka.")
+    compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = Field(
+        "lz4", description="Kafka's batches."
+    )
+
+
+class Apply(Section):
+    """How Spark reads the log and how much is applied at once."""
+
+    master: str = Field("local[2]", description="Spark master when `thl apply` starts its own session.")
+    profile: Literal["latency", "catch-up"] = Field("latency", description="Which set of Spark settings.")
+    batch_messages: int = Field(3000, ge=1, description="maxOffsetsPerTrigger: bounds memory.")
+    queue_batches: int = Field(2, ge=1, description="Batches waiting for the target.")
+    heap: str = Field("1g", description="The JVM's heap when `thl apply` starts its own session.")
+    checkpoint_dir: Path = Field(
+        Path("/tmp/thl-spark"), description="Spark's own; never trusted, new at each start."
+    )  # noqa: S108
+    spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")
+
+
+class Target(Section):
+    """The database that is kept equal to the source."""
+
+    url: SecretStr = Field(
+        SecretStr("sqlite:///thl.db"),
+        description="sqlite:///file or postgresql://user:password@host:port/database.",
+    )
+    audit: bool = Field(
+        False, description="Also keep a row per applied event in thl_applied, in the same transaction."
+    )
+    retries: int = Field(30, ge=0, description="Attempts to reach a target that is gone, before giving up.")
+
+
+class Metrics(Section):
+    """Prometheus."""
+
+    port: int = Field(0, ge=0, le=65535, description="Serve metrics here on loopback; 0: not at all.")
+
+
+class Config(Section):
+    """Everything."""
+
+    service: Name = Field("default", description="The name of the log.")
+    source: Source = Field(default_factory=Source)
+    kafka: Kafka = Field(default_factory=Kafka)
+    publish: Publish = Field(default_factory=Publish)
+    apply: Apply = Field(default_factory=Apply)
+    target: Target = Field(default_factory=Target)
+    metrics: Metrics = Field(default_factory=Metrics)
+
+    @property
+    def topic(self) -> str:
+        """The event topic."""
+        return f"{self.kafka.topic_prefix}.{self.service}"
+
+    @property
+    def control_topic(self) -> str:
+        """The control topic."""
+        return f"{self.topic}.control"
+
+    @property
+    def position_topic(self) -> str:
+        """The position topic."""
+        return f"{self.topic}.position"

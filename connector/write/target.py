@@ -1,0 +1,62 @@
+"""The seam of every target: what it must do, and what it may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.position import TargetPosition
+
+
+class Target(Protocol):
+    """A database that is kept equal to the source, one whole event or several at a time.
+
+    Terms: *staged* is everything given by `stage` and `ddl` since the last `commit` or `discard`. It is invisible to
+    every other session and survives nothing: not a crash, not `close`. A *commit* makes what is staged and the new
+    position visible in one moment.
+
+    Called from one thread. Every method raises `Fenced` when a newer applier has claimed the target,
+    `TargetUnavailable` when the server is gone, `TargetDiffers` when it is not as the log says, and
+    `ValueNotRepresentable` or `Unsupported` for what it cannot hold; after any of them the object is only to be closed.
+    """
+
+    def claim(self, service: str) -> TargetPosition:
+        """Take the target over: every older applier of `service` is fenced when this returns.
+
+        Creates the bookkeeping where it is missing. May wait for an older applier's running commit.
+
+        Returns:
+            The position as the last commit left it; of an empty one, seqno NO_SEQNO.
+        """
+
+    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+        """Take row changes for the next commit. May be called any number of times: in order, they add up.
+
+        Args:
+            changes: in the order they are to be done.
+            last: whether `commit` follows at once; if not, no lock on the target's tables may be held meanwhile
+                by a target that others write to.
+        """
+
+    def ddl(self, ddl: Ddl) -> None:
+        """Take a DDL event for the next commit; nothing else is staged then."""
+
+    def begin_snapshot(self) -> None:
+        """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""
+
+    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+        """Make what is staged visible, with the position, in one target transaction, under our fencing token.
+
+        Row counts of inserts, updates and deletes are checked against what is there, before it is visible.
+
+        Args:
+            position: what `claim` is to return from now on.
+            events: every event covered, ascending; kept in `thl_applied` where auditing is on.
+        """
+
+    def discard(self) -> None:
+        """Forget what is staged."""
+
+    def close(self) -> None:
+        """End the sessions; what is staged is gone. May be repeated."""
