@@ -35,9 +35,7 @@ class Source(Section):
 
     host: str = Field("127.0.0.1", description="Host name or address.")
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
-    user: str = Field(
-        "thl", description="Needs REPLICATION SLAVE, REPLICATION CLIENT, and SELECT for a snapshot."
-    )
+    user: str = Field("thl", description="Needs REPLICATION SLAVE, REPLICATION CLIENT, and SELECT for a snapshot.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
     server_id: int = Field(7411, ge=1, le=2**32 - 1, description="Ours: no server or replica may share it.")
     start: str = Field(
@@ -46,20 +44,12 @@ class Source(Section):
         "A log that exists goes on from its own position whatever this says.",
     )
     tls: bool = Field(False, description="Use TLS to the server.")
-    tls_ca: Path | None = Field(
-        None, description="CA certificates that verify the server; none: not verified."
-    )
-    heartbeat: Seconds = Field(
-        5.0, description="Seconds of silence after which the server sends a heartbeat."
-    )
+    tls_ca: Path | None = Field(None, description="CA certificates that verify the server; none: not verified.")
+    heartbeat: Seconds = Field(5.0, description="Seconds of silence after which the server sends a heartbeat.")
     net_write_timeout: int = Field(3600, ge=30, description="Seconds the server waits for us to take data.")
-    piece_bytes: Bytes = Field(
-        4 << 20, description="Encoded bytes of a transaction that are handed on at once."
-    )
+    piece_bytes: Bytes = Field(4 << 20, description="Encoded bytes of a transaction that are handed on at once.")
     retries: int = Field(30, ge=0, description="Attempts to reach a server that is gone, before giving up.")
-    restarts_in_event: int = Field(
-        10, ge=0, description="Times one event may be begun again before giving up."
-    )
+    restarts_in_event: int = Field(10, ge=0, description="Times one event may be begun again before giving up.")
     accept_unlogged_cascades: bool = Field(
         False, description="Go on although ON DELETE/UPDATE CASCADE changes are not in the binary log."
     )
@@ -89,17 +79,13 @@ class Kafka(Section):
 class Publish(Section):
     """How events are cut and paced into Kafka transactions."""
 
-    fragment_bytes: Bytes = Field(
-        64 << 10, description="Aim for a fragment's encoded size; a row is never cut."
-    )
+    fragment_bytes: Bytes = Field(64 << 10, description="Aim for a fragment's encoded size; a row is never cut.")
     shard_bytes: Bytes = Field(4 << 20, description="An event larger than this is #UNKNOWN: not held back.")
     commit_bytes: Bytes = Field(16 << 20, description="A Kafka transaction ends at this many bytes.")
     commit_ms: Annotated[int, Field(ge=1)] = Field(10, description="… or after this many milliseconds.")
     idle_position_seconds: Seconds = Field(10.0, description="How often a filtered tail moves the position.")
     queue_bytes: Bytes = Field(32 << 20, description="Encoded fragments waiting for Kafka.")
-    compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = Field(
-        "lz4", description="Kafka's batches."
-    )
+    compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = Field("lz4", description="Kafka's batches.")
 
 
 class Apply(Section):
@@ -110,9 +96,7 @@ class Apply(Section):
     batch_messages: int = Field(3000, ge=1, description="maxOffsetsPerTrigger: bounds memory.")
     queue_batches: int = Field(2, ge=1, description="Batches waiting for the target.")
     heap: str = Field("1g", description="The JVM's heap when `thl apply` starts its own session.")
-    checkpoint_dir: Path = Field(
-        Path("/tmp/thl-spark"), description="Spark's own; never trusted, new at each start."
-    )  # noqa: S108
+    checkpoint_dir: Path = Field(Path("/tmp/thl-spark"), description="Spark's own; never trusted, new at each start.")  # noqa: S108
     spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")
 
 
@@ -123,9 +107,7 @@ class Target(Section):
         SecretStr("sqlite:///thl.db"),
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )
-    audit: bool = Field(
-        False, description="Also keep a row per applied event in thl_applied, in the same transaction."
-    )
+    audit: bool = Field(False, description="Also keep a row per applied event in thl_applied, in the same transaction.")
     retries: int = Field(30, ge=0, description="Attempts to reach a target that is gone, before giving up.")
 
 

@@ -6,9 +6,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
 
-published_events = Counter(
-    "thl_published_events", "Events whose last fragment is committed in Kafka", ["service"]
-)
+published_events = Counter("thl_published_events", "Events whose last fragment is committed in Kafka", ["service"])
 published_rows = Counter("thl_published_rows", "Rows of published events", ["service"])
 published_bytes = Counter("thl_published_bytes", "Encoded bytes of published fragments", ["service"])
 published_seqno = Gauge("thl_published_seqno", "Last finished seqno in Kafka", ["service"])
@@ -20,12 +18,8 @@ published_latency = Histogram(
 )
 kafka_commit = Histogram("thl_kafka_commit_seconds", "Duration of a Kafka transaction's commit", ["service"])
 epoch = Gauge("thl_epoch", "The producer's epoch", ["service"])
-ignored_events = Counter(
-    "thl_ignored_binlog_events", "Binlog events left out on purpose", ["service", "type"]
-)
-restarts = Counter(
-    "thl_restarts", "Times a stage was started again after a passing failure", ["service", "stage"]
-)
+ignored_events = Counter("thl_ignored_binlog_events", "Binlog events left out on purpose", ["service", "type"])
+restarts = Counter("thl_restarts", "Times a stage was started again after a passing failure", ["service", "stage"])
 applied_events = Counter("thl_applied_events", "Events committed on the target", ["service"])
 applied_rows = Counter("thl_applied_rows", "Row changes of events committed on the target", ["service"])
 applied_seqno = Gauge("thl_applied_seqno", "Last seqno committed on the target", ["service"])
