@@ -1,0 +1,1 @@
+"""MySQL's binary log, live or in files, into pieces of transactions. The only stage that knows MySQL."""

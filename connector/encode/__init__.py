@@ -1,0 +1,1 @@
+"""Pieces of transactions into Avro fragments, numbered and cut."""

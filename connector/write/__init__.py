@@ -1,0 +1,1 @@
+"""Net operations into a target database, with its position, in one target transaction."""
