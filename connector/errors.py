@@ -113,3 +113,9 @@ class ValueNotRepresentable(ConnectorError):
     """A value or name that the target cannot hold exactly; the message names row and column."""
 
     exit_code = 6
+
+
+class SandboxError(ConnectorError):
+    """A disposable server of the sandbox, or what it is made of, could not be had."""
+
+    exit_code = 10
