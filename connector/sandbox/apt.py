@@ -1,0 +1,103 @@
+"""Packages of the distribution, unpacked into a folder of ours: nothing is installed, no root is needed.
+
+apt gets a private state: its own lists and archives, and an empty status file, so that it resolves every
+dependency down to the C library. The unpacked programs are newer than the machine's C library and are started
+through the loader that came with them (`UnpackedPackages.command`).
+"""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from connector.errors import SandboxError
+
+_ETC = Path("/etc/apt")
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedPackages:
+    """A folder with the usual tree (`usr/bin`, `usr/lib`, …) of some packages and all they need."""
+
+    root: Path
+
+    @property
+    def _libraries(self) -> Path:
+        return self.root / "usr" / "lib" / f"{platform.machine()}-linux-gnu"
+
+    def command(self, program: str, *library_folders: str) -> list[str]:
+        """The words that start `program` (a path from the root), with further library folders.
+
+        Raises:
+            SandboxError: when the packages do not hold it.
+        """
+        place = self.root / program
+        loaders = sorted(self._libraries.glob("ld-linux-*.so.*"))
+        if not loaders or not place.exists():
+            raise SandboxError(f"the unpacked packages hold no {program}", root=self.root)
+        folders = [self._libraries, *(self.root / folder for folder in library_folders)]
+        return [str(loaders[0]), "--library-path", ":".join(map(str, folders)), str(place)]
+
+
+def unpack(folder: Path, *, suite: str, packages: Sequence[str]) -> None:
+    """Fill `folder` with `packages` of `suite` and everything that they depend on.
+
+    Raises:
+        SandboxError: on a machine without apt, or when apt fails; with its last lines.
+    """
+    if not (shutil.which("apt-get") and shutil.which("dpkg")):
+        raise SandboxError("this machine has no apt to take packages from")
+    with TemporaryDirectory(dir=folder.parent, prefix=".apt.") as work:
+        options = _private_state(Path(work), suite)
+        _run(["apt-get", *options, "update"])
+        _run(["apt-get", *options, "--download-only", "--no-install-recommends", "--yes", "install", *packages])
+        for package in sorted(Path(work, "cache", "archives").glob("*.deb")):
+            _run(["dpkg", "-x", str(package), str(folder)])
+
+
+def _private_state(work: Path, suite: str) -> list[str]:
+    """The options that keep apt inside `work`, its source being the machine's own with another suite."""
+    for name in ("state/lists/partial", "cache/archives/partial", "log"):
+        (work / name).mkdir(parents=True)
+    (work / "status").touch()
+    (work / "sources.list").write_text(_source(suite))
+    return [
+        "-q",
+        f"-oDir::State={work}/state",
+        f"-oDir::State::status={work}/status",
+        f"-oDir::Cache={work}/cache",
+        f"-oDir::Log={work}/log",
+        f"-oDir::Etc::sourcelist={work}/sources.list",
+        "-oDir::Etc::sourceparts=-",
+        f"-oAPT::Sandbox::User={getpass.getuser()}",
+        "-oAcquire::Languages=none",
+    ]
+
+
+def _source(suite: str) -> str:
+    """One line naming the machine's first archive, with `suite`; from both formats that apt reads."""
+    for file in sorted(_ETC.glob("sources.list.d/*.sources")):
+        for stanza in re.split(r"\n\s*\n", file.read_text()):
+            fields = dict(re.findall(r"(?m)^([\w-]+):[ \t]*(.+)$", stanza))
+            if "deb" in fields.get("Types", "").split() and "-security" not in fields.get("Suites", ""):
+                signed = f"[signed-by={fields['Signed-By']}] " if "Signed-By" in fields else ""
+                return f"deb {signed}{fields['URIs'].split()[0]} {suite} main\n"
+    for file in [_ETC / "sources.list", *sorted(_ETC.glob("sources.list.d/*.list"))]:
+        for line in file.read_text().splitlines() if file.exists() else []:
+            if found := re.match(r"deb\s+(\[[^]]*\]\s+)?(\S+)\s+(?!\S*-security)\S+\s+main\b", line):
+                return f"deb {found[1] or ''}{found[2]} {suite} main\n"
+    raise SandboxError("no package source was found in apt's configuration", folder=_ETC)
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        said = "\n".join(done.stdout.splitlines()[-15:])
+        raise SandboxError(f"{command[0]} failed\n{said}")

@@ -1,0 +1,17 @@
+"""The coordinates of something in a Maven repository."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One pinned artifact: group, name, version."""
+
+    group: str
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"

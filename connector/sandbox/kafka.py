@@ -1,0 +1,163 @@
+"""A disposable Kafka broker: one node, KRaft mode, no ZooKeeper, no shell scripts."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from connector.errors import SandboxError
+from connector.sandbox import maven
+from connector.sandbox.java import java_home
+from connector.sandbox.ports import free_port
+from connector.sandbox.process import Process
+from connector.sandbox.program import Program
+from connector.sandbox.settings import HOST, KAFKA, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS, KAFKA_VERSION
+from connector.sandbox.waiting import exchange, wait_until
+
+_START_TIMEOUT = 120.0
+_NODE = 1
+# ApiVersions, version 0 (key 18, https://kafka.apache.org/protocol): correlation id 7, no client id. The answer
+# repeats the correlation id and then says 0: no error.
+_HELLO = struct.pack(">ihhih", 10, 18, 0, 7, -1)
+_WELCOME = struct.pack(">ih", 7, 0)
+# Its own lines only: warnings, and how it starts and stops.
+_LOGGING = """status=error
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{ISO8601} %-5p %m (%c{1})%n%throwable
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=info
+"""
+# A small young process rather than a fast old one.
+_JVM = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
+
+
+class KafkaBroker:
+    """Broker and controller in one process, with settings for one node.
+
+    Args:
+        folder: data, configuration, log; what is there is used again.
+        port: default a free one, chosen once for the life of this object.
+        settings: over those of `settings.KAFKA_SETTINGS`, e.g. `message.max.bytes`.
+        heap_megabytes: the largest heap.
+        die_with_parent: see `Program`.
+    """
+
+    name = "kafka"
+    host = HOST
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        heap_megabytes: int = KAFKA_HEAP_MEGABYTES,
+        die_with_parent: bool = False,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.port = port or free_port()
+        self.settings = {**KAFKA_SETTINGS, **(settings or {})}
+        self.data = self.folder / "data"
+        self._controller_port = free_port()
+        self._properties = self.folder / "server.properties"
+        self._logging = self.folder / "log4j2.properties"
+        jars = maven.fetch(f"kafka-{KAFKA_VERSION}", KAFKA)
+        self._java = [
+            str(java_home() / "bin" / "java"),
+            *_JVM,
+            f"-Xmx{heap_megabytes}m",
+            f"-Dlog4j2.configurationFile={self._logging}",
+            "-cp",
+            ":".join(map(str, jars)),
+        ]
+        self._program = Program(
+            self.name,
+            [*self._java, "kafka.Kafka", str(self._properties)],
+            log=self.folder / "kafka.log",
+            die_with_parent=die_with_parent,
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call `bootstrap.servers`."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id."""
+        return self._program.pid
+
+    @property
+    def process(self) -> Process:
+        """The running process."""
+        return self._program.process
+
+    @property
+    def running(self) -> bool:
+        """Whether its process runs."""
+        return self._program.running
+
+    @property
+    def log(self) -> Path:
+        """The file with its output."""
+        return self._program.log
+
+    def start(self) -> None:
+        """Start it, formatting its data folder the first time, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._logging.write_text(_LOGGING)
+        self._properties.write_text(self._configuration())
+        if not (self.data / "meta.properties").exists():
+            self._format()
+        self._program.start()
+        wait_until(self._program, self._answers, timeout=_START_TIMEOUT)
+
+    def stop(self) -> None:
+        """Shut it down cleanly."""
+        self._program.stop()
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self._program.kill()
+
+    def _answers(self) -> bool:
+        return exchange(self.host, self.port, _HELLO, answer_bytes=10)[4:] == _WELCOME
+
+    def _format(self) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise SandboxError(f"Kafka could not format its data folder\n{done.stdout}", folder=self.data)
+
+    def _configuration(self) -> str:
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": _NODE,
+            "controller.quorum.voters": f"{_NODE}@{self.host}:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{self.host}:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.data,
+            **self.settings,
+        }
+        return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

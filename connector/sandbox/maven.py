@@ -1,0 +1,85 @@
+"""Jars from the Maven repositories, without Maven: by the Ivy resolver that pyspark carries."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from connector.errors import SandboxError
+from connector.sandbox.artifact import Artifact
+from connector.sandbox.cache import Cache
+from connector.sandbox.java import java_home
+
+_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
+
+
+def fetch(name: str, artifacts: Sequence[Artifact], *, transitive: bool = True) -> list[Path]:
+    """Return the jars of `artifacts`, with all they need at run time when `transitive`.
+
+    Args:
+        name: of the folder in the cache.
+        artifacts: with their versions; nothing is ever resolved to "latest".
+        transitive: whether to follow dependencies.
+
+    Raises:
+        SandboxError: when they cannot be had, with the resolver's last lines.
+    """
+    folder = Cache().ensure(name, lambda folder: _retrieve(folder, artifacts, transitive=transitive))
+    return sorted(folder.glob("*.jar"))
+
+
+def _retrieve(folder: Path, artifacts: Sequence[Artifact], *, transitive: bool) -> None:
+    with TemporaryDirectory(dir=folder.parent, prefix=".ivy.") as work:
+        description = Path(work, "ivy.xml")
+        description.write_bytes(_description(artifacts, transitive=transitive))
+        command: list[str | Path] = [java_home() / "bin" / "java", "-jar", _ivy(), "-cache", Path(work, "cache")]
+        # A machine with a mirror of its own says so in an Ivy settings file.
+        if settings := os.environ.get("THL_IVY_SETTINGS"):
+            command += ["-settings", settings]
+        command += ["-ivy", description, "-retrieve", folder / _PATTERN]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode or not any(folder.glob("*.jar")):
+        said = "\n".join(done.stdout.splitlines()[-15:])
+        raise SandboxError(
+            f"{', '.join(map(str, artifacts))} could not be fetched\n{said}",
+            hint="is a Maven repository reachable? THL_IVY_SETTINGS can name an Ivy settings file with a mirror",
+        )
+
+
+def _description(artifacts: Sequence[Artifact], *, transitive: bool) -> bytes:
+    """The ivy file. `default->default` takes an artifact itself and what it needs at run time."""
+    module = Element("ivy-module", version="2.0")
+    SubElement(module, "info", organisation="sandbox", module="sandbox")
+    SubElement(SubElement(module, "configurations"), "conf", name="default")
+    dependencies = SubElement(module, "dependencies")
+    for artifact in artifacts:
+        SubElement(
+            dependencies,
+            "dependency",
+            org=artifact.group,
+            name=artifact.name,
+            rev=artifact.version,
+            conf="default->default",
+            transitive=str(transitive).lower(),
+        )
+    return tostring(module)
+
+
+def _ivy() -> Path:
+    jars = sorted(pyspark_jars().glob("ivy-*.jar"))
+    if not jars:
+        raise SandboxError("the installed pyspark carries no Ivy resolver", folder=pyspark_jars())
+    return jars[-1]
+
+
+def pyspark_jars() -> Path:
+    """The folder of the jars inside the installed pyspark, found without importing it."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SandboxError("pyspark is not installed", hint="make build")
+    return Path(spec.origin).parent / "jars"

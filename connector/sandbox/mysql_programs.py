@@ -1,0 +1,96 @@
+"""Where MySQL's programs are: the machine's own, else the distribution's packages unpacked in the cache."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from connector.errors import SandboxError
+from connector.sandbox.apt import UnpackedPackages, unpack
+from connector.sandbox.cache import Cache
+from connector.sandbox.settings import MYSQL_LEAST_VERSION, MYSQL_PACKAGES, MYSQL_SUITE
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlPrograms:
+    """MySQL's programs; `unpacked` is None when they are the machine's own."""
+
+    unpacked: UnpackedPackages | None
+
+    def command(self, program: str) -> list[str]:
+        """The words that start `mysqld`, `mysql`, `mysqlbinlog`, `mysqldump` …
+
+        Raises:
+            SandboxError: when there is no such program.
+        """
+        if self.unpacked:
+            folder = "usr/sbin" if program == "mysqld" else "usr/bin"
+            return self.unpacked.command(f"{folder}/{program}", "usr/lib/mysql/private")
+        place = _on_path(program)
+        if place is None:
+            raise SandboxError(f"mysqld is on PATH, but {program} is not", hint=f"install {program} too")
+        return [place]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the configuration must say so that an unpacked server finds its parts."""
+        if not self.unpacked:
+            return {}
+        root = self.unpacked.root
+        return {
+            "basedir": f"{root}/usr",
+            "lc_messages_dir": f"{root}/usr/share/mysql",
+            "character_sets_dir": f"{root}/usr/share/mysql/charsets",
+            "plugin_dir": f"{root}/usr/lib/mysql/plugin",
+        }
+
+
+@cache
+def mysql_programs() -> MySqlPrograms:
+    """Find MySQL 8.0 or newer on PATH, else unpack it.
+
+    Raises:
+        SandboxError: when neither is possible.
+    """
+    place = _on_path("mysqld")
+    if place and _is_recent(place):
+        return MySqlPrograms(None)
+    name = f"mysql-{MYSQL_SUITE}"
+    try:
+        folder = Cache().ensure(name, lambda at: unpack(at, suite=MYSQL_SUITE, packages=MYSQL_PACKAGES))
+    except SandboxError as error:
+        raise SandboxError(
+            f"MySQL could not be unpacked: {error.message}",
+            hint=f"install MySQL {'.'.join(map(str, MYSQL_LEAST_VERSION))} or newer, so that mysqld is on PATH",
+        ) from error
+    return MySqlPrograms(UnpackedPackages(folder))
+
+
+def tool(program: str) -> list[str]:
+    """The command prefix of one of MySQL's programs, e.g. `[*tool("mysqlbinlog"), "--no-defaults", "-v"]`."""
+    return mysql_programs().command(program)
+
+
+def _on_path(program: str) -> str | None:
+    return shutil.which(program) or next(
+        (str(place) for folder in ("/usr/sbin", "/usr/local/sbin") if (place := Path(folder, program)).exists()),
+        None,
+    )
+
+
+def _is_recent(mysqld: str) -> bool:
+    """Whether it is MySQL, not MariaDB under its old name, and new enough."""
+    try:
+        told = subprocess.run(
+            [mysqld, "--no-defaults", "--version"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    version = re.search(r"Ver (\d+)\.(\d+)", told)
+    if version is None or "MariaDB" in told:
+        return False
+    return (int(version[1]), int(version[2])) >= MYSQL_LEAST_VERSION

@@ -1,0 +1,63 @@
+"""A process of the machine, told apart from a later one with the same pid by when it started."""
+
+from __future__ import annotations
+
+import os
+import signal as signals
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from connector.errors import SandboxError
+
+# Fields of /proc/PID/stat after the parenthesised command, per proc_pid_stat(5): state, ppid, …, starttime.
+_STATE, _PARENT, _STARTED = 0, 1, 19
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A pid and the clock ticks after boot at which it started."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        """The process that has `pid` now.
+
+        Raises:
+            SandboxError: when there is none.
+        """
+        fields = _stat(pid)
+        if fields is None:
+            raise SandboxError("no such process", pid=pid)
+        return cls(pid, int(fields[_STARTED]))
+
+    @property
+    def running(self) -> bool:
+        """Whether this very process still runs; a zombie does not."""
+        fields = _stat(self.pid)
+        return fields is not None and int(fields[_STARTED]) == self.started and fields[_STATE] not in "ZX"
+
+    def signal(self, which: signals.Signals) -> None:
+        """Send a signal, if it still runs."""
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, which)
+
+
+def children(pid: int) -> list[Process]:
+    """The processes whose parent is `pid`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))) and int(fields[_PARENT]) == pid:
+            found.append(Process(int(entry.name), int(fields[_STARTED])))
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()

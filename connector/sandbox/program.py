@@ -1,0 +1,120 @@
+"""One running program: started in its own session, logged to a file, ended by its own pid."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from connector.errors import SandboxError
+from connector.sandbox.process import Process, children
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Program:
+    """A command that runs until it is stopped; it can be started again after that.
+
+    Args:
+        name: for messages.
+        command: program and arguments, no shell.
+        log: standard output and error are appended here.
+        environment: added to ours.
+        die_with_parent: the kernel kills it when the thread that started it ends. For tests and the demo; what
+            `thl sandbox up` starts outlives the command.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        die_with_parent: bool = False,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._command = list(command)
+        self._environment = dict(environment or {})
+        self._die_with_parent = die_with_parent
+        self._child: subprocess.Popen[bytes] | None = None
+        self._logged_before = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, also after its end; None before the first start."""
+        return self._child.pid if self._child else None
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs now."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def process(self) -> Process:
+        """What identifies the running process to another one."""
+        if self._child is None:
+            raise SandboxError(f"{self.name} was never started")
+        return Process.of(self._child.pid)
+
+    def start(self) -> None:
+        """Start it, unless it runs."""
+        if self.running:
+            return
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._logged_before = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as out:
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self._environment},
+                start_new_session=True,
+                preexec_fn=_die_with(os.getpid()) if self._die_with_parent else None,  # noqa: PLW1509 (no threads of ours hold locks it takes)
+            )
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, timeout: float = 30.0) -> None:
+        """Ask it to end, wait, and kill it when it does not."""
+        if self._child is None or not self.running:
+            return
+        self._child.send_signal(how)
+        try:
+            self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """`kill -9`, at once, and its children too: a crash of the whole server."""
+        if self._child is None or not self.running:
+            return
+        forked = children(self._child.pid)
+        self._child.kill()
+        self._child.wait()
+        for process in forked:
+            process.signal(signal.SIGKILL)
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines it logged since it was last started."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(self._logged_before, size - 16_384))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """Make what runs in the child between fork and exec; the C library is loaded here, before the fork."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask

@@ -1,0 +1,53 @@
+"""The shape that every server of the sandbox has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from connector.sandbox.process import Process
+
+
+class Server(Protocol):
+    """A real server on loopback with data in one folder.
+
+    `start` returns when it answers; again after `stop` or `kill` it comes up on the same port with the same data.
+    `stop` is clean and falls back to SIGKILL; `kill` is `kill -9`. Both return when the process is gone, and do
+    nothing when it is.
+    """
+
+    name: str
+    folder: Path
+    port: int
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+        ...
+
+    @property
+    def log(self) -> Path:
+        """The file with its output."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether its process runs."""
+        ...
+
+    @property
+    def process(self) -> Process:
+        """The running process."""
+        ...
+
+    def start(self) -> None:
+        """Start it and wait until it answers; SandboxError when it does not."""
+        ...
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...

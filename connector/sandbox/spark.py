@@ -1,0 +1,28 @@
+"""The jars that Spark needs to read Kafka, matching the installed pyspark."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+from connector.sandbox import maven
+from connector.sandbox.artifact import Artifact
+from connector.sandbox.settings import SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME
+
+
+def spark_kafka_jars() -> list[Path]:
+    """Return the connector and what it needs, without what pyspark already has; for `spark.jars`.
+
+    Raises:
+        SandboxError: when they are not in the cache and cannot be fetched.
+    """
+    connector = Artifact(SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME, version("pyspark"))
+    there = {_name(jar) for jar in maven.pyspark_jars().glob("*.jar")}
+    jars = maven.fetch(f"{connector.name}-{connector.version}", [connector])
+    return [jar for jar in jars if _name(jar) not in there]
+
+
+def _name(jar: Path) -> str:
+    """A jar's artifact name: all before the first part that starts with a digit."""
+    return re.split(r"-(?=\d+[.\d]*)", jar.stem, maxsplit=1)[0]
