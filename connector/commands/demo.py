@@ -1,0 +1,26 @@
+"""`thl demo`: the main job from nothing, on real servers."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--folder", type=click.Path(path_type=Path), help="Where servers, logs and the target lie; default: new.")
+@click.option("--seconds", type=float, default=45, show_default=True, help="How long the load runs.")
+@click.option("--rows", type=int, default=200_000, show_default=True, help="Rows of the one huge transaction.")
+def demo(folder: Path | None, seconds: float, rows: int) -> None:
+    """Replicate a shop from MySQL to SQLite under load, kill things, and compare."""
+    from rich.console import Console
+
+    from connector.demo.screen import show
+    from connector.demo.story import Scale
+
+    folder = folder or Path(tempfile.mkdtemp(prefix="thl-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    equal = show(folder, Scale(seconds=seconds, huge=rows), Console(highlight=False))
+    sys.exit(0 if equal else 1)

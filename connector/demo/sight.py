@@ -1,0 +1,61 @@
+"""What one sees of the target from outside, while it is written: an ordinary reader's connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at the target.
+
+    Args:
+        seqno: the last applied one, -1 before the first.
+        consistent: false during the initial load.
+        gtid_set: what is applied.
+        rows: row changes applied so far.
+    """
+
+    seqno: int
+    consistent: bool
+    gtid_set: str
+    rows: int
+
+
+_NOTHING = Sight(-1, False, "", 0)
+
+
+def look(target: Path) -> Sight:
+    """Read the target's own position; what a target without tables yet shows is nothing."""
+    if not target.exists():
+        return _NOTHING
+    with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
+        try:
+            found = connection.execute("SELECT seqno, consistent, gtid_set FROM thl_position").fetchone()
+            rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM thl_applied").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return _NOTHING
+            raise
+    return _NOTHING if found is None else Sight(found[0], bool(found[1]), found[2] or "", rows)
+
+
+def latencies(target: Path, since: int) -> list[float]:
+    """Milliseconds from the source's commit to the target's, ascending, of events committed after `since` (µs)."""
+    with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
+        found = connection.execute(
+            "SELECT (applied_at - commit_time) / 1000.0 FROM thl_applied WHERE commit_time > ? ORDER BY 1", (since,)
+        )
+        return [row[0] for row in found]
+
+
+def applied_once(target: Path) -> bool:
+    """Whether thl_applied holds each seqno from 0 to the position's exactly once."""
+    with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
+        count, distinct, low, high = connection.execute(
+            "SELECT count(*), count(DISTINCT seqno), min(seqno), max(seqno) FROM thl_applied"
+        ).fetchone()
+    return bool(count == distinct and low == 0 and high == count - 1 == look(target).seqno)

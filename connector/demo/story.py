@@ -1,0 +1,193 @@
+"""The demo's story, in order: servers, a filled shop, an initial load, a load with kills and DDL, the comparison."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connector.clock import Clock
+from connector.demo import load as shop_load
+from connector.demo import upheaval
+from connector.demo.sight import Sight, applied_once, latencies, look
+from connector.demo.stage import Stage, build
+from connector.errors import SandboxError
+from connector.settings import load as load_config
+from connector.thl.gtid import GtidSet
+from connector.verify import Report, verify
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of everything.
+
+    Args:
+        customers, products, clicks: rows before the connector comes.
+        huge: rows of the one huge transaction.
+        workers, rate: connections, and transactions a second of each.
+        seconds: how long the load runs.
+    """
+
+    customers: int = 4000
+    products: int = 300
+    clicks: int = 20_000
+    huge: int = 200_000
+    workers: int = 6
+    rate: float = 25
+    seconds: float = 45
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it."""
+
+    verified: Report
+    sight: Sight
+    transactions: int
+    load_seconds: float
+    kills: int
+    once: bool
+    milliseconds: list[float] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        """Whether source and target are equal, and every event was applied once."""
+        return self.verified.equal and self.once
+
+    def percentile(self, share: int) -> float:
+        """A latency in milliseconds; `share` from 1 to 99."""
+        return statistics.quantiles(self.milliseconds, n=100)[share - 1] if len(self.milliseconds) > 1 else 0.0
+
+
+class Story:
+    """Plays the demo.
+
+    Args:
+        folder: everything lies here.
+        scale: how much.
+        clock: paces it.
+        tell: is given one line for each thing that happens.
+    """
+
+    def __init__(self, folder: Path, scale: Scale, clock: Clock, tell: Tell) -> None:
+        self.stage: Stage | None = None
+        self.load: shop_load.Load | None = None
+        self._folder = folder
+        self._scale = scale
+        self._clock = clock
+        self._tell = tell
+
+    def play(self) -> Outcome:
+        """From nothing to the comparison.
+
+        Raises:
+            ConnectorError: when something did not start, ended by itself, or did not arrive in time.
+        """
+        scale = self._scale
+        self._tell("starting MySQL and Kafka")
+        stage = self.stage = build(self._folder)
+        connect = shop_load.connector(stage.mysql.host, stage.mysql.port, stage.mysql.user, stage.mysql.password)
+        self._tell(f"filling a shop: {scale.customers + scale.products + scale.clicks:,} rows in six tables")
+        shop_load.create(connect)
+        shop_load.fill(connect, seed=1, customers=scale.customers, products=scale.products, clicks=scale.clicks)
+
+        self._tell("thl produce and thl apply start; the load starts with them")
+        load = self.load = shop_load.Load(connect, self._clock, seed=2, rate=scale.rate)
+        stage.producer.start()
+        stage.applier.start()
+        load.start(scale.workers)
+        began = self._clock.monotonic()
+        self._until(lambda: look(stage.target).consistent, "the initial load", 120)
+        self._tell(f"initial load is in at seqno {look(stage.target).seqno}; the target is consistent")
+        online = self._clock.now()
+
+        for share, what in self._timeline(connect, load):
+            self._wait(began, share)
+            what()
+        self._wait(began, 1.0)
+        load.stop()
+        seconds = self._clock.monotonic() - began
+        self._tell(f"load ends after {load.transactions:,} transactions")
+
+        executed = self._executed(connect)
+        self._until(lambda: executed.issubset(GtidSet.parse(look(stage.target).gtid_set)), "the rest", 120)
+        self._tell("everything has arrived; comparing every table")
+        return Outcome(
+            verified=verify(load_config(stage.config)),
+            sight=look(stage.target),
+            transactions=load.transactions,
+            load_seconds=seconds,
+            kills=stage.producer.kills + stage.applier.kills,
+            once=applied_once(stage.target),
+            milliseconds=latencies(stage.target, online),
+        )
+
+    def _timeline(
+        self, connect: shop_load.Connect, load: shop_load.Load
+    ) -> tuple[tuple[float, Callable[[], None]], ...]:
+        """What happens at which share of the load's time."""
+        stage = self.stage
+        if stage is None:
+            raise SandboxError("the demo has no stage yet")
+
+        def add_column() -> None:
+            upheaval.add_column(connect)
+            self._tell("a NOT NULL DEFAULT 7 column is added to orders")
+
+        def huge() -> None:
+            upheaval.huge(connect, self._scale.huge)
+            self._tell(f"one transaction of {self._scale.huge:,} rows is committed")
+
+        def rename() -> None:
+            upheaval.rename_two(connect, load.names)
+            self._tell("payments and clicks are renamed in one statement")
+
+        def make_and_drop() -> None:
+            upheaval.make_and_drop(connect)
+            self._tell("a table is made, filled and dropped")
+
+        def kill_producer() -> None:
+            stage.producer.kill()
+            self._tell("kill -9 thl produce")
+            stage.producer.start()
+
+        def kill_applier() -> None:
+            stage.applier.kill()
+            self._tell("kill -9 thl apply")
+            stage.applier.start()
+
+        return (
+            (0.35, add_column),
+            (0.45, huge),
+            (0.455, kill_producer),
+            (0.6, rename),
+            (0.65, kill_applier),
+            (0.75, make_and_drop),
+        )
+
+    def _wait(self, began: float, share: float) -> None:
+        while self._clock.monotonic() - began < self._scale.seconds * share:
+            self._check()
+            self._clock.sleep(0.02)
+
+    def _until(self, reached: Callable[[], bool], what: str, seconds: float) -> None:
+        deadline = self._clock.monotonic() + seconds
+        while not reached():
+            self._check()
+            if self._clock.monotonic() > deadline:
+                raise SandboxError(f"{what} did not arrive within {seconds:.0f} s", folder=self._folder)
+            self._clock.sleep(0.1)
+
+    def _check(self) -> None:
+        if self.stage:
+            self.stage.producer.check()
+            self.stage.applier.check()
+
+    @staticmethod
+    def _executed(connect: shop_load.Connect) -> GtidSet:
+        with connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_executed")
+            return GtidSet.parse(cursor.fetchone()[0].replace("\n", ""))
