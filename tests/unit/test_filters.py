@@ -1,0 +1,100 @@
+"""Which tables the do and ignore patterns let through."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.capture.filters import SYSTEM_SCHEMAS, Filter
+from connector.config import Filters
+from connector.errors import ConfigError
+
+names = st.text(alphabet="abAB_$.\n[]", min_size=1, max_size=6)
+globs = st.text(alphabet="abAB_$*?[]", min_size=1, max_size=5)
+
+
+def a_filter(do: tuple[str, ...] = (), ignore: tuple[str, ...] = (), case: int = 0) -> Filter:
+    return Filter(Filters(do=do, ignore=ignore), case)
+
+
+def test_without_patterns_everything_but_the_system_is_wanted() -> None:
+    everything = a_filter()
+    assert everything.wants("shop", "orders")
+    assert everything.wants_schema("shop")
+    for schema in SYSTEM_SCHEMAS:
+        assert not everything.wants(schema, "user")
+        assert not everything.wants_schema(schema)
+
+
+def test_system_schemas_cannot_be_asked_for() -> None:
+    assert not a_filter(do=("mysql.user", "mysql")).wants("mysql", "user")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "schema", "table", "found"),
+    [
+        ("shop", "shop", "orders", True),
+        ("shop", "shop2", "orders", False),
+        ("shop.*", "shop", "orders", True),
+        ("shop.order?", "shop", "orders", True),
+        ("shop.order?", "shop", "order", False),
+        ("sh*.*_log", "shop", "big_log", True),
+        ("sh*.*_log", "shop", "log", False),
+        ("s?op.orders", "s.op", "orders", True),
+        ("shop.a.b", "shop", "a.b", True),
+        ("shop.a[b]", "shop", "a[b]", True),
+        ("shop.a[b]", "shop", "ab", False),
+    ],
+)
+def test_a_pattern_finds(pattern: str, schema: str, table: str, found: bool) -> None:
+    assert a_filter(do=(pattern,)).wants(schema, table) is found
+    assert a_filter(ignore=(pattern,)).wants(schema, table) is not found
+
+
+def test_ignore_wins_over_do() -> None:
+    both = a_filter(do=("shop",), ignore=("shop.tmp_*",))
+    assert both.wants("shop", "orders")
+    assert not both.wants("shop", "tmp_1")
+
+
+def test_a_schema_is_wanted_while_one_of_its_tables_can_be() -> None:
+    assert a_filter(do=("shop.orders",)).wants_schema("shop")
+    assert not a_filter(do=("shop.orders",)).wants_schema("other")
+    assert a_filter(ignore=("shop.orders",)).wants_schema("shop")
+    assert not a_filter(ignore=("shop",)).wants_schema("shop")
+    assert not a_filter(ignore=("shop.*",)).wants_schema("shop")
+
+
+def test_case_counts_as_the_server_says() -> None:
+    assert not a_filter(do=("Shop.Orders",), case=0).wants("shop", "orders")
+    assert a_filter(do=("Shop.Orders",), case=1).wants("shop", "orders")
+    assert a_filter(do=("shop.orders",), case=2).wants("Shop", "ORDERS")
+    assert a_filter(case=0).wants("MYSQL", "mine")
+    assert not a_filter(case=1).wants("MYSQL", "mine")
+
+
+@pytest.mark.parametrize("pattern", ["", " ", ".orders", "shop.", "."])
+def test_half_a_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"source\.filters\.ignore"):
+        a_filter(ignore=(pattern,))
+
+
+@given(glob_schema=globs, glob_table=globs, schema=names, table=names)
+def test_stars_and_question_marks_mean_what_a_shell_means(
+    glob_schema: str, glob_table: str, schema: str, table: str
+) -> None:
+    literal = str.maketrans({"[": "[[]"})
+    expected = fnmatch.fnmatchcase(schema, glob_schema.translate(literal)) and fnmatch.fnmatchcase(
+        table, glob_table.translate(literal)
+    )
+    assert a_filter(do=(f"{glob_schema}.{glob_table}",)).wants(schema, table) is expected
+
+
+@given(do=st.lists(globs, max_size=3), ignore=st.lists(globs, max_size=3), schema=names, table=names)
+def test_a_wanted_table_is_in_a_wanted_schema(do: list[str], ignore: list[str], schema: str, table: str) -> None:
+    some = a_filter(do=tuple(do), ignore=tuple(f"{g}.{g}" for g in ignore))
+    if some.wants(schema, table):
+        assert some.wants_schema(schema)
