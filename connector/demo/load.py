@@ -7,10 +7,10 @@ transaction; one that loses the race against a RENAME is simply begun again, as 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import pymysql
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
@@ -19,6 +19,9 @@ from connector.clock import Clock
 from connector.demo import rows
 from connector.demo.shop import SCHEMA, TABLES
 from connector.demo.traffic import INSERT_CUSTOMER, INSERT_PRODUCT, KINDS, Kind
+
+# Can't connect, server gone away, lost connection, server shutdown in progress.
+_GONE: Final = frozenset({2002, 2003, 2006, 2013, 1053})
 
 Connect = Callable[[], "pymysql.Connection[Any]"]
 
@@ -74,12 +77,14 @@ class Load:
         clock: paces the workers.
         seed: makes every worker's choices.
         rate: transactions a second of each worker.
+        kinds: what they choose from.
     """
 
     connect: Connect
     clock: Clock
     seed: int
     rate: float
+    kinds: Sequence[Kind] = KINDS
     names: dict[str, str] = field(default_factory=lambda: {"payments": "payments", "clicks": "clicks"})
     transactions: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -114,12 +119,21 @@ class Load:
 
     def _work(self, number: int) -> None:
         random = Random(self.seed * 1000 + number)
+        while not self._stop.is_set():
+            try:
+                self._session(random)
+            except pymysql.err.OperationalError as error:
+                if error.args[0] not in _GONE:
+                    raise
+                self._stop.wait(0.2)  # as an application would: the server is gone, ask again
+
+    def _session(self, random: Random) -> None:
         pause = 1 / self.rate
         with self.connect() as connection:
             connection.select_db(SCHEMA)
             while not self._stop.is_set():
                 began = self.clock.monotonic()
-                _transaction(connection, random.choice(KINDS), random, self.names)
+                _transaction(connection, random.choice(self.kinds), random, self.names)
                 with self._lock:
                     self.transactions += 1
                 self._stop.wait(max(0.0, pause - (self.clock.monotonic() - began)))
@@ -133,6 +147,8 @@ def _transaction(connection: pymysql.Connection[Any], kind: Kind, random: Random
             kind(cursor, random, names)
         connection.commit()
     except (pymysql.err.OperationalError, pymysql.err.ProgrammingError, pymysql.err.InternalError) as error:
+        if error.args[0] in _GONE:
+            raise
         connection.rollback()
         if error.args[0] in {1146, 1205, 1213, 1412}:  # no such table, lock timeout, deadlock, definition changed
             raise _Raced from error
