@@ -32,6 +32,7 @@ class Worker:
     def __init__(self, command: str, config: Path, log: Path, environment: dict[str, str] | None = None) -> None:
         self.name = f"thl {command}"
         self.starts = 0
+        self.expects_crash = False
         self.kills = 0
         self._program = Program(
             self.name,
@@ -50,6 +51,16 @@ class Worker:
     def running(self) -> bool:
         """Whether it runs."""
         return self._program.running
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended: negative for a signal; None while it runs or before its start."""
+        return self._program.exit_code
+
+    @property
+    def ended_badly(self) -> bool:
+        """Whether it was started and ended, and nobody killed it or expects it to."""
+        return bool(self.starts) and not self.running and not self.expects_crash
 
     def start(self) -> None:
         """Start it, for the first time or again."""

@@ -55,6 +55,11 @@ class Program:
         return self._child is not None and self._child.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """How it ended: negative for a signal; None while it runs or before its first start."""
+        return self._child.poll() if self._child else None
+
+    @property
     def process(self) -> Process:
         """What identifies the running process to another one."""
         if self._child is None:
