@@ -1,0 +1,71 @@
+# Avro's binary encoding, read from bytes that may be damaged: nothing outside `data[at:end]` is ever touched,
+# and what the encoding does not allow raises ValueError. Values are walked, not decoded.
+#
+#   long     zigzag varint, 1..10 bytes, 7 bits each, least significant first
+#   double   8 bytes          bytes, string   a long, then so many bytes
+#   union    a long, the branch; then the branch's value
+#   array    blocks: a long, the count (negative: its absolute value, and a long, the block's size), items; 0 ends
+
+
+cdef class Reader:
+    cdef const unsigned char[::1] data
+    cdef Py_ssize_t at
+    cdef Py_ssize_t end
+
+
+cdef inline unsigned char read_byte(Reader r) except? 255:
+    if r.at >= r.end:
+        raise ValueError("the bytes end within a value")
+    r.at += 1
+    return r.data[r.at - 1]
+
+
+cdef inline long long read_long(Reader r) except? -1:
+    cdef unsigned long long value = 0
+    cdef unsigned char byte = read_byte(r)
+    cdef int shift = 0
+    while byte & 0x80:
+        value |= <unsigned long long>(byte & 0x7F) << shift
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than ten bytes")
+        byte = read_byte(r)
+    value |= <unsigned long long>byte << shift
+    return <long long>(value >> 1) ^ -<long long>(value & 1)
+
+
+cdef inline int skip(Reader r, long long count) except -1:
+    if count < 0 or count > r.end - r.at:
+        raise ValueError("a length that goes beyond the bytes")
+    r.at += <Py_ssize_t>count
+    return 0
+
+
+cdef inline int skip_text(Reader r) except -1:
+    return skip(r, read_long(r))
+
+
+cdef inline int skip_value(Reader r) except -1:
+    """A column's value: union of null, long, double, string, bytes."""
+    cdef unsigned char branch = read_byte(r)
+    if branch == 6 or branch == 8:
+        return skip_text(r)
+    if branch == 2:
+        read_long(r)
+        return 0
+    if branch == 4:
+        return skip(r, 8)
+    if branch != 0:
+        raise ValueError("a value of a type that the schema does not have")
+    return 0
+
+
+cdef inline long long read_block(Reader r) except? -1:
+    """The next block's count; 0 when the array or map is over."""
+    cdef long long count = read_long(r)
+    if count < 0:
+        count = -count
+        read_long(r)
+    if count < 0 or count > r.end - r.at:
+        raise ValueError("more items than bytes")
+    return count

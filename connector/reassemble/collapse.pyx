@@ -1,0 +1,442 @@
+"""Row changes of a run of whole events, collapsed to the net operation per key.
+
+What a target has to do to a key is decided by two things: whether the key was there before the run (its first
+change tells: an insert means no) and whether it is there after it (its last change tells):
+
+    before  after
+      no     yes    insert, with the last image
+      yes    yes    update, with the last image
+      yes    no     delete, with the last image, of which the key counts
+      no     no     nothing
+
+A changed key is a delete of the old and an insert of the new. A key is the bytes of its columns' values, never
+compared by a collation. An insert of a key that is there, or a change of one that is gone, contradicts the log.
+A table without a key is a multiset of full images: inserts add one, deletes take one away.
+
+Values are walked, not decoded. Images stay where Kafka's messages have them until `take` copies those that remain.
+"""
+
+from array import array
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.string cimport memcmp, memcpy
+
+from connector.errors import LogDamaged, Unsupported
+from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_text, skip_value
+from connector.reassemble.scan cimport Block, Message
+from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.net import Images, NetRows
+
+cdef enum:
+    INSERT = 0  # connector.thl.words.Action
+    UPDATE = 1
+    DELETE = 2
+
+
+cdef class Image:
+    """A row image: where its values stand. Also the fate of its key, or how often it is to be added."""
+
+    cdef Block block
+    cdef Py_ssize_t start
+    cdef Py_ssize_t end
+    cdef bint before  # the key was there before the run
+    cdef bint after  # and is there now
+    cdef Py_ssize_t surplus  # without a key: inserts minus deletes
+
+
+cdef class Table:
+    """One table in one layout, and what happened to its keys, in the order they were first met."""
+
+    cdef object layout
+    cdef bytes head
+    cdef Py_ssize_t columns
+    cdef Py_ssize_t[::1] key
+    cdef Py_ssize_t[::1] ends  # of the values in the image walked last; ends[0] is its start
+    cdef dict keys
+    cdef long long changes
+
+
+cdef class Collapse:
+    """Takes fragments of whole events, or of one unfinished event, in order, and gives what they come to.
+
+    Args:
+        topic: named in errors.
+    """
+
+    cdef str topic
+    cdef dict layouts  # head bytes -> TableLayout, kept from run to run
+    cdef dict current  # table name -> Table
+    cdef list tables  # in the order they were met; the same name twice where its layout changed
+    cdef readonly long long rows
+    cdef readonly long long size
+
+    def __init__(self, topic):
+        self.topic = topic
+        self.layouts = {}
+        self._begin()
+
+    cdef _begin(self):
+        self.current = {}
+        self.tables = []
+        self.rows = 0
+        self.size = 0
+
+    def add(self, Message message):
+        """Take one fragment's row changes.
+
+        Returns:
+            The number of rows in it.
+
+        Raises:
+            LogDamaged: the bytes are not what the schema says, or the changes contradict earlier ones.
+            Unsupported: a statement among row changes, or a row image without all columns.
+        """
+        cdef Reader r = Reader.__new__(Reader)
+        cdef long long count, item, rows = 0
+        r.data = message.block.data
+        r.at = message.changes
+        r.end = message.end
+        try:
+            while True:
+                count = read_block(r)
+                if count == 0:
+                    break
+                for item in range(count):
+                    if read_byte(r) != 2:
+                        raise Unsupported("a statement among row changes", hint="the source needs binlog_format=ROW")
+                    rows += self.change(r, message.block)
+            if r.at != r.end:
+                raise ValueError("bytes after the last change")
+        except (ValueError, IndexError) as error:
+            raise LogDamaged(
+                f"the row changes of an event are wrong: {error}",
+                hint="nothing was applied of this event",
+                seqno=message.header.seqno,
+                fragno=message.header.fragno,
+                at=f"{self.topic}-{message.partition}@{message.offset}",
+            ) from error
+        except Unsupported as error:
+            error.where = {"seqno": message.header.seqno, "at": f"{self.topic}-{message.partition}@{message.offset}"}
+            raise
+        self.rows += rows
+        self.size += message.end - message.start
+        return rows
+
+    def take(self):
+        """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
+        net = [drained(table) for table in self.tables]
+        self._begin()
+        return [rows for rows in net if len(rows.inserts) or len(rows.updates) or len(rows.deletes)]
+
+    cdef long long change(self, Reader r, Block block) except -1:
+        cdef Table table = self.table(r)
+        cdef unsigned char action = read_byte(r) >> 1
+        cdef long long count, row, rows = 0
+        if action > DELETE:
+            raise ValueError("an action that the schema does not have")
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for row in range(count):
+                if table.key.shape[0]:
+                    keyed_row(table, action, r, block)
+                else:
+                    counted_row(table, action, r, block)
+            rows += count
+        table.changes += rows
+        return rows
+
+    cdef Table table(self, Reader r):
+        """The table whose head stands at the reader, which goes past it."""
+        cdef Py_ssize_t start = r.at
+        cdef Table table
+        if self.tables:
+            # Mostly the same as before: no head is the beginning of another, so its own bytes suffice.
+            table = <Table>self.tables[len(self.tables) - 1]
+            if table is self.current.get(table.layout.name) and starts_with(r, table.head):
+                r.at += len(table.head)
+                return table
+        skip_head(r)
+        cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
+        layout = self.layouts.get(head)
+        if layout is None:
+            r.at = start
+            layout = self.layouts[head] = read_head(r)
+        table = self.current.get(layout.name)
+        if table is None or table.head != head:
+            table = new_table(layout, head)
+            self.current[layout.name] = table
+            self.tables.append(table)
+        return table
+
+
+cdef Table new_table(object layout, bytes head):
+    cdef Table table = Table.__new__(Table)
+    cdef Py_ssize_t columns = len(layout.columns)
+    table.layout = layout
+    table.head = head
+    table.columns = columns
+    table.key = array("q", layout.key)
+    table.ends = array("q", bytes(8 * (columns + 1)))
+    table.keys = {}
+    for column in layout.key:
+        if not 0 <= column < columns:
+            raise ValueError("a key column that the table does not have")
+    return table
+
+
+cdef int keyed_row(Table table, unsigned char action, Reader r, Block block) except -1:
+    cdef Image image, new
+    cdef bytes key = None
+    cdef Py_ssize_t start, end
+    start = 0
+    end = 0
+    if image_at(table, r, action != INSERT):
+        start = table.ends[0]
+        end = table.ends[table.columns]
+        key = key_of(table, r)
+    if not image_at(table, r, action != DELETE):
+        return gone(table, key, start, end, block)
+    if action == UPDATE and not same_key(table, r, key):
+        gone(table, key, start, end, block)
+        action = INSERT
+    if action == INSERT:
+        key = key_of(table, r)
+        image = <Image>table.keys.get(key)
+        if image is None:
+            image = Image.__new__(Image)
+            image.before = False
+            table.keys[key] = image
+        elif image.after:
+            raise ValueError(f"an insert of a key of {table.layout.name} that is already there")
+        image.after = True
+    else:
+        image = <Image>table.keys.get(key)
+        if image is None:
+            image = Image.__new__(Image)
+            image.before = True
+            image.after = True
+            table.keys[key] = image
+        elif not image.after:
+            raise ValueError(f"an update of a key of {table.layout.name} that is gone")
+    image.block = block
+    image.start = table.ends[0]
+    image.end = table.ends[table.columns]
+    return 0
+
+
+cdef int gone(Table table, bytes key, Py_ssize_t start, Py_ssize_t end, Block block) except -1:
+    cdef Image image = <Image>table.keys.get(key)
+    if image is None:
+        image = Image.__new__(Image)
+        image.before = True
+        table.keys[key] = image
+    elif not image.after:
+        raise ValueError(f"a delete of a key of {table.layout.name} that is gone")
+    elif not image.before:
+        del table.keys[key]
+        return 0
+    image.after = False
+    image.block = block
+    image.start = start
+    image.end = end
+    return 0
+
+
+cdef int counted_row(Table table, unsigned char action, Reader r, Block block) except -1:
+    if image_at(table, r, action != INSERT):
+        count(table, r, block, -1)
+    if image_at(table, r, action != DELETE):
+        count(table, r, block, 1)
+    return 0
+
+
+cdef int count(Table table, Reader r, Block block, int by) except -1:
+    cdef Py_ssize_t start = table.ends[0]
+    cdef Py_ssize_t end = table.ends[table.columns]
+    cdef bytes values = PyBytes_FromStringAndSize(<const char *>&r.data[start], end - start)
+    cdef Image image = <Image>table.keys.get(values)
+    if image is None:
+        image = Image.__new__(Image)
+        image.block = block
+        image.start = start
+        image.end = end
+        table.keys[values] = image
+    image.surplus += by
+    return 0
+
+
+cdef bint image_at(Table table, Reader r, bint expected) except -1:
+    """Walk an image, noting where its values end; whether there is one is known from the action."""
+    cdef unsigned char branch = read_byte(r)
+    cdef Py_ssize_t column
+    if branch != (2 if expected else 0):
+        raise ValueError("a before or after image where the action has none, or none where it has one")
+    if not expected:
+        return False
+    if read_block(r) != table.columns:
+        raise ValueError(f"an image of {table.layout.name} does not have as many values as there are columns")
+    table.ends[0] = r.at
+    for column in range(table.columns):
+        skip_value(r)
+        table.ends[column + 1] = r.at
+    if read_byte(r) != 0:
+        raise ValueError("an image in several blocks")
+    return True
+
+
+cdef bytes key_of(Table table, Reader r):
+    cdef Py_ssize_t i, column, last
+    cdef bytes part
+    column = table.key[0]
+    last = column
+    for i in range(1, table.key.shape[0]):
+        if table.key[i] != last + 1:
+            break
+        last += 1
+    else:
+        part = PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
+                                         table.ends[last + 1] - table.ends[column])
+        return part
+    parts = []
+    for i in range(table.key.shape[0]):
+        column = table.key[i]
+        parts.append(PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
+                                               table.ends[column + 1] - table.ends[column]))
+    return b"".join(parts)
+
+
+cdef bint same_key(Table table, Reader r, bytes key) except -1:
+    """Whether the image walked last has this key."""
+    cdef Py_ssize_t i, column, size, at = 0
+    cdef Py_ssize_t length = len(key)
+    cdef const char *have = key
+    for i in range(table.key.shape[0]):
+        column = table.key[i]
+        size = table.ends[column + 1] - table.ends[column]
+        if size > length - at or memcmp(&have[at], &r.data[table.ends[column]], size) != 0:
+            return False
+        at += size
+    return at == length
+
+
+cdef bint starts_with(Reader r, bytes head) except -1:
+    cdef Py_ssize_t length = len(head)
+    cdef const char *have = head
+    return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
+
+
+cdef int skip_head(Reader r) except -1:
+    """Past schema, table, columns, key columns and presence bitmaps of a RowChange."""
+    cdef long long count, i, labels, j
+    skip_text(r)
+    skip_text(r)
+    while True:
+        count = read_block(r)
+        if count == 0:
+            break
+        for i in range(count):
+            skip_text(r)
+            skip_text(r)
+            skip(r, 1)
+            skip_text(r)
+            while True:
+                labels = read_block(r)
+                if labels == 0:
+                    break
+                for j in range(labels):
+                    skip_text(r)
+            skip(r, 1)
+    while True:
+        count = read_block(r)
+        if count == 0:
+            break
+        for i in range(count):
+            read_long(r)
+    skip_text(r)
+    skip_text(r)
+    return 0
+
+
+cdef object read_head(Reader r):
+    """The same, into a layout."""
+    cdef long long count
+    schema = text(r).decode()
+    name = text(r).decode()
+    columns = []
+    while count := read_block(r):
+        for _ in range(count):
+            column, type_ = text(r).decode(), text(r).decode()
+            unsigned, charset = read_byte(r) == 1, text(r).decode()
+            columns.append(Column(column, type_, unsigned, charset, read_labels(r), read_byte(r) == 1))
+    key = []
+    while count := read_block(r):
+        for _ in range(count):
+            key.append(read_long(r))
+    whole = (1 << len(columns)) - 1
+    for present in (text(r), text(r)):
+        if present and int.from_bytes(present, "little") & whole != whole:
+            raise Unsupported(
+                f"a row image of {schema}.{name} does not have all columns",
+                hint="SET GLOBAL binlog_row_image = 'FULL'",
+            )
+    if not columns:
+        raise ValueError("a table without columns")
+    return TableLayout(TableName(schema, name), tuple(columns), tuple(key))
+
+
+cdef tuple read_labels(Reader r):
+    cdef long long count
+    labels = []
+    while count := read_block(r):
+        for _ in range(count):
+            labels.append(text(r).decode())
+    return tuple(labels)
+
+
+cdef bytes text(Reader r):
+    cdef long long size = read_long(r)
+    cdef Py_ssize_t start = r.at
+    skip(r, size)
+    return PyBytes_FromStringAndSize(<const char *>&r.data[start], <Py_ssize_t>size) if size else b""
+
+
+cdef object drained(Table table):
+    cdef Image image
+    cdef list inserts = [], updates = [], deletes = []
+    for image in table.keys.values():
+        if not table.key.shape[0]:
+            if image.surplus > 0:
+                inserts.extend([image] * image.surplus)
+            elif image.surplus < 0:
+                deletes.extend([image] * -image.surplus)
+        elif image.after:
+            (updates if image.before else inserts).append(image)
+        else:
+            deletes.append(image)
+    return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
+
+
+cdef object gathered(list images):
+    """The images' bytes, one after the other."""
+    cdef Image image
+    cdef Py_ssize_t size = 0, at = 0, i = 0, length
+    for image in images:
+        size += image.end - image.start
+    data = bytearray(size)
+    ends = array("Q", bytes(8 * len(images)))
+    cdef unsigned char[::1] out
+    cdef unsigned long long[::1] out_ends
+    if images:
+        out = data
+        out_ends = ends
+        for image in images:
+            length = image.end - image.start
+            if length > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
+                raise IndexError("an image outside its block")
+            memcpy(&out[at], &image.block.data[image.start], length)
+            at += length
+            out_ends[i] = at
+            i += 1
+    return Images(data, ends)

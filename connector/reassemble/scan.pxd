@@ -1,0 +1,12 @@
+cdef class Block:
+    cdef const unsigned char[::1] data
+
+
+cdef class Message:
+    cdef readonly object header
+    cdef readonly int partition
+    cdef readonly long long offset
+    cdef Block block
+    cdef Py_ssize_t start
+    cdef Py_ssize_t changes
+    cdef Py_ssize_t end

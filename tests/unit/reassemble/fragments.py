@@ -1,0 +1,108 @@
+"""Fragments as the log has them, written by fastavro from the schema: not by our own encoder."""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from fastavro import parse_schema, schemaless_writer
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+
+RAW: dict[str, Any] = json.loads((Path(__file__).parents[3] / "schemas" / "fragment.avsc").read_text())
+SCHEMA = parse_schema(RAW)
+PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO"))
+
+Values = Sequence[None | int | float | str | bytes]
+
+
+def column(name: str, type_: str = "int") -> dict[str, Any]:
+    return {"name": name, "type": type_, "unsigned": False, "charset": "", "labels": [], "nullable": True}
+
+
+def change(
+    action: str,
+    rows: Iterable[tuple[Values | None, Values | None]],
+    *,
+    columns: Sequence[str] = ("id", "v"),
+    key: Sequence[int] = (0,),
+    schema: str = "shop",
+    table: str = "orders",
+    **more: Any,
+) -> dict[str, Any]:
+    return {
+        "schema": schema,
+        "table": table,
+        "columns": [column(name) for name in columns],
+        "key_columns": list(key),
+        "before_present": b"",
+        "after_present": b"",
+        "action": action,
+        "rows": [{"before": before, "after": after} for before, after in rows],
+    } | more
+
+
+def statement(sql: str, schema: str = "shop", options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    return {"schema": schema, "sql": sql, "options": dict(options or {})}
+
+
+def record(seqno: int, changes: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:
+    """A whole event of one fragment; any field of the schema can be given."""
+    last = fields.get("last_frag", True)
+    return {
+        "seqno": seqno,
+        "fragno": 0,
+        "last_frag": True,
+        "epoch": 1,
+        "kind": "transaction",
+        "shard": "shop",
+        "prev_seqno": seqno - 1,
+        "last_barrier": -1,
+        "rows": sum(len(c.get("rows", ())) for c in changes),
+        "source_id": "db:3306",
+        "server_id": 1,
+        "thread_id": 7,
+        "gtid": f"6f1c9a52-0000-11ee-8c99-0242ac120002:{seqno + 1}",
+        "last_committed": seqno,
+        "sequence_number": seqno + 1,
+        "metadata": {},
+        "event_id": f"binlog.000001:{1000 + seqno:016d};7" if last else None,
+        "commit_time": 1_700_000_000_000_000 + seqno if last else None,
+        "outcome": "commit" if last else None,
+        "changes": list(changes),
+        "crc32": bytes(4),
+    } | fields
+
+
+def encoded(fields: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    schemaless_writer(out, SCHEMA, fields)
+    body = out.getvalue()[:-4]
+    return PREFIX + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def epoch_marker(epoch: int, first: int, last_finished: int, *, log_id: str, partition: int = 0) -> dict[str, Any]:
+    del partition
+    return record(
+        first,
+        kind="epoch",
+        epoch=epoch,
+        prev_seqno=last_finished,
+        gtid=None,
+        shard="#UNKNOWN",
+        metadata={"log_id": log_id, "last_finished": str(last_finished)},
+    )
+
+
+def batch(values: Sequence[bytes], *, partition: int = 0, offset: int = 0) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "partition": pa.array([partition] * len(values), pa.int32()),
+            "offset": pa.array(range(offset, offset + len(values)), pa.int64()),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
