@@ -1,0 +1,45 @@
+"""Avro's primitive encodings, for what is written rarely and cached (Avro specification, "Binary Encoding")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+def long(value: int) -> bytes:
+    """A long or int: zigzag, then seven bits a byte, least significant first.
+
+    Args:
+        value: within 64 bits, signed.
+
+    Returns:
+        One to ten bytes.
+    """
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def boolean(value: bool) -> bytes:
+    """One byte."""
+    return b"\x01" if value else b"\x00"
+
+
+def string(value: str) -> bytes:
+    """Length in bytes, then UTF-8."""
+    text = value.encode()
+    return long(len(text)) + text
+
+
+def array(items: Iterable[bytes]) -> bytes:
+    """One block of already encoded items, and the empty block that ends every array."""
+    encoded = list(items)
+    return (long(len(encoded)) + b"".join(encoded) if encoded else b"") + b"\x00"
+
+
+def string_map(values: Mapping[str, str]) -> bytes:
+    """A map of strings: one block, in the mapping's order, and the empty block."""
+    return array(string(key) + string(value) for key, value in values.items())
