@@ -15,7 +15,6 @@ from connector.errors import SandboxError
 from connector.sandbox import maven
 from connector.sandbox.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.process import Process
 from connector.sandbox.program import Program
 from connector.sandbox.settings import HOST, KAFKA, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS, KAFKA_VERSION
 from connector.sandbox.waiting import exchange, wait_until
@@ -26,7 +25,7 @@ _NODE = 1
 # repeats the correlation id and then says 0: no error.
 _HELLO = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 _WELCOME = struct.pack(">ih", 7, 0)
-# Its own lines only: warnings, and how it starts and stops.
+# Warnings, and how it starts and stops; not its attempts to reach itself meanwhile.
 _LOGGING = """status=error
 appender.out.type=Console
 appender.out.name=out
@@ -36,6 +35,8 @@ rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
 logger.server.name=kafka.server.KafkaRaftServer
 logger.server.level=info
+logger.connection.name=org.apache.kafka.clients.NetworkClient
+logger.connection.level=error
 """
 # A small young process rather than a fast old one.
 _JVM = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
@@ -80,7 +81,7 @@ class KafkaBroker:
             "-cp",
             ":".join(map(str, jars)),
         ]
-        self._program = Program(
+        self.program = Program(
             self.name,
             [*self._java, "kafka.Kafka", str(self._properties)],
             log=self.folder / "kafka.log",
@@ -95,22 +96,7 @@ class KafkaBroker:
     @property
     def pid(self) -> int | None:
         """The broker's process id."""
-        return self._program.pid
-
-    @property
-    def process(self) -> Process:
-        """The running process."""
-        return self._program.process
-
-    @property
-    def running(self) -> bool:
-        """Whether its process runs."""
-        return self._program.running
-
-    @property
-    def log(self) -> Path:
-        """The file with its output."""
-        return self._program.log
+        return self.program.pid
 
     def start(self) -> None:
         """Start it, formatting its data folder the first time, and wait until it answers."""
@@ -119,16 +105,16 @@ class KafkaBroker:
         self._properties.write_text(self._configuration())
         if not (self.data / "meta.properties").exists():
             self._format()
-        self._program.start()
-        wait_until(self._program, self._answers, timeout=_START_TIMEOUT)
+        self.program.start()
+        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
         """Shut it down cleanly."""
-        self._program.stop()
+        self.program.stop()
 
     def kill(self) -> None:
         """`kill -9`."""
-        self._program.kill()
+        self.program.kill()
 
     def _answers(self) -> bool:
         return exchange(self.host, self.port, _HELLO, answer_bytes=10)[4:] == _WELCOME

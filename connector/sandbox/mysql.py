@@ -14,7 +14,6 @@ from typing import Self
 from connector.errors import SandboxError
 from connector.sandbox.mysql_programs import mysql_programs
 from connector.sandbox.ports import free_port
-from connector.sandbox.process import Process
 from connector.sandbox.program import Program
 from connector.sandbox.settings import HOST, MYSQL_ADMIN, MYSQL_SETTINGS
 from connector.sandbox.waiting import exchange, wait_until
@@ -52,7 +51,7 @@ class MySqlServer:
         self._configuration = self.folder / "my.cnf"
         # A socket's path must be short (108 bytes), which a test's folder may not be.
         self.socket = Path(tempfile.gettempdir(), f"thl-mysql-{self.port}.sock")
-        self._program = Program(
+        self.program = Program(
             self.name,
             [*mysql_programs().command("mysqld"), f"--defaults-file={self._configuration}"],
             log=self.folder / "mysql.log",
@@ -62,22 +61,7 @@ class MySqlServer:
     @property
     def pid(self) -> int | None:
         """The server's process id."""
-        return self._program.pid
-
-    @property
-    def process(self) -> Process:
-        """The running process."""
-        return self._program.process
-
-    @property
-    def running(self) -> bool:
-        """Whether its process runs."""
-        return self._program.running
-
-    @property
-    def log(self) -> Path:
-        """The file with its output."""
-        return self._program.log
+        return self.program.pid
 
     @property
     def dsn(self) -> str:
@@ -90,16 +74,16 @@ class MySqlServer:
         self._configuration.write_text(self._options())
         if not (self.data / "mysql.ibd").exists():
             self._initialise()
-        self._program.start()
-        wait_until(self._program, self._answers, timeout=_START_TIMEOUT)
+        self.program.start()
+        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
         """Shut it down cleanly."""
-        self._program.stop(timeout=60)
+        self.program.stop(timeout=60)
 
     def kill(self) -> None:
         """`kill -9`."""
-        self._program.kill()
+        self.program.kill()
 
     def run_sql(self, sql: str, *, database: str = "") -> str:
         """Run statements as the administrator by the `mysql` client; return its tab-separated output.

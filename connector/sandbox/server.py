@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from connector.sandbox.process import Process
+from connector.sandbox.program import Program
 
 
 class Server(Protocol):
@@ -16,9 +16,14 @@ class Server(Protocol):
     nothing when it is.
     """
 
-    name: str
     folder: Path
     port: int
+    program: Program
+
+    @property
+    def name(self) -> str:
+        """What kind of server it is."""
+        ...
 
     @property
     def host(self) -> str:
@@ -26,18 +31,8 @@ class Server(Protocol):
         ...
 
     @property
-    def log(self) -> Path:
-        """The file with its output."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether its process runs."""
-        ...
-
-    @property
-    def process(self) -> Process:
-        """The running process."""
+    def pid(self) -> int | None:
+        """Its process id; None before the first start."""
         ...
 
     def start(self) -> None:

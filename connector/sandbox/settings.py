@@ -93,6 +93,9 @@ KAFKA_SETTINGS: Mapping[str, str] = {
     "message.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
     "replica.fetch.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
     "socket.request.max.bytes": "104857600",
+    # A broker that was killed may register again only once its old session has ended.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
 }
 
 MYSQL_LEAST_VERSION = (8, 0)

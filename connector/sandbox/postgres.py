@@ -1,0 +1,124 @@
+"""A disposable PostgreSQL server."""
+
+from __future__ import annotations
+
+import signal
+import struct
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+from connector.errors import SandboxError
+from connector.sandbox.ports import free_port
+from connector.sandbox.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
+from connector.sandbox.program import Program
+from connector.sandbox.settings import HOST, POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS
+from connector.sandbox.waiting import exchange, wait_until
+
+_START_TIMEOUT = 60.0
+_PROTOCOL_3_0 = 196_608
+
+
+class PostgresServer:
+    """PostgreSQL with one superuser, UTF-8, the C collation and no Unix socket.
+
+    Args:
+        folder: data and log; what is there is used again.
+        port: default a free one, chosen once for the life of this object.
+        settings: over those of `settings.POSTGRES_SETTINGS`.
+        die_with_parent: see `Program`.
+    """
+
+    name = "postgres"
+    host = HOST
+    user, password, database = POSTGRES_ADMIN.user, POSTGRES_ADMIN.password, POSTGRES_DATABASE
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        die_with_parent: bool = False,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.port = port or free_port()
+        self.data = self.folder / "data"
+        self._programs = postgres_folder() / "bin"
+        options = {
+            "listen_addresses": self.host,
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            **POSTGRES_SETTINGS,
+            **(settings or {}),
+        }
+        words = [word for option, value in options.items() for word in ("-c", f"{option}={value}")]
+        self.program = Program(
+            self.name,
+            as_ordinary_user(
+                [str(self._programs / "postgres"), "-D", str(self.data), *words],
+                die_with_parent=die_with_parent,
+            ),
+            log=self.folder / "postgres.log",
+            die_with_parent=die_with_parent,
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's process id."""
+        return self.program.pid
+
+    @property
+    def dsn(self) -> str:
+        """The superuser's address, for libpq."""
+        return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{self.database}"
+
+    def start(self) -> None:
+        """Start it, making its data folder the first time, and wait until it takes logins."""
+        if not (self.data / "PG_VERSION").exists():
+            self._initialise()
+        self.program.start()
+        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
+
+    def stop(self) -> None:
+        """Shut it down cleanly, not waiting for clients ("fast": SIGINT)."""
+        self.program.stop(signal.SIGINT)
+
+    def kill(self) -> None:
+        """`kill -9` of the postmaster and its backends."""
+        self.program.kill()
+
+    def _answers(self) -> bool:
+        """Ask to log in: it answers R (how to authenticate) when ready, E while it starts or recovers."""
+        body = struct.pack(">i", _PROTOCOL_3_0) + f"user\0{self.user}\0database\0{self.database}\0\0".encode()
+        return exchange(self.host, self.port, struct.pack(">i", len(body) + 4) + body) == b"R"
+
+    def _initialise(self) -> None:
+        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        give_to_ordinary_user(self.data)
+        with TemporaryDirectory() as work:
+            secret = Path(work, "password")
+            secret.write_text(self.password)
+            command = [str(self._programs / "initdb"), "-D", str(self.data), "-U", self.user]
+            command += ["--auth=scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--locale=C"]
+            done = subprocess.run(
+                as_ordinary_user(command),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+        if done.returncode:
+            raise SandboxError(f"initdb failed\n{done.stdout}", folder=self.data)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
