@@ -31,6 +31,7 @@ class Worker:
 
     def __init__(self, command: str, config: Path, log: Path, environment: dict[str, str] | None = None) -> None:
         self.name = f"thl {command}"
+        self.config = config
         self.starts = 0
         self.expects_crash = False
         self.kills = 0

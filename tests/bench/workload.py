@@ -20,7 +20,8 @@ TABLE = """CREATE TABLE {name} (
 _VALUES = (
     "{n} * 7 % 2147483647, {n} * 1000003, ({n} % 1000000) / 13, '2026-01-02 03:04:05.678901' + INTERVAL {n} SECOND,"
     " IF({n} % 5 = 0, NULL, '2026-01-01 00:00:00' + INTERVAL {n} SECOND), {n} / 7,"
-    " REPEAT(LEFT(SHA2({n}, 256), 32), 3), RIGHT(SHA2({n}, 256), 20), IF({n} % 3 = 0, NULL, UNHEX(REPEAT(LEFT(SHA2({n}, 256), 32), 3)))"
+    " REPEAT(LEFT(SHA2({n}, 256), 32), 3), RIGHT(SHA2({n}, 256), 20),"
+    " IF({n} % 3 = 0, NULL, UNHEX(REPEAT(LEFT(SHA2({n}, 256), 32), 3)))"
 )
 
 OLTP = f"""CREATE PROCEDURE oltp(first BIGINT, transactions INT)
@@ -44,10 +45,16 @@ BULK = f"""CREATE PROCEDURE bulk(first BIGINT, transactions INT, size INT)
 BEGIN
   DECLARE t INT DEFAULT 0;
   WHILE t < transactions DO
-    INSERT INTO bulk SELECT first + t * size + n, {_VALUES.format(n="(first + t * size + n)")} FROM numbers WHERE n < size;
+    INSERT INTO bulk SELECT first + t * size + n, {_VALUES.format(n="(first + t * size + n)")}
+      FROM numbers WHERE n < size;
     SET t = t + 1;
   END WHILE;
 END"""
+
+
+def values(n: str) -> str:
+    """The columns after `id` as an SQL list, made from the number that `n` says."""
+    return _VALUES.format(n=n)
 
 
 def create(connect: Connect) -> None:

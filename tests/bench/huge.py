@@ -1,0 +1,92 @@
+"""`python -m tests.bench.huge`: one transaction of 2 million rows and a row of 16 MiB; memory, and who sees what.
+
+Exit 1 unless a reader that polls two of its tables in one snapshot saw none or all of it, source and target are
+equal, and the producer's and the applier's peaks stay within the bounds given.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass, field
+
+import click
+import psycopg
+
+from connector.settings import load as load_config
+from connector.verify import verify
+from tests.bench import workload
+from tests.bench.meter import usage
+from tests.bench.site import CLOCK, Site, site
+
+_SEEN = "SELECT (SELECT count(*) FROM bench.bulk), (SELECT count(*) FROM bench.oltp)"
+
+
+@dataclass
+class Reader:
+    """Polls two tables in one statement, which is one snapshot, until it saw `goal`."""
+
+    place: Site
+    goal: tuple[int, int]
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def poll(self) -> None:
+        with psycopg.connect(self.place.postgres.dsn, autocommit=True) as connection:
+            while not self.done.is_set() and self.goal not in self.seen:
+                CLOCK.sleep(0.1)
+                found = connection.execute(_SEEN).fetchone()
+                if found:
+                    self.seen.add((found[0], found[1]))
+
+
+@click.command()
+@click.option("--rows", default=2_000_000, show_default=True)
+@click.option("--row-mebibytes", default=16, show_default=True)
+@click.option("--producer-megabytes", default=400, show_default=True)
+@click.option("--applier-megabytes", default=1800, show_default=True)
+def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabytes: int) -> None:
+    """Measure one huge transaction."""
+    half = rows // 2
+    with site() as place:
+        with place.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {workload.SCHEMA}.big (id INT PRIMARY KEY, body LONGBLOB)")
+        producer, _ = place.worker("produce", source={"start": "snapshot"})
+        applier, gauges = place.worker("apply")
+        producer.start()
+        applier.start()
+        while gauges.value("thl_applied_seqno") < 1:
+            producer.check()
+            applier.check()
+            CLOCK.sleep(0.2)
+        reader = Reader(place, (half, half))
+        polling = threading.Thread(target=reader.poll)
+        polling.start()
+        with place.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"USE {workload.SCHEMA}")
+            values = workload.values("n")
+            cursor.execute(f"INSERT INTO bulk SELECT n, {values} FROM numbers WHERE n < {half}")
+            cursor.execute("INSERT INTO big VALUES (1, REPEAT('x', %s))", (row_mebibytes << 20,))
+            cursor.execute(f"INSERT INTO oltp SELECT n, {values} FROM numbers WHERE n < {half}")
+            began = CLOCK.monotonic()
+            connection.commit()
+        while reader.goal not in reader.seen and CLOCK.monotonic() - began < 900:
+            producer.check()
+            applier.check()
+            CLOCK.sleep(0.5)
+        seconds = CLOCK.monotonic() - began
+        reader.done.set()
+        polling.join()
+        peaks = {"producer": usage(producer.pid or 0).peak / 1e6, "applier": usage(applier.pid or 0).peak / 1e6}
+        report = verify(load_config(applier.config))
+        for worker in (applier, producer):
+            worker.stop()
+    whole = reader.seen <= {(0, 0), reader.goal} and reader.goal in reader.seen
+    print(f"visible after {seconds:.0f} s; states seen {sorted(reader.seen)}; equal: {report.equal}")
+    print("peak resident: " + ", ".join(f"{name} {peak:.0f} MB" for name, peak in peaks.items()))
+    fits = peaks["producer"] <= producer_megabytes and peaks["applier"] <= applier_megabytes
+    sys.exit(0 if whole and report.equal and fits else 1)
+
+
+if __name__ == "__main__":
+    main()
