@@ -132,7 +132,9 @@ class Rig:
 
 
 @contextmanager
-def rig(folder: Path, target: str, *, seed: int = 1, settings: dict[str, dict[str, Any]] | None = None) -> Iterator[Rig]:
+def rig(
+    folder: Path, target: str, *, seed: int = 1, settings: dict[str, dict[str, Any]] | None = None
+) -> Iterator[Rig]:
     """Servers up, shop filled, nothing of ours started yet. `target` is `sqlite` or `postgres`."""
     mysql = MySqlServer(folder / "mysql", die_with_parent=True)
     kafka = KafkaBroker(folder / "kafka", die_with_parent=True)
