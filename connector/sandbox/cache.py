@@ -6,13 +6,13 @@ that looks finished; what is there is used without asking any network.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+
+from connector.sandbox.lock import locked
 
 
 class Cache:
@@ -40,7 +40,7 @@ class Cache:
         place = self.path(name)
         if place.is_dir():
             return place
-        with self._locked(name):
+        with locked(self.folder / f".{name}.lock"):
             if not place.is_dir():
                 work = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self.folder))
                 try:
@@ -50,14 +50,6 @@ class Cache:
                 finally:
                     shutil.rmtree(work, ignore_errors=True)
         return place
-
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
-        """Hold `name`'s lock file; children do not inherit it (Python opens files close-on-exec)."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / f".{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def default_folder() -> Path:

@@ -1,0 +1,110 @@
+"""The servers of docker/compose.yaml, with the same shape as the sandbox's own.
+
+They have the names, users and ports of `settings.py`; docker starts, stops and kills them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from connector.errors import SandboxError
+from connector.sandbox.settings import (
+    COMPOSE_PORTS,
+    HOST,
+    MARIADB_ADMIN,
+    MYSQL_ADMIN,
+    POSTGRES_ADMIN,
+    POSTGRES_DATABASE,
+    Account,
+)
+
+FILE = Path(__file__).parents[2] / "docker" / "compose.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ComposeServer:
+    """One service of the compose file, listening on a fixed port of this machine."""
+
+    name: str
+    account: Account
+    database: str = ""
+
+    @property
+    def host(self) -> str:
+        """Where its port is published."""
+        return HOST
+
+    @property
+    def port(self) -> int:
+        """The published port."""
+        return COMPOSE_PORTS[self.name]
+
+    @property
+    def user(self) -> str:
+        """The administrator's name."""
+        return self.account.user
+
+    @property
+    def password(self) -> str:
+        """The administrator's password."""
+        return self.account.password
+
+    @property
+    def bootstrap(self) -> str:
+        """What Kafka clients call `bootstrap.servers`."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def dsn(self) -> str:
+        """The administrator's address."""
+        if self.name == "postgres":
+            return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{self.database}"
+        return f"mysql://{self.user}@{self.host}:{self.port}"
+
+    def start(self) -> None:
+        """Start the service and wait until its health check passes."""
+        _compose("up", "--detach", "--wait", self.name)
+
+    def stop(self) -> None:
+        """Stop it cleanly."""
+        _compose("stop", self.name)
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        _compose("kill", "--signal=SIGKILL", self.name)
+
+    def run_sql(self, sql: str, *, database: str = "") -> str:
+        """Run statements as the administrator by the client inside the service's container."""
+        client = ["mariadb" if self.name == "mariadb" else "mysql", f"--user={self.user}", "--batch", "--raw"]
+        client += ["--default-character-set=utf8mb4", *([database] if database else [])]
+        return _compose("exec", "--no-TTY", self.name, *client, given=sql)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave it running: whoever brought the set up takes it down."""
+
+
+MYSQL = ComposeServer("mysql", MYSQL_ADMIN)
+MARIADB = ComposeServer("mariadb", MARIADB_ADMIN)
+POSTGRES = ComposeServer("postgres", POSTGRES_ADMIN, POSTGRES_DATABASE)
+KAFKA = ComposeServer("kafka", Account(""))
+
+
+def _compose(*words: str, given: str = "") -> str:
+    command = ["docker", "compose", "--file", str(FILE), *words]
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise SandboxError(f"docker could not be started: {error}") from error
+    if done.returncode:
+        raise SandboxError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+    return done.stdout

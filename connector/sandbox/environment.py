@@ -1,0 +1,110 @@
+"""Which servers the tests use: the sandbox's own, or with `THL_TEST_STACK=compose` those of the compose file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from connector.errors import SandboxError
+from connector.sandbox import compose
+from connector.sandbox.kafka import KafkaBroker
+from connector.sandbox.mariadb import MariaDbServer
+from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.postgres import PostgresServer
+from connector.sandbox.settings import MYSQL_FAST
+
+VARIABLE = "THL_TEST_STACK"
+
+
+class Restartable(Protocol):
+    """What tests do to a server; see `server.Server`."""
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        ...
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+
+class DatabaseServer(Restartable, Protocol):
+    """Where a database is and who its administrator is."""
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Its TCP port."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """The administrator's name."""
+        ...
+
+    @property
+    def password(self) -> str:
+        """The administrator's password."""
+        ...
+
+    @property
+    def dsn(self) -> str:
+        """The administrator's address."""
+        ...
+
+
+class SqlServer(DatabaseServer, Protocol):
+    """A database with a command-line client."""
+
+    def run_sql(self, sql: str, *, database: str = "") -> str:
+        """Run statements as the administrator; return tab-separated output."""
+        ...
+
+
+class Broker(Restartable, Protocol):
+    """Where Kafka is."""
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call `bootstrap.servers`."""
+        ...
+
+
+def mysql_for_tests(folder: Path, settings: Mapping[str, str] = MYSQL_FAST) -> AbstractContextManager[SqlServer]:
+    """MySQL for as long as the context lasts."""
+    if _compose():
+        return compose.MYSQL
+    return MySqlServer(folder, settings=settings, die_with_parent=True)
+
+
+def mariadb_for_tests(folder: Path) -> AbstractContextManager[SqlServer]:
+    """MariaDB for as long as the context lasts."""
+    return compose.MARIADB if _compose() else MariaDbServer(folder, die_with_parent=True)
+
+
+def postgres_for_tests(folder: Path) -> AbstractContextManager[DatabaseServer]:
+    """PostgreSQL for as long as the context lasts."""
+    return compose.POSTGRES if _compose() else PostgresServer(folder, die_with_parent=True)
+
+
+def kafka_for_tests(folder: Path) -> AbstractContextManager[Broker]:
+    """Kafka for as long as the context lasts."""
+    return compose.KAFKA if _compose() else KafkaBroker(folder, die_with_parent=True)
+
+
+def _compose() -> bool:
+    chosen = os.environ.get(VARIABLE, "sandbox")
+    if chosen not in {"sandbox", "compose"}:
+        raise SandboxError(f"{VARIABLE}={chosen} is neither sandbox nor compose")
+    return chosen == "compose"

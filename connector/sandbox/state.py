@@ -1,0 +1,55 @@
+"""What a stack remembers in its folder, so that another process can ask for it and end it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from connector.sandbox.process import Process
+
+_FILE = "stack.json"
+_STOP_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """One server that was started: who it is, where it is, how it is asked to end."""
+
+    name: str
+    process: Process
+    address: str
+    port: int
+    folder: str
+    log: str
+    stop_signal: int
+
+    def stop(self) -> bool:
+        """End it, by its own pid and only if the pid is still that process; False when it was gone."""
+        if not self.process.running:
+            return False
+        self.process.signal(signal.Signals(self.stop_signal))
+        deadline = time.monotonic() + _STOP_TIMEOUT
+        while self.process.running and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.process.signal(signal.SIGKILL)
+        return True
+
+
+def load(folder: Path) -> list[RunningServer]:
+    """The servers that were started in `folder`; none when there is no record."""
+    file = folder / _FILE
+    if not file.exists():
+        return []
+    entries = json.loads(file.read_text())["servers"]
+    return [RunningServer(**{**entry, "process": Process(**entry["process"])}) for entry in entries]
+
+
+def save(folder: Path, servers: Sequence[RunningServer]) -> None:
+    """Replace the record in one step: a reader sees the old one or the new one."""
+    new = folder / f"{_FILE}.new"
+    new.write_text(json.dumps({"servers": [asdict(server) for server in servers]}, indent=2) + "\n")
+    new.replace(folder / _FILE)

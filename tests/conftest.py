@@ -1,0 +1,61 @@
+"""The servers of the tests: one of each kind for the whole run, started when the first test asks for it.
+
+A test that asks for one is marked `servers` by that; `-m 'not servers'` leaves them all out. Tests share the
+servers, so each makes databases and topics with names of its own. One that kills a server starts it again
+before it ends. With `THL_TEST_STACK=compose` they are those of docker/compose.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.environment import (
+    Broker,
+    DatabaseServer,
+    SqlServer,
+    kafka_for_tests,
+    mariadb_for_tests,
+    mysql_for_tests,
+    postgres_for_tests,
+)
+
+_FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
+
+
+@pytest.fixture(scope="session")
+def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture(scope="session")
+def mysql_server(servers_folder: Path) -> Iterator[SqlServer]:
+    """With sync_binlog=0: only processes are killed here, the machine stays up."""
+    with mysql_for_tests(servers_folder / "mysql") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(servers_folder: Path) -> Iterator[SqlServer]:
+    with mariadb_for_tests(servers_folder / "mariadb") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(servers_folder: Path) -> Iterator[DatabaseServer]:
+    with postgres_for_tests(servers_folder / "postgres") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(servers_folder: Path) -> Iterator[Broker]:
+    with kafka_for_tests(servers_folder / "kafka") as broker:
+        yield broker
