@@ -1,5 +1,3 @@
-RowSlice = tuple[bytes, int, bytes | bytearray, int, int]
-
 class EventHead:
     @property
     def seqno(self) -> int: ...
@@ -23,5 +21,10 @@ class EventHead:
 class FragmentWriter:
     def __init__(self, opening: bytes, source_id: str) -> None: ...
     def write(
-        self, head: EventHead, fragno: int, last: bool, rows: int, changes: list[bytes | RowSlice]
+        self,
+        head: EventHead,
+        fragno: int,
+        last: bool,
+        rows: int,
+        changes: list[bytes | tuple[bytes, int, bytes | bytearray, int, int]],
     ) -> bytes: ...

@@ -1,0 +1,69 @@
+"""The event that is being encoded: what is known of it so far."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from connector.encode.cut import Cutter, Head
+from connector.encode.fragment import EventHead
+from connector.thl.piece import Begin, Rows, Statement
+from connector.thl.position import Digest
+
+
+class Event:
+    """One event from its `Begin` on.
+
+    Its changes are held back until its shard is decided; from then on (`head` set) they go to the cutter.
+
+    Args:
+        begin: what the source says of it.
+        limit: a fragment's bytes.
+        row_change_head: for the cutter.
+    """
+
+    __slots__ = (
+        "_crc32",
+        "begin",
+        "cutter",
+        "fragno",
+        "head",
+        "held",
+        "key",
+        "partition",
+        "rows",
+        "schemas",
+        "size",
+        "written",
+    )
+
+    def __init__(self, begin: Begin, limit: int, row_change_head: Head) -> None:
+        self.begin = begin
+        self.cutter = Cutter(limit, row_change_head)
+        self.held: list[Rows | Statement] = []
+        self.schemas: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
+        self.rows = 0
+        self.size = 0  # bytes, as `Digest` counts them
+        self._crc32 = 0
+        self.head: EventHead | None = None
+        self.partition = 0
+        self.key = b""
+        self.fragno = 0
+        self.written = 0  # rows that are in fragments
+
+    def hold(self, change: Rows | Statement) -> None:
+        """Take a change: count it, and keep it until `held` is emptied."""
+        if isinstance(change, Rows):
+            data: bytes | bytearray = change.data
+            self.rows += len(change.ends)
+            self.schemas.add(change.layout.name.schema)
+        else:
+            data = change.sql.encode()
+            self.schemas.add("")
+        self.size += len(data)
+        self._crc32 = crc32(data, self._crc32)
+        self.held.append(change)
+
+    @property
+    def digest(self) -> Digest:
+        """Of everything held so far, however it came in pieces and went out in fragments."""
+        return Digest(self.rows, self.size, self._crc32)

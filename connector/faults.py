@@ -1,0 +1,84 @@
+"""Named points where the fault tests kill or stop a process. Without them asked for, `point` does nothing.
+
+`THL_CRASH_POINT=produce.before_commit:3` in the environment sends SIGKILL to the process itself the third time it
+passes that point; `THL_STOP_POINT` sends SIGSTOP in the same way. This module alone reads these two.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Final
+
+from connector.errors import ConfigError
+
+PRODUCE: Final = (
+    "produce.after_init",  # older producers are fenced, nothing is read
+    "produce.after_read",  # control and position are known
+    "produce.before_online_commit",  # epoch and markers are produced, not committed
+    "produce.after_online_commit",
+    "produce.before_commit",  # fragments and position are produced, not committed
+    "produce.after_commit",
+    "produce.mid_event_before_commit",  # the same, with an event that is not finished
+    "produce.mid_event_after_commit",
+    "produce.snapshot_begun",
+    "produce.snapshot_mid",
+    "produce.snapshot_before_end",
+)
+APPLY: Final = (
+    "apply.after_claim",
+    "apply.after_handshake",
+    "apply.before_stage",
+    "apply.after_stage",
+    "apply.before_commit",
+    "apply.after_commit",
+)
+TARGET: Final = (
+    "target.after_claim",
+    "target.mid_stage",
+    "target.before_merge",
+    "target.before_position",
+    "target.before_commit",
+    "target.after_commit",
+)
+POINTS: Final = PRODUCE + APPLY + TARGET
+"""Every name, in the order a process passes them."""
+
+
+def _nothing(name: str) -> None:
+    """Pass a point that nobody asked for."""
+
+
+def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
+    """What `point` is in this process.
+
+    Raises:
+        ConfigError: a point that does not exist, or a count that is no number.
+    """
+    wanted: dict[str, list[tuple[int, signal.Signals]]] = {}
+    for variable, sent in (("THL_CRASH_POINT", signal.SIGKILL), ("THL_STOP_POINT", signal.SIGSTOP)):
+        text = environ.get(variable)
+        if text:
+            name, _, count = text.partition(":")
+            if name not in POINTS or not (count or "1").isdecimal():
+                raise ConfigError(f"{variable}={text} names no point", hint="one of " + ", ".join(POINTS))
+            wanted.setdefault(name, []).append((int(count or "1"), sent))
+    if not wanted:
+        return _nothing
+    passed = dict.fromkeys(wanted, 0)
+
+    def point(name: str) -> None:
+        """Count the passage, and send the signal when it is the one asked for."""
+        if name not in wanted:
+            return
+        passed[name] += 1
+        for count, sent in wanted[name]:
+            if passed[name] == count:
+                os.kill(os.getpid(), sent)
+
+    return point
+
+
+point: Final = _armed(os.environ)
+"""Pass the point of this name."""
