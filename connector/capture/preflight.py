@@ -1,0 +1,160 @@
+"""Whether the source is set up as the producer needs it, before anything is read or published.
+
+Every check has its own sentence, and the statement that mends it as the hint. All of them are done, so that one run
+tells everything there is to mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from connector.capture.cascades import cascading_keys
+from connector.capture.connection import Connection, account, query, speaking_to
+from connector.capture.filters import Filter
+from connector.capture.privileges import Privileges, read_privileges
+from connector.capture.source_facts import SourceFacts, read_facts
+from connector.config import Source
+from connector.errors import PreflightError
+
+SHOW_REPLICAS = (8, 0, 22)
+NAMED_CASCADES = 5
+
+
+def preflight(
+    connection: Connection, source: Source, filter: Filter | None = None, *, snapshot: bool, replica_uuid: str = ""
+) -> SourceFacts:
+    """Check the source.
+
+    Args:
+        connection: an open session of `source.user`.
+        source: the section that was configured.
+        filter: which tables are captured; made from `source.filters` when None.
+        snapshot: whether an initial load is to be taken: it needs more privileges.
+        replica_uuid: what we register with: a replica under our server_id with this UUID is an older one of us.
+
+    Returns:
+        What the server says of itself, with warnings for what is allowed but weakens a promise.
+
+    Raises:
+        PreflightError: something must be mended first; with several, the message lists each with its statement.
+        SourceUnavailable: the server does not answer.
+    """
+    with speaking_to(source):
+        facts = read_facts(connection)
+        filter = filter or Filter(source.filters, facts.lower_case_table_names)
+        privileges = read_privileges(connection)
+        problems = [
+            *_settings(facts),
+            *_grants(privileges, source, snapshot=snapshot),
+            *_server_id(connection, facts, privileges, source, replica_uuid),
+            *_cascades(connection, facts, filter, source),
+        ]
+        if problems:
+            raise _one_of(problems)
+        return replace(facts, warnings=tuple(_warnings(facts, privileges)))
+
+
+def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
+    if not facts.log_bin:
+        yield PreflightError(
+            "the source writes no binary log", hint="start mysqld with log_bin = binlog (needs a restart)"
+        )
+    wanted = {
+        "binlog_format": (facts.binlog_format, "ROW", "statements do not tell which rows they changed"),
+        "binlog_row_image": (facts.binlog_row_image, "FULL", "partial images do not hold the whole row"),
+        "binlog_row_metadata": (facts.binlog_row_metadata, "FULL", "without it the log holds no column names"),
+        "binlog_row_value_options": (facts.binlog_row_value_options, "", "partial JSON is a difference, not a value"),
+    }
+    for name, (found, needed, reason) in wanted.items():
+        if found != needed:
+            yield PreflightError(
+                f"{name} is {found or 'empty'}, needed is {needed or 'empty'}: {reason}",
+                hint=f"SET PERSIST {name} = '{needed}'; (sessions that are open keep theirs until they reconnect)",
+            )
+
+
+def _grants(privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
+    to = account(source.user)
+    for name in ("REPLICATION SLAVE", "REPLICATION CLIENT"):
+        if not privileges.has(name):
+            yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
+    if not snapshot:
+        return
+    if not privileges.has("RELOAD", "FLUSH_TABLES"):
+        yield PreflightError(
+            "the user lacks FLUSH_TABLES (or RELOAD), with which the snapshot finds its position",
+            hint=f"GRANT FLUSH_TABLES ON *.* TO {to};",
+        )
+    for pattern in source.filters.do or ("*.*",):
+        schema, _, table = pattern.partition(".")
+        if "*" in schema or "?" in schema:
+            schema = table = "*"
+        elif not table or "*" in table or "?" in table:
+            table = "*"
+        if not privileges.may_select(schema, table):
+            place = ".".join("*" if name == "*" else f"`{name}`" for name in (schema, table or "*"))
+            yield PreflightError(
+                f"the user lacks SELECT on {place}: tables it may not read would silently be left out of the snapshot",
+                hint=f"GRANT SELECT ON {place} TO {to};",
+            )
+
+
+def _server_id(
+    connection: Connection, facts: SourceFacts, privileges: Privileges, source: Source, replica_uuid: str
+) -> Iterator[PreflightError]:
+    hint = f"set source.server_id to a number that no server or replica of this source has (not {source.server_id})"
+    if facts.server_id == source.server_id:
+        yield PreflightError(f"source.server_id {source.server_id} is the source's own", hint=hint)
+    if not privileges.has("REPLICATION SLAVE"):
+        return
+    modern = facts.release >= SHOW_REPLICAS
+    for row in query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS"):
+        uuid = str(row["Replica_UUID" if modern else "Slave_UUID"])
+        if int(row["Server_Id" if modern else "Server_id"]) == source.server_id and uuid != replica_uuid:
+            yield PreflightError(
+                f"source.server_id {source.server_id} is taken by a replica ({row['Host'] or 'host unknown'}, {uuid})",
+                hint=hint,
+            )
+
+
+def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source: Source) -> Iterator[PreflightError]:
+    if facts.cascades_logged or source.accept_unlogged_cascades:
+        return
+    keys = cascading_keys(connection, filter)
+    if keys:
+        named = ", ".join(map(str, keys[:NAMED_CASCADES])) + (" …" if len(keys) > NAMED_CASCADES else "")
+        yield PreflightError(
+            f"{len(keys)} foreign keys change rows without the binary log saying so: {named}",
+            hint=f"ALTER TABLE {keys[0].table} DROP FOREIGN KEY {keys[0].name}; … or upgrade to MySQL 9.6, "
+            "or accept that the target will differ: --set source.accept_unlogged_cascades=true",
+        )
+
+
+def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
+    if facts.sync_binlog != 1:
+        yield (
+            f"sync_binlog is {facts.sync_binlog}: after a crash the source may have lost transactions that are "
+            "published: SET PERSIST sync_binlog = 1;"
+        )
+    if facts.flush_log_at_commit != 1:
+        yield (
+            f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
+            "transactions that are published: SET PERSIST innodb_flush_log_at_trx_commit = 1;"
+        )
+    if not facts.gtids:
+        yield (
+            f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: "
+            "SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
+        )
+    if not facts.cascades_logged and not privileges.may_select("*"):
+        yield "foreign keys of tables that the user may not read cannot be seen: their cascades are not in the log"
+
+
+def _one_of(problems: list[PreflightError]) -> PreflightError:
+    if len(problems) == 1:
+        return problems[0]
+    listed = "".join(
+        f"\n  {number}. {problem.message}\n     {problem.hint}" for number, problem in enumerate(problems, 1)
+    )
+    return PreflightError(f"{len(problems)} things of the source need mending:{listed}")

@@ -1,0 +1,113 @@
+"""What the source says of itself, read once at every start."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from connector.capture.connection import Connection, query
+from connector.errors import PreflightError
+
+OLDEST = (8, 0)
+CASCADES_LOGGED_SINCE = (9, 6)
+
+VARIABLES = (
+    "binlog_checksum",
+    "binlog_expire_logs_seconds",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_row_value_options",
+    "gtid_mode",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_native_foreign_keys",
+    "log_bin",
+    "lower_case_table_names",
+    "server_id",
+    "server_uuid",
+    "sync_binlog",
+    "version",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """The server's identity and those of its settings that the producer depends on.
+
+    Args:
+        version: as the server writes it, e.g. `8.0.43-log`.
+        release: the first three numbers of it.
+        lower_case_table_names: 0 when names differ by case alone.
+        expire_seconds: after this long the server removes a binary log; 0: never.
+        cascades_logged: whether changes by foreign keys' actions stand in the binary log (MySQL 9.6 and later do the
+            actions above the storage engine; `innodb_native_foreign_keys` puts them back into it).
+        warnings: what is allowed but weakens a promise; each a sentence with the statement that mends it.
+    """
+
+    server_uuid: str
+    server_id: int
+    version: str
+    release: tuple[int, ...]
+    gtid_mode: str
+    lower_case_table_names: int
+    expire_seconds: int
+    log_bin: bool
+    binlog_format: str
+    binlog_row_image: str
+    binlog_row_metadata: str
+    binlog_row_value_options: str
+    binlog_checksum: str
+    sync_binlog: int
+    flush_log_at_commit: int
+    cascades_logged: bool
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def gtids(self) -> bool:
+        """Whether every transaction has a GTID."""
+        return self.gtid_mode == "ON"
+
+
+def read_facts(connection: Connection) -> SourceFacts:
+    """Ask the server.
+
+    Raises:
+        PreflightError: it is MariaDB, or older than 8.0.
+    """
+    names = ", ".join(f"'{name}'" for name in VARIABLES)
+    rows = query(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    value = {row["Variable_name"]: str(row["Value"]) for row in rows}
+    version = value["version"]
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if "mariadb" in version.lower():
+        raise PreflightError(
+            f"the source is MariaDB ({version}), whose binary log is another dialect and not yet read",
+            hint="point source.host at a MySQL server, 8.0 or newer",
+        )
+    if release < OLDEST:
+        raise PreflightError(
+            f"the source is MySQL {version}; 8.0 is the oldest that tells column names in its binary log",
+            hint="upgrade the server, or read from a replica of it that is 8.0 or newer",
+        )
+    return SourceFacts(
+        server_uuid=value["server_uuid"],
+        server_id=int(value["server_id"]),
+        version=version,
+        release=release,
+        gtid_mode=value["gtid_mode"].upper(),
+        lower_case_table_names=int(value["lower_case_table_names"]),
+        expire_seconds=int(value["binlog_expire_logs_seconds"]),
+        log_bin=_on(value["log_bin"]),
+        binlog_format=value["binlog_format"].upper(),
+        binlog_row_image=value["binlog_row_image"].upper(),
+        binlog_row_metadata=value.get("binlog_row_metadata", "MINIMAL").upper(),
+        binlog_row_value_options=value["binlog_row_value_options"].upper(),
+        binlog_checksum=value["binlog_checksum"].upper(),
+        sync_binlog=int(value["sync_binlog"]),
+        flush_log_at_commit=int(value["innodb_flush_log_at_trx_commit"]),
+        cascades_logged=release >= CASCADES_LOGGED_SINCE and not _on(value.get("innodb_native_foreign_keys", "OFF")),
+    )
+
+
+def _on(value: str) -> bool:
+    return value.upper() in {"ON", "1"}

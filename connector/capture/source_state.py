@@ -1,0 +1,169 @@
+"""How far the source's binary log reaches, now: its first file, its end, its GTIDs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from connector.capture.connection import Connection, query, query_one
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError
+from connector.thl.position import SourcePosition
+
+FIRST_EVENT = 4  # every file begins with four magic bytes
+NEW_WORDS = (8, 2)  # SHOW BINARY LOG STATUS; SHOW MASTER STATUS is gone in 8.4
+
+_UUID = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
+_GTID_SET = re.compile(rf"\s*{_UUID}\s*:.*", re.DOTALL)
+_FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where reading is to begin.
+
+    Args:
+        position: the file and offset, where it is known; None when only the GTIDs say it.
+        gtid_set: what is before it, as the source writes GTID sets; None where the source has none, or where a file
+            and offset were asked for.
+    """
+
+    position: SourcePosition | None
+    gtid_set: str | None
+
+
+def end_position(connection: Connection) -> SourcePosition:
+    """The place after the last event written.
+
+    Raises:
+        PreflightError: there is no binary log.
+    """
+    version = query(connection, "SELECT @@version AS version")[0]["version"]
+    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    row = query_one(connection, "SHOW BINARY LOG STATUS" if release >= NEW_WORDS else "SHOW MASTER STATUS")
+    if row is None:
+        raise _no_binary_log()
+    return SourcePosition(row["File"], int(row["Position"]))
+
+
+def gtid_executed(connection: Connection) -> str | None:
+    """Every GTID the source has; None where it gives none."""
+    return _gtids(connection, "gtid_executed")
+
+
+def gtid_purged(connection: Connection) -> str | None:
+    """The GTIDs whose transactions its binary log no longer holds; None where it gives none."""
+    return _gtids(connection, "gtid_purged")
+
+
+def binary_logs(connection: Connection) -> list[tuple[str, int]]:
+    """The files that are there, oldest first, with their sizes."""
+    return [(row["Log_name"], int(row["File_size"])) for row in query(connection, "SHOW BINARY LOGS")]
+
+
+def oldest_position(connection: Connection) -> SourcePosition:
+    """The first event that is still there.
+
+    Raises:
+        PreflightError: there is no binary log.
+    """
+    logs = binary_logs(connection)
+    if not logs:
+        raise _no_binary_log()
+    return SourcePosition(logs[0][0], FIRST_EVENT)
+
+
+def resolve_start(connection: Connection, start: str) -> Start:
+    """Turn `now`, `earliest`, a GTID set or `file:position` into a place, and check that it is there.
+
+    Raises:
+        ConfigError: it is none of these.
+        PreflightError: the source no longer holds it, or gives no GTIDs.
+        HistoriesDiffer: the source never had it.
+    """
+    if start == "now":
+        return Start(end_position(connection), gtid_executed(connection))
+    if start == "earliest":
+        return Start(oldest_position(connection), gtid_purged(connection))
+    if _GTID_SET.fullmatch(start):
+        gtid_set = "".join(start.split())
+        check_gtids_available(connection, gtid_set)
+        return Start(None, gtid_set)
+    if place := _FILE_POSITION.fullmatch(start.strip()):
+        position = SourcePosition(place["file"], int(place["offset"]))
+        check_position_available(connection, position)
+        return Start(position, None)
+    raise ConfigError(
+        f"source.start: {start!r} is not a place in a binary log",
+        hint="snapshot | now | earliest | a GTID set | binlog.000002:4",
+    )
+
+
+def check_position_available(connection: Connection, position: SourcePosition) -> None:
+    """Make sure that the source still holds what comes after `position`.
+
+    Raises:
+        PreflightError: it was purged; the message names the oldest that is there.
+        HistoriesDiffer: the source's log has not come that far.
+    """
+    sizes = dict(binary_logs(connection))
+    if position.file in sizes and position.offset <= sizes[position.file]:
+        return
+    oldest, end = oldest_position(connection), end_position(connection)
+    if position.file not in sizes and _number(position.file) < _number(oldest.file):
+        raise _purged(f"{position} is no longer in the source's binary log; the oldest there is {oldest}")
+    raise HistoriesDiffer(
+        f"{position} is not in the source's binary log, which ends at {end}",
+        hint="was the source reset or replaced? a new log needs another `service`",
+    )
+
+
+def check_gtids_available(connection: Connection, gtid_set: str) -> None:
+    """Make sure that the source still holds every transaction that is not in `gtid_set`, and has all that are.
+
+    Raises:
+        PreflightError: transactions were purged, or the source gives no GTIDs; the message names what is missing.
+        HistoriesDiffer: the source lacks transactions of `gtid_set`: the trapped ones are listed.
+    """
+    row = query_one(
+        connection,
+        "SELECT @@GLOBAL.gtid_mode AS mode, GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s) AS purged,"
+        " GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed) AS trapped",
+        (gtid_set, gtid_set),
+    )
+    if row is None or row["mode"] != "ON":
+        raise PreflightError(
+            "a GTID set was given, but the source has gtid_mode=OFF", hint="set source.start to binlog.000002:4"
+        )
+    if row["trapped"]:
+        raise HistoriesDiffer(
+            f"the source lacks transactions that the log has: {_one_line(row['trapped'])}",
+            hint="was the source replaced by one that had not yet received them? a new log needs another `service`",
+        )
+    if row["purged"]:
+        oldest = oldest_position(connection)
+        raise _purged(f"the source has purged {_one_line(row['purged'])}; the oldest there is {oldest}")
+
+
+def _gtids(connection: Connection, variable: str) -> str | None:
+    row = query_one(connection, f"SELECT @@GLOBAL.gtid_mode AS mode, @@GLOBAL.{variable} AS gtids")
+    return _one_line(row["gtids"]) if row and row["mode"] == "ON" else None
+
+
+def _one_line(gtids: str) -> str:
+    return "".join(str(gtids).split())
+
+
+def _number(file: str) -> int:
+    return int(file.rpartition(".")[2])
+
+
+def _purged(message: str) -> PreflightError:
+    return PreflightError(
+        message,
+        hint="begin a new log with a snapshot (another `service`), and keep binary logs longer: "
+        "SET PERSIST binlog_expire_logs_seconds = 604800;",
+    )
+
+
+def _no_binary_log() -> PreflightError:
+    return PreflightError("the source writes no binary log", hint="start mysqld with log_bin = binlog")
