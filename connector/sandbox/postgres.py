@@ -14,6 +14,7 @@ from typing import Self
 from connector.errors import SandboxError
 from connector.sandbox.ports import free_port
 from connector.sandbox.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
+from connector.sandbox.process import kill_all, working_in
 from connector.sandbox.program import Program
 from connector.sandbox.settings import HOST, POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS
 from connector.sandbox.waiting import exchange, wait_until
@@ -80,6 +81,8 @@ class PostgresServer:
         """Start it, making its data folder the first time, and wait until it takes logins."""
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
+        if not self.program.running:
+            self._end_orphans()
         self.program.start()
         wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
@@ -90,6 +93,11 @@ class PostgresServer:
     def kill(self) -> None:
         """`kill -9` of the postmaster and its backends."""
         self.program.kill()
+        self._end_orphans()
+
+    def _end_orphans(self) -> None:
+        """End the backends of a postmaster that was killed: one that is busy does not notice, and bars the next."""
+        kill_all(working_in(self.data))
 
     def _answers(self) -> bool:
         """Ask to log in: it answers R (how to authenticate) when ready, E while it starts or recovers."""

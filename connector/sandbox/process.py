@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal as signals
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +55,32 @@ def children(pid: int) -> list[Process]:
         if entry.name.isdigit() and (fields := _stat(int(entry.name))) and int(fields[_PARENT]) == pid:
             found.append(Process(int(entry.name), int(fields[_STARTED])))
     return found
+
+
+def working_in(folder: Path) -> list[Process]:
+    """The processes whose working directory is `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, SandboxError):  # not ours to look at, or just gone
+            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
+                found.append(Process.of(int(entry.name)))
+    return found
+
+
+def kill_all(processes: Sequence[Process], *, timeout: float = 10.0) -> None:
+    """`kill -9` all of them and wait until they are gone.
+
+    Raises:
+        SandboxError: when one is not gone in time: it hangs in the kernel.
+    """
+    for process in processes:
+        process.signal(signals.SIGKILL)
+    deadline = time.monotonic() + timeout
+    for process in processes:
+        while process.running:
+            if time.monotonic() > deadline:
+                raise SandboxError("a killed process does not end", pid=process.pid)
+            time.sleep(0.01)
 
 
 def _stat(pid: int) -> list[str] | None:

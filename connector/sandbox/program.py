@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox.process import Process, children
+from connector.sandbox.process import Process, children, kill_all
 
 _PR_SET_PDEATHSIG = 1
 
@@ -100,8 +100,7 @@ class Program:
         forked = children(self._child.pid)
         self._child.kill()
         self._child.wait()
-        for process in forked:
-            process.signal(signal.SIGKILL)
+        kill_all(forked)
 
     def log_tail(self, lines: int = 15) -> str:
         """The last lines it logged since it was last started."""

@@ -1,0 +1,186 @@
+"""Every server of the sandbox really starts, answers, and has its data and its port again after `kill -9`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pymysql
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connector.errors import SandboxError
+from connector.sandbox.kafka import KafkaBroker
+from connector.sandbox.mariadb import MariaDbServer
+from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.mysql_programs import tool
+from connector.sandbox.postgres import PostgresServer
+from connector.sandbox.process import Process
+from connector.sandbox.settings import MYSQL_FAST
+
+pytestmark = pytest.mark.servers
+
+
+def rows(server: MySqlServer | MariaDbServer, sql: str) -> list[tuple[object, ...]]:
+    with pymysql.connect(host=server.host, port=server.port, user=server.user) as connection:
+        cursor = connection.cursor()
+        cursor.execute(sql)
+        connection.commit()
+        return list(cursor.fetchall())
+
+
+def killed_and_started_again(server: MySqlServer | MariaDbServer | PostgresServer | KafkaBroker) -> None:
+    before, port = server.program.process, server.port
+    os.kill(before.pid, signal.SIGKILL)
+    server.program.kill()
+    assert not before.running
+    server.start()
+    assert server.port == port
+    assert server.pid != before.pid
+
+
+@pytest.fixture
+def mysql(tmp_path: Path) -> Iterator[MySqlServer]:
+    with MySqlServer(tmp_path / "mysql", settings=MYSQL_FAST, die_with_parent=True) as server:
+        yield server
+
+
+def test_mysql_keeps_what_was_committed(mysql: MySqlServer) -> None:
+    mysql.run_sql("CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY, name TEXT)")
+    mysql.run_sql("INSERT INTO item VALUES (1, 'čaj')", database="shop")
+    killed_and_started_again(mysql)
+    assert rows(mysql, "SELECT * FROM shop.item") == [(1, "čaj")]
+
+
+def test_mysql_is_set_up_as_a_source(mysql: MySqlServer) -> None:
+    facts = "@@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode, @@sync_binlog"
+    assert rows(mysql, f"SELECT {facts}") == [(1, "ROW", "FULL", "FULL", "ON", 0)]
+
+
+def test_mysql_makes_users(mysql: MySqlServer) -> None:
+    mysql.create_user("reader", "it's\\secret", ["SELECT", "REPLICATION SLAVE"])
+    with pymysql.connect(host=mysql.host, port=mysql.port, user="reader", password="it's\\secret") as connection:
+        cursor = connection.cursor()
+        cursor.execute("SHOW GRANTS")
+        assert [text for (text,) in cursor.fetchall()] == ["GRANT SELECT, REPLICATION SLAVE ON *.* TO `reader`@`%`"]
+
+
+def test_mysql_brings_its_tools(mysql: MySqlServer) -> None:
+    mysql.run_sql("CREATE DATABASE seen_in_the_log")
+    mysql.stop()
+    logs = sorted(mysql.data.glob("mysql-bin.0*"))
+    told = subprocess.run([*tool("mysqlbinlog"), "--no-defaults", *logs], capture_output=True, text=True, check=True)
+    assert "CREATE DATABASE seen_in_the_log" in told.stdout
+
+
+def test_what_mysql_refuses_is_in_the_error(mysql: MySqlServer) -> None:
+    with pytest.raises(SandboxError, match="nowhere"):
+        mysql.run_sql("SELECT * FROM nowhere.nothing")
+
+
+def test_a_server_that_cannot_start_says_what_its_log_says(tmp_path: Path) -> None:
+    server = MySqlServer(tmp_path / "mysql", settings={"binlog_format": "PROSE"}, die_with_parent=True)
+    with pytest.raises(SandboxError, match="PROSE"):
+        server.start()
+    assert not server.program.running
+
+
+def test_mariadb_keeps_what_was_committed(tmp_path: Path) -> None:
+    with MariaDbServer(tmp_path / "mariadb", die_with_parent=True) as server:
+        server.run_sql("CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY)")
+        server.run_sql("INSERT INTO shop.item VALUES (1)")
+        killed_and_started_again(server)
+        assert rows(server, "SELECT id, @@binlog_row_metadata FROM shop.item") == [(1, "FULL")]
+
+
+def test_postgres_keeps_what_was_committed(tmp_path: Path) -> None:
+    with PostgresServer(tmp_path / "postgres", die_with_parent=True) as server:
+        with psycopg.connect(server.dsn) as connection:
+            connection.execute("CREATE TABLE item (id int)")
+            connection.execute("INSERT INTO item VALUES (1)")
+        killed_and_started_again(server)
+        with psycopg.connect(server.dsn) as connection:
+            assert connection.execute("SELECT * FROM item").fetchall() == [(1,)]
+            assert connection.execute("SHOW fsync").fetchall() == [("on",)]
+
+
+def test_postgres_starts_again_while_a_backend_was_busy(tmp_path: Path) -> None:
+    with PostgresServer(tmp_path / "postgres", die_with_parent=True) as server:
+        busy = psycopg.connect(server.dsn)
+        busy.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 1000000000)")
+        time.sleep(0.3)
+        killed_and_started_again(server)
+        busy.close()
+
+
+def test_kafka_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    with KafkaBroker(tmp_path / "kafka", die_with_parent=True) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("events", 1, 1)])["events"].result(30)
+        in_a_transaction(broker, b"first")
+        killed_and_started_again(broker)
+        in_a_transaction(broker, b"second")
+        assert committed(broker, 2) == [b"first", b"second"]
+
+
+def in_a_transaction(broker: KafkaBroker, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "writer"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce("events", value)
+    producer.commit_transaction(60)
+
+
+def committed(broker: KafkaBroker, count: int) -> list[bytes | None]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.assign([TopicPartition("events", 0, 0)])
+    try:
+        return [message.value() for message in consumer.consume(count, timeout=30)]
+    finally:
+        consumer.close()
+
+
+STARTS_AND_WAITS = """
+import sys, time
+from pathlib import Path
+from connector.sandbox.{module} import {name}
+server = {name}(Path(sys.argv[1]), die_with_parent=True)
+server.start()
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("module", "name"), [("mysql", "MySqlServer"), ("postgres", "PostgresServer")])
+def test_a_server_dies_with_whoever_asked_for_that(tmp_path: Path, module: str, name: str) -> None:
+    """PostgreSQL too when it runs as another user: changing the user makes the kernel forget the wish."""
+    script = STARTS_AND_WAITS.format(module=module, name=name)
+    parent = subprocess.Popen([sys.executable, "-c", script, tmp_path / "data"], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    server = Process.of(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    assert eventually(lambda: not server.running)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False

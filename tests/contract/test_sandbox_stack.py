@@ -1,0 +1,71 @@
+"""`thl sandbox`: what one process starts, another finds and ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connector.sandbox import state
+from connector.sandbox.commands import sandbox
+from connector.sandbox.process import Process
+from connector.sandbox.stack import Stack
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "sandbox"
+    Stack(tmp_path / "sandbox").down()
+
+
+def thl_sandbox(*words: str | Path) -> Result:
+    result = CliRunner().invoke(sandbox, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def running(folder: Path) -> dict[str, bool]:
+    told = json.loads(thl_sandbox("status", "--json", "--folder", folder).output)
+    return {server["name"]: server["running"] for server in told}
+
+
+def test_up_status_down(folder: Path) -> None:
+    told = thl_sandbox("up", "--folder", folder, "--with", "postgres").output
+    assert [line.split()[0] for line in told.splitlines()] == ["mysql", "kafka", "postgres"]
+    assert running(folder) == {"mysql": True, "kafka": True, "postgres": True}
+    first = state.load(folder)
+
+    killed = next(server for server in first if server.name == "kafka")
+    os.kill(killed.process.pid, signal.SIGKILL)
+    while killed.process.running:
+        pass
+    assert running(folder) == {"mysql": True, "kafka": False, "postgres": True}
+
+    thl_sandbox("up", "--folder", folder)
+    again = state.load(folder)
+    assert [server.port for server in again] == [server.port for server in first]
+    assert again[0] == first[0], "what runs is left alone"
+
+    assert thl_sandbox("down", "--folder", folder, "--delete").output.count("ended") == 3
+    assert not any(server.process.running for server in again)
+    assert not folder.exists()
+
+
+def test_down_leaves_alone_who_has_the_pid_now(folder: Path) -> None:
+    folder.mkdir()
+    me = Process.of(os.getpid())
+    somebody_before = Process(me.pid, me.started - 1)
+    state.save(folder, [state.RunningServer("mysql", somebody_before, "", 1, "", "", int(signal.SIGKILL))])
+    assert Stack(folder).down() == []
+
+
+def test_where_nothing_was_started(folder: Path) -> None:
+    assert "nothing was started" in thl_sandbox("status", "--folder", folder).output
+    assert thl_sandbox("down", "--folder", folder).output == ""

@@ -1,0 +1,133 @@
+"""docker/compose.yaml is a compose file, and says what the sandbox's settings say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from connector.errors import SandboxError
+from connector.sandbox import compose, settings
+from connector.sandbox.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
+
+SCHEMA = Path(__file__).parents[1] / "testdata" / "compose-spec" / "compose-spec.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return yaml.safe_load(compose.FILE.read_text())
+
+
+@pytest.fixture(scope="module")
+def services(document: dict[str, Any]) -> dict[str, Any]:
+    return document["services"]
+
+
+def options(words: list[str]) -> dict[str, str]:
+    """`--a-b=c` and `-ca=b` as {"a_b": "c"}: servers take both spellings of a name."""
+    pairs = [word.removeprefix("--").removeprefix("-c").split("=", 1) for word in words if "=" in word]
+    return {name.replace("-", "_"): value for name, value in pairs}
+
+
+def test_it_follows_the_compose_specification(document: dict[str, Any]) -> None:
+    jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(document)
+
+
+def test_the_schema_would_notice_a_mistake(document: dict[str, Any]) -> None:
+    wrong = {**document, "services": {"mysql": {**document["services"]["mysql"], "portz": []}}}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(wrong)
+
+
+@pytest.mark.parametrize(("name", "port"), settings.COMPOSE_PORTS.items())
+def test_each_server_is_published_on_loopback_at_its_port(services: dict[str, Any], name: str, port: int) -> None:
+    published = [mapping.rsplit(":", 1)[0] for mapping in services[name]["ports"]]
+    assert published == [f"{settings.HOST}:{port}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mysql", settings.MYSQL_SETTINGS),
+        ("mariadb", settings.MARIADB_SETTINGS),
+        ("postgres", settings.POSTGRES_SETTINGS),
+    ],
+)
+def test_each_database_has_the_sandbox_settings(
+    services: dict[str, Any], name: str, expected: Mapping[str, str]
+) -> None:
+    assert options(services[name]["command"]) == expected
+
+
+def test_the_administrators_are_those_of_the_sandbox(services: dict[str, Any]) -> None:
+    postgres = services["postgres"]["environment"]
+    assert settings.Account(postgres["POSTGRES_USER"], postgres["POSTGRES_PASSWORD"]) == settings.POSTGRES_ADMIN
+    assert postgres["POSTGRES_DB"] == settings.POSTGRES_DATABASE
+    assert settings.MYSQL_ADMIN == settings.MARIADB_ADMIN == settings.Account("root", "")
+    assert services["mysql"]["environment"]["MYSQL_ALLOW_EMPTY_PASSWORD"] == "yes"
+    assert services["mariadb"]["environment"]["MARIADB_ALLOW_EMPTY_ROOT_PASSWORD"] == "yes"
+
+
+def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(services: dict[str, Any]) -> None:
+    file, place, _ = services["kafka"]["volumes"][1].split(":")
+    properties = yaml.safe_load((compose.FILE.parent / file).read_text())
+    assert place == "/etc/redpanda/.bootstrap.yaml"
+    assert properties["kafka_batch_max_bytes"] == int(settings.KAFKA_SETTINGS["message.max.bytes"])
+    assert properties["auto_create_topics_enabled"] is False
+    assert f"outside://{settings.HOST}:{settings.COMPOSE_PORTS['kafka']}" in services["kafka"]["command"][-1]
+
+
+def test_the_images_are_of_the_versions_that_the_sandbox_has(services: dict[str, Any]) -> None:
+    assert settings.MARIADB_VERSION.startswith(services["mariadb"]["image"].removeprefix("mariadb:"))
+    assert settings.POSTGRES_VERSION.startswith(services["postgres"]["image"].removeprefix("postgres:"))
+
+
+def test_with_the_compose_stack_tests_get_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "compose")
+    assert mysql_for_tests(tmp_path) is compose.MYSQL
+    assert postgres_for_tests(tmp_path) is compose.POSTGRES
+    assert kafka_for_tests(tmp_path) is compose.KAFKA
+    assert compose.MYSQL.dsn == "mysql://root@127.0.0.1:13306"
+    assert compose.POSTGRES.dsn == "postgresql://thl:thl@127.0.0.1:15432/postgres"
+    assert compose.KAFKA.bootstrap == "127.0.0.1:19092"
+
+
+def test_an_unknown_stack_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "kubernetes")
+    with pytest.raises(SandboxError, match="kubernetes"):
+        mysql_for_tests(tmp_path)
+
+
+@pytest.fixture
+def docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A `docker` that writes down what it was asked, and answers with what it was given."""
+    asked = tmp_path / "asked"
+    program = tmp_path / "docker"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\ncase "$*" in *stop*) echo no engine >&2; exit 1;; esac\ncat\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return asked
+
+
+def test_docker_starts_kills_and_reaches_the_servers(docker: Path) -> None:
+    with compose.MYSQL as server:
+        server.kill()
+        assert server.run_sql("SELECT 1", database="shop") == "SELECT 1"
+    words = f"compose --file {compose.FILE}"
+    assert docker.read_text().splitlines() == [
+        f"{words} up --detach --wait mysql",
+        f"{words} kill --signal=SIGKILL mysql",
+        f"{words} exec --no-TTY mysql mysql --user=root --batch --raw --default-character-set=utf8mb4 shop",
+    ]
+
+
+def test_what_docker_says_is_in_the_error(docker: Path) -> None:
+    with pytest.raises(SandboxError, match="no engine"):
+        compose.KAFKA.stop()
