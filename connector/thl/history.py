@@ -1,0 +1,167 @@
+"""A log's history: which epoch gave which seqno; and the proof that a target lies on it.
+
+An epoch begins right after the last event that was finished before it. So whatever an older epoch left unfinished
+is given again, and event N is always the work of the *last* epoch whose first seqno is not above N. That needs only
+the control topic, which is never trimmed: the event itself may have been deleted long ago.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.control import ControlState, EpochRecord
+from connector.thl.position import TargetPosition
+from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a log went through, as its control topic tells.
+
+    A target is compared with a history that was read *after* the target was claimed: an older applier may have
+    gone on until then.
+
+    Args:
+        log_id: whose history.
+        epochs: every epoch, ascending.
+        last_finished: the last finished event, NO_SEQNO if none.
+    """
+
+    log_id: LogId
+    epochs: tuple[EpochRecord, ...]
+    last_finished: Seqno
+
+    @classmethod
+    def of(cls, control: ControlState, last_finished: Seqno) -> History:
+        """The history that a control topic tells.
+
+        Raises:
+            LogDamaged: the topic has no log, no epoch, misses one, or has them out of order.
+        """
+        if control.log is None or not control.epochs:
+            raise LogDamaged(
+                "The control topic knows no log",
+                hint="start the producer first; if the log existed, the topic was lost",
+            )
+        log_id, epochs = control.log.log_id, control.epochs
+        if epochs[0].epoch != 1 or epochs[0].first_seqno != 0:
+            raise LogDamaged("The control topic misses the log's first epoch", log_id=log_id, first=epochs[0].epoch)
+        for before, after in pairwise(epochs):
+            if after.epoch != before.epoch + 1:
+                raise LogDamaged("The control topic misses an epoch", log_id=log_id, epoch=before.epoch + 1)
+            if after.first_seqno < before.first_seqno:
+                raise LogDamaged(
+                    "An epoch begins before the one before it",
+                    log_id=log_id,
+                    epoch=after.epoch,
+                    first_seqno=after.first_seqno,
+                    before=before.first_seqno,
+                )
+        if epochs[-1].first_seqno > last_finished + 1:
+            raise LogDamaged(
+                "The newest epoch begins after events that the position does not know: the position topic lost its end",
+                log_id=log_id,
+                epoch=epochs[-1].epoch,
+                first_seqno=epochs[-1].first_seqno,
+                last_finished=last_finished,
+            )
+        return cls(log_id, epochs, last_finished)
+
+    def covering(self, seqno: Seqno) -> EpochRecord:
+        """The epoch that gave the finished event `seqno`.
+
+        Raises:
+            HistoriesDiffer: the log has not finished such an event.
+        """
+        if not 0 <= seqno <= self.last_finished:
+            raise HistoriesDiffer(
+                "The log has no such event", log_id=self.log_id, seqno=seqno, last_finished=self.last_finished
+            )
+        return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
+
+    def prove(self, log_id: LogId, seqno: Seqno, epoch: Epoch, *, source_id: str = "", from_first: bool = True) -> None:
+        """The handshake: show that the client's last event is on this history, or refuse the client.
+
+        Args:
+            log_id, seqno, epoch: of the client's last event; "", NO_SEQNO, NO_EPOCH before its first.
+            source_id: the client's, for the message.
+            from_first: whether the log can still be read from its first event.
+
+        Raises:
+            HistoriesDiffer: the client followed another log or another history of it, or needs what is deleted.
+        """
+        if seqno == NO_SEQNO:
+            self._prove_new(log_id, epoch, from_first=from_first)
+            return
+        if log_id != self.log_id:
+            raise HistoriesDiffer(
+                "The target follows another log",
+                hint="point the target to the log it comes from, or fill it again from nothing",
+                server_log_id=self.log_id,
+                client_log_id=log_id or "none",
+                seqno=seqno,
+            )
+        if seqno > self.last_finished:
+            raise HistoriesDiffer(
+                "The target is ahead of the log: the log lost events that the target has",
+                hint="fill the target again from nothing",
+                log_id=log_id,
+                seqno=seqno,
+                last_finished=self.last_finished,
+            )
+        ours = self.covering(seqno).epoch
+        if ours != epoch:
+            raise HistoriesDiffer(
+                f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                f"server epoch number={ours} client epoch number={epoch}",
+                hint="the target holds events that are not in this log: fill it again from nothing",
+            )
+
+    def _prove_new(self, log_id: LogId, epoch: Epoch, *, from_first: bool) -> None:
+        if log_id not in ("", self.log_id) or epoch != NO_EPOCH:
+            raise HistoriesDiffer(
+                "The target has no event but names a log", client_log_id=log_id, log_id=self.log_id, epoch=epoch
+            )
+        if not from_first:
+            raise HistoriesDiffer(
+                "The target is empty and the log's first events are deleted",
+                hint="publish a new snapshot, or start from a copy of a target that is further",
+                log_id=self.log_id,
+            )
+
+
+def check_offsets(position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    """Check that what a target wants to read next is in the partitions.
+
+    Args:
+        position: the target's.
+        starts, ends: partition → the log start offset and the end offset that Kafka tells.
+
+    Raises:
+        LogDamaged: retention has deleted it, or the partition ends before it.
+    """
+    for partition in sorted(starts):
+        offset = position.offsets.get(partition, 0)
+        if offset < starts[partition]:
+            raise LogDamaged(
+                "What the target needs next was deleted by the topic's retention",
+                hint="fill the target again from nothing, and keep the log for longer",
+                partition=partition,
+                offset=offset,
+                start=starts[partition],
+                seqno=position.seqno + 1,
+            )
+        if offset > ends[partition]:
+            raise LogDamaged(
+                "The partition ends before what the target has already read: it lost its tail or was made anew",
+                partition=partition,
+                offset=offset,
+                end=ends[partition],
+                seqno=position.seqno,
+            )
+    if unknown := set(position.offsets) - set(starts):
+        raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))

@@ -1,0 +1,183 @@
+"""Going online, as decisions without I/O: what a producer must find, and what it writes before its first event.
+
+The caller has fenced the older producer (`init_transactions`) *before* it read anything that is given here, read
+every topic to its end with `read_committed`, and writes the plan in one Kafka transaction. Dying before that
+transaction's commit is harmless: nothing was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.header import FragmentHeader
+from connector.thl.position import Finished, PositionRecord, SourcePosition
+from connector.thl.tail import TailFound, check_log
+from connector.thl.trapped import check_redo, check_source
+from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
+
+__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "decide", "go_back", "markers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFacts:
+    """What the producer brings along.
+
+    Args:
+        source_id: the source's host:port, as configured.
+        server_uuid: the source's own name for itself.
+        now: µs since 1970 UTC.
+        log_id: a fresh random identity; used only when the log is new.
+        start: where a new log begins in the source.
+        gtid_set: what a new log takes as seen; None where the source has no GTIDs.
+        executed: `gtid_executed` of the source now; None where it has no GTIDs.
+        snapshot: a new log begins with an initial load.
+    """
+
+    source_id: str
+    server_uuid: str
+    now: int
+    log_id: LogId
+    start: SourcePosition
+    gtid_set: str | None = None
+    executed: str | None = None
+    snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlinePlan:
+    """What is written, in one Kafka transaction, before the first event.
+
+    Args:
+        log: to the control topic, when the log is new.
+        partitions: likewise.
+        epoch: to the control topic.
+        markers: partition → header of its EPOCH marker; every partition has one.
+        position: to the position topic.
+        control: what the control topic says afterwards.
+    """
+
+    log: LogRecord | None
+    partitions: PartitionMap | None
+    epoch: EpochRecord
+    markers: Mapping[int, FragmentHeader]
+    position: PositionRecord
+    control: ControlState
+
+    @property
+    def new(self) -> bool:
+        """Whether the log begins with this."""
+        return self.log is not None
+
+    @property
+    def redo(self) -> Finished | None:
+        """The event that the source must show again, the same as it was (`check_redo`), before the plan is written."""
+        return self.position.finished
+
+
+def decide(
+    control: ControlState,
+    position: PositionRecord | None,
+    tails_found: Mapping[int, TailFound],
+    source: SourceFacts,
+) -> OnlinePlan:
+    """Begin a new log, or go on with the one there is.
+
+    Args:
+        control: the control topic, read to its end.
+        position: the newest record of the position topic, None if it has none.
+        tails_found: what stands last in every partition of the event topic.
+        source: the source as it is now.
+
+    Raises:
+        LogDamaged: the topics contradict each other: one was made anew, lost its end, or was repartitioned.
+        HistoriesDiffer: the source lacks transactions that the log has.
+    """
+    check_log(control, position, tails_found)
+    if position is None or control.log is None:
+        log = LogRecord(log_id=source.log_id, created=source.now)
+        partitions = PartitionMap(generation=1, count=len(tails_found))
+        begun = PositionRecord(
+            finished=None,
+            resume=source.start,
+            gtid_set=source.gtid_set,
+            open=None,
+            tails=dict.fromkeys(tails_found, NO_SEQNO),
+            snapshot=source.snapshot,
+        )
+        plan = _plan(ControlState(log, partitions, ()), begun, source, "online")
+        return replace(plan, log=log, partitions=partitions)
+    check_source(position, control.epochs[-1], server_uuid=source.server_uuid, executed=source.executed)
+    return _plan(control, position, source, "online")
+
+
+def go_back(control: ControlState, position: PositionRecord, source: SourceFacts) -> OnlinePlan:
+    """Begin the open event again from its first fragment, without leaving: the source's stream broke in it.
+
+    Args:
+        control: what the control topic says: that of the plan before.
+        position: what is committed in Kafka.
+        source: the source as it is now.
+
+    Raises:
+        HistoriesDiffer: the source lacks transactions that the log has.
+    """
+    check_source(position, control.epochs[-1], server_uuid=source.server_uuid, executed=source.executed)
+    return _plan(control, position, source, "went back")
+
+
+def markers(log_id: LogId, epoch: EpochRecord, position: PositionRecord) -> dict[int, FragmentHeader]:
+    """The headers of an epoch's markers, for every partition.
+
+    A marker stands in its partition's chain: `prev_seqno` names the partition's last event as events do.
+    """
+    metadata = {"log_id": log_id, "last_finished": str(position.last_finished)}
+    if position.gtid_set is not None:
+        metadata["gtid_set"] = position.gtid_set
+    return {
+        partition: FragmentHeader(
+            seqno=epoch.first_seqno,
+            fragno=0,
+            last_frag=True,
+            epoch=epoch.epoch,
+            kind=Kind.EPOCH,
+            shard=UNKNOWN_SHARD,
+            prev_seqno=tail,
+            last_barrier=position.last_barrier,
+            rows=0,
+            source_id=epoch.source_id,
+            server_id=0,
+            thread_id=0,
+            gtid=None,
+            last_committed=0,
+            sequence_number=0,
+            metadata=metadata,
+            outcome=Outcome.VOID,
+        )
+        for partition, tail in position.tails.items()
+    }
+
+
+def _plan(control: ControlState, position: PositionRecord, source: SourceFacts, reason: str) -> OnlinePlan:
+    """The next epoch, after the last finished event; whatever is open is given up."""
+    if control.log is None:
+        raise ValueError("an epoch of no log")
+    epoch = EpochRecord(
+        epoch=Epoch(control.epochs[-1].epoch + 1 if control.epochs else 1),
+        first_seqno=Seqno(position.last_finished + 1),
+        source_id=source.source_id,
+        server_uuid=source.server_uuid,
+        started=source.now,
+        reason=reason,
+        gtid_set=position.gtid_set,
+    )
+    position = replace(position, open=None)
+    return OnlinePlan(
+        log=None,
+        partitions=None,
+        epoch=epoch,
+        markers=markers(control.log.log_id, epoch, position),
+        position=position,
+        control=replace(control, epochs=(*control.epochs, epoch)),
+    )

@@ -1,0 +1,131 @@
+"""How the producer's position moves while it publishes.
+
+The one rule: while an event is open, nothing of the position moves but `open` itself. So the record that stands in
+Kafka beside an unfinished event always leads back to the event's beginning.
+"""
+
+from __future__ import annotations
+
+from connector.errors import LogDamaged
+from connector.thl.fragment import Fragment
+from connector.thl.gtid import GtidSet
+from connector.thl.piece import Passed
+from connector.thl.position import Open, PositionRecord
+from connector.thl.words import Seqno
+
+
+class Progress:
+    """The position as it is to be written with the next Kafka commit.
+
+    `take` and `passed` cost little and are called for everything in order; `record` writes the GTID set out and is
+    called once a commit.
+
+    Args:
+        record: the position so far, e.g. `OnlinePlan.position`.
+    """
+
+    def __init__(self, record: PositionRecord) -> None:
+        self._finished = record.finished
+        self._resume = record.resume
+        self._gtids = None if record.gtid_set is None else GtidSet.parse(record.gtid_set)
+        self._open = record.open
+        self._tails = dict(record.tails)
+        self._barrier = record.last_barrier
+        self._snapshot = record.snapshot
+
+    @property
+    def open(self) -> Open | None:
+        """The unfinished event in the log, if any."""
+        return self._open
+
+    @property
+    def next_seqno(self) -> Seqno:
+        """The seqno of the unfinished event, or else of the next one."""
+        return Seqno(self._finished.seqno + 1 if self._finished else 0)
+
+    def take(self, fragment: Fragment) -> None:
+        """A fragment goes into the log.
+
+        Raises:
+            LogDamaged: the log would have a hole or two events in one another; nothing has moved.
+        """
+        opened = self._open
+        expected = opened.fragno + 1 if opened else 0
+        moved = opened is not None and fragment.partition != opened.partition
+        if fragment.seqno != self.next_seqno or fragment.fragno != expected or moved:
+            raise LogDamaged(
+                "The producer was about to damage the log",
+                seqno=fragment.seqno,
+                fragno=fragment.fragno,
+                partition=fragment.partition,
+                next_seqno=self.next_seqno,
+                next_fragno=expected,
+                open=opened,
+            )
+        finished = fragment.finished
+        if finished is None:
+            self._open = Open(fragment.seqno, fragment.fragno, fragment.partition)
+            return
+        if finished.seqno != fragment.seqno or fragment.resume is None:
+            raise LogDamaged("A last fragment does not tell its own end", seqno=fragment.seqno, fragno=fragment.fragno)
+        self._open = None
+        self._finished = finished
+        self._resume = fragment.resume
+        if finished.gtid is not None and self._gtids is not None:
+            self._gtids.add(finished.gtid)
+        self._tails[fragment.partition] = fragment.seqno
+        if fragment.barrier:
+            self._barrier = fragment.seqno
+
+    def passed(self, passed: Passed) -> bool:
+        """The source went past something that is not for the log.
+
+        Returns:
+            Whether the position moved. Not while an event is open: what was passed then is told again later.
+        """
+        if self._open is not None:
+            return False
+        self._resume = passed.end
+        if passed.gtid is not None and self._gtids is not None:
+            self._gtids.add(passed.gtid)
+        return True
+
+    def snapshot_begun(self) -> None:
+        """An initial load has begun: until `snapshot_ended`, going online starts it over."""
+        self._snapshot = True
+
+    def snapshot_ended(self, gtid_set: str | None) -> None:
+        """The initial load's last event is in the log.
+
+        Args:
+            gtid_set: what the load contains; every GTID that the log has from now on starts with it.
+        """
+        self._snapshot = False
+        self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
+
+    def record(self) -> PositionRecord:
+        """The position for the next Kafka commit."""
+        return PositionRecord(
+            finished=self._finished,
+            resume=self._resume,
+            gtid_set=None if self._gtids is None else str(self._gtids),
+            open=self._open,
+            tails=dict(self._tails),
+            last_barrier=self._barrier,
+            snapshot=self._snapshot,
+        )
+
+
+def advance(record: PositionRecord, *steps: Fragment | Passed) -> PositionRecord:
+    """The position after these steps.
+
+    Raises:
+        LogDamaged: the log would be damaged.
+    """
+    progress = Progress(record)
+    for step in steps:
+        if isinstance(step, Passed):
+            progress.passed(step)
+        else:
+            progress.take(step)
+    return progress.record()

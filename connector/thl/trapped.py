@@ -1,0 +1,77 @@
+"""Whether the source still has what the log took from it, and the same.
+
+Two ways lead away: another server took the source's place without the last transactions (they are *trapped* in the
+log), or the source itself crashed with `sync_binlog≠1`, lost its last transactions and gave their GTIDs to others.
+"""
+
+from __future__ import annotations
+
+from connector.errors import HistoriesDiffer
+from connector.thl.control import EpochRecord
+from connector.thl.gtid import GtidSet
+from connector.thl.position import Digest, Finished, PositionRecord
+
+
+def check_source(position: PositionRecord, last: EpochRecord, *, server_uuid: str, executed: str | None) -> None:
+    """Check that the source has every transaction that the log has.
+
+    Args:
+        position: the log's.
+        last: the newest epoch: whose source it was.
+        server_uuid, executed: the source as it is now; `executed` is its `gtid_executed`, None without GTIDs.
+
+    Raises:
+        HistoriesDiffer: some are trapped (they are listed), or without GTIDs nobody can tell.
+    """
+    if position.gtid_set is None:
+        if server_uuid != last.server_uuid:
+            raise HistoriesDiffer(
+                "The source is another server, and without GTIDs its positions say nothing about this log",
+                hint="go back to the server that the log was read from, or begin a new service with a snapshot",
+                server_uuid=server_uuid,
+                expected=last.server_uuid,
+            )
+        return
+    if executed is None:
+        raise HistoriesDiffer("The log follows GTIDs, but the source has none", hint="SET GLOBAL gtid_mode = ON")
+    missing = GtidSet.parse(position.gtid_set) - GtidSet.parse(executed)
+    if missing:
+        raise HistoriesDiffer(
+            f"The source lacks {missing.count()} transactions that are in the log",
+            hint="make a server the source that has them, or begin a new service with a snapshot",
+            trapped=str(missing),
+            server_uuid=server_uuid,
+        )
+
+
+def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_server: bool = False) -> None:
+    """Check that the source shows the log's last transaction as it was.
+
+    Args:
+        finished: what the position says of it.
+        redone: the first transaction that the source gave from `finished.start` or before `finished.gtid`; None when
+            it gave none.
+        same_server: the source is the server that the epoch of `finished` read. Then the transaction must also stand
+            where it stood: a server that crashed and lost the end of its log goes on in a new file, so even equal
+            contents under an equal GTID show what happened.
+
+    Raises:
+        HistoriesDiffer: it is not there, or another one.
+    """
+    digest = redone.digest if isinstance(redone, Finished) else redone
+    same = digest == finished.digest
+    if isinstance(redone, Finished):
+        same = same and redone.gtid == finished.gtid
+        if same_server or finished.gtid is None:
+            same = same and (redone.event_id, redone.start) == (finished.event_id, finished.start)
+    if same:
+        return
+    raise HistoriesDiffer(
+        "The source has another transaction where the log's last one was",
+        hint="the source lost the end of its log (sync_binlog is not 1?): begin a new service with a snapshot",
+        seqno=finished.seqno,
+        gtid=finished.gtid,
+        event_id=finished.event_id,
+        logged=finished.digest,
+        found=redone or "nothing",
+    )
