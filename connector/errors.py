@@ -53,6 +53,13 @@ class SourceUnavailable(ConnectorError):
     exit_code = 4
 
 
+class SourceChanged(ConnectorError):
+    """DDL changed tables while an initial load was reading them: the load can only begin anew."""
+
+    retry = True
+    exit_code = 4
+
+
 class CorruptBinlog(ConnectorError):
     """Bytes of the binary log contradict the format: a checksum, a length, an order of events."""
 

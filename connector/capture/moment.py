@@ -1,0 +1,76 @@
+"""The moment of an initial load: a transaction's view and the place in the binary log that is equal to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pymysql
+
+from connector.capture.connection import Connection, query
+from connector.capture.source_state import end_position, gtid_executed
+from connector.config import Source
+from connector.errors import SourceUnavailable
+from connector.thl.position import SourcePosition
+
+LOCK_WAIT_SECONDS: Final = 10
+LOCK_WAIT_TIMEOUT: Final = 1205
+UNKNOWN_SYSTEM_VARIABLE: Final = 1193
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the lock is held for.
+
+    Args:
+        position: the end of the binary log.
+        gtid_set: what was executed; None where the source gives no GTIDs.
+        time: µs since 1970 UTC, by the source's clock.
+        server_id: the source's.
+    """
+
+    position: SourcePosition
+    gtid_set: str | None
+    time: int
+    server_id: int
+
+
+def prepare_session(connection: Connection, source: Source) -> None:
+    """Let a session live through a load that is slowed down by its reader, and see every column."""
+    query(
+        connection,
+        "SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000, max_execution_time = 0",
+        (LOCK_WAIT_SECONDS, source.net_write_timeout),
+    )
+    try:
+        # An invisible generated primary key (8.0.30) is in the binary log; the dictionary may be told to hide it.
+        query(connection, "SET SESSION show_gipk_in_create_table_and_information_schema = ON")
+    except pymysql.OperationalError as error:
+        if error.args[0] != UNKNOWN_SYSTEM_VARIABLE:
+            raise
+    query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def fix_moment(connection: Connection) -> Moment:
+    """Begin the transaction whose view stands for the position that is returned. No lock is left.
+
+    Raises:
+        SourceUnavailable: the lock was not to be had in time.
+    """
+    try:
+        query(connection, "FLUSH TABLES WITH READ LOCK")
+    except pymysql.OperationalError as error:
+        if error.args[0] != LOCK_WAIT_TIMEOUT:
+            raise
+        raise SourceUnavailable(
+            f"FLUSH TABLES WITH READ LOCK was not granted in {LOCK_WAIT_SECONDS} s: a statement runs that long",
+            hint="wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
+            "WHERE command <> 'Sleep' ORDER BY time DESC;",
+        ) from error
+    try:
+        query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        position, gtid_set = end_position(connection), gtid_executed(connection)
+        now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
+    finally:
+        query(connection, "UNLOCK TABLES")
+    return Moment(position, gtid_set, int(now["t"]), int(now["s"]))

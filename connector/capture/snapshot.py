@@ -1,0 +1,197 @@
+"""The initial load: every captured table as it was at one GTID, as events that lead the stream.
+
+How the position is found: FLUSH TABLES WITH READ LOCK lets no commit through, START TRANSACTION WITH CONSISTENT
+SNAPSHOT then fixes what we see, the position is read, UNLOCK TABLES. Writers wait for these few statements and for
+nothing else. The tables are read afterwards from that one transaction, which sees them as they were.
+
+DDL is not part of a transaction's view. The dictionary is read before and after the position, and again when a table's
+turn comes: a table that is no longer the same ends the load with `SourceChanged`, and a new one has to begin. While a
+table is being read, DDL on that table waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import pymysql
+
+from connector.capture.catalogue import SourceTable, read_schemas, read_tables
+from connector.capture.connection import Connection, connect, query, quoted, speaking_to
+from connector.capture.filters import Filter
+from connector.capture.moment import Moment, fix_moment, prepare_session
+from connector.capture.table_rows import table_rows
+from connector.config import Source
+from connector.errors import PreflightError, SourceChanged
+from connector.thl.layout import TableName
+from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
+from connector.thl.position import SourcePosition
+from connector.thl.words import Action, Kind, Outcome
+
+EVENT_ROWS: Final = 50_000
+ATTEMPTS: Final = 5
+CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table definition has changed"
+
+Progress = Callable[[TableName, int, int], None]
+"""Called with a table, how many of its rows are read, and how many there are, roughly."""
+
+
+class Snapshot:
+    """One initial load. Its events are bounded: at most `source.piece_bytes` / 2 of rows, but at least one row.
+
+    Args:
+        source: where from.
+        filter: which tables.
+        progress: told after every event of rows.
+    """
+
+    def __init__(self, source: Source, filter: Filter, progress: Progress | None = None) -> None:
+        self._source = source
+        self._filter = filter
+        self._progress = progress or (lambda table, done, estimated: None)
+        self._connection: Connection | None = None
+        self._moment: Moment | None = None
+        self._schemas: dict[str, str] = {}
+        self._tables: list[SourceTable] = []
+
+    @property
+    def position(self) -> tuple[SourcePosition, str | None]:
+        """The place that the load stands for, and every GTID before it; known after `open`."""
+        moment = self._opened()[1]
+        return moment.position, moment.gtid_set
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        """What is loaded, in order; known after `open`."""
+        return tuple(table.layout.name for table in self._tables)
+
+    def open(self) -> None:
+        """Fix the moment.
+
+        Raises:
+            SourceUnavailable: the server is gone, or a long statement keeps the lock from us.
+            SourceChanged: its tables are changed by DDL all the time.
+            PreflightError: a table has no consistent read, or a privilege is missing.
+        """
+        with speaking_to(self._source):
+            self._connection = connect(self._source)
+            prepare_session(self._connection, self._source)
+            for _ in range(ATTEMPTS):
+                before = self._dictionary(self._connection)
+                self._moment = fix_moment(self._connection)
+                self._schemas, self._tables = after = self._dictionary(self._connection)
+                if _identities(before) == _identities(after):
+                    break
+                query(self._connection, "ROLLBACK")
+            else:
+                raise SourceChanged(f"DDL changed the source's tables in each of {ATTEMPTS} attempts to begin")
+        _refuse_without_transactions(self._tables)
+
+    def pieces(self) -> Iterator[Piece]:
+        """The load, event by event; each piece is a whole event.
+
+        Raises:
+            SourceUnavailable: the server is gone.
+            SourceChanged: DDL changed a table before it was read.
+        """
+        moment = self._opened()[1]
+        yield self._event("begin", Kind.TRANSACTION, [])
+        by_schema: dict[str, list[SourceTable]] = {schema: [] for schema in self._schemas}
+        for table in self._tables:
+            by_schema.setdefault(table.layout.name.schema, []).append(table)
+        for schema, tables in by_schema.items():
+            if not tables:
+                yield self._event("table", Kind.DDL, [self._create_schema(schema)])
+            for table in tables:
+                yield from self._table(table)
+        found = {"file": moment.position.file, "pos": str(moment.position.offset)}
+        if moment.gtid_set is not None:
+            found["gtid_set"] = moment.gtid_set
+        yield self._event("end", Kind.TRANSACTION, [], found)
+
+    def close(self) -> None:
+        """End the session. May be repeated."""
+        if self._connection is not None:
+            if self._connection.open:
+                self._connection._force_close()  # type: ignore[attr-defined]
+            self._connection = None
+
+    def _table(self, table: SourceTable) -> Iterator[Piece]:
+        connection, name = self._opened()[0], table.layout.name
+        with self._unchanged(name):
+            query(connection, "SAVEPOINT before_table")
+            # From the first read on, DDL on this table waits; what the dictionary says now stays true until the end.
+            query(connection, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
+            now = read_tables(connection, self._filter, name)
+            if [table.identity] != [found.identity for found in now]:
+                raise _changed(name)
+            create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
+        statement = Statement(name.schema, str(create[0]["Create Table"]))
+        yield self._event("table", Kind.DDL, [self._create_schema(name.schema), statement])
+        done = 0
+        with self._unchanged(name):
+            for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.piece_bytes // 2)):
+                done += len(ends)
+                yield self._event("rows", Kind.TRANSACTION, [Rows(table.layout, Action.INSERT, data, ends)])
+                self._progress(name, done, max(done, table.estimate))
+            query(connection, "ROLLBACK TO SAVEPOINT before_table")
+
+    def _create_schema(self, schema: str) -> Statement:
+        return Statement(schema, self._schemas[schema])
+
+    def _event(
+        self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None
+    ) -> Piece:
+        moment = self._opened()[1]
+        begin = Begin(
+            server_id=moment.server_id,
+            thread_id=0,
+            gtid=None,
+            last_committed=0,
+            sequence_number=0,
+            start=moment.position,
+            kind=kind,
+            metadata={"snapshot": part, **(more or {})},
+        )
+        return Piece(begin, changes, Ending(moment.position, moment.time, Outcome.COMMIT))
+
+    def _opened(self) -> tuple[Connection, Moment]:
+        if self._connection is None or self._moment is None:
+            raise RuntimeError("the snapshot is not open")
+        return self._connection, self._moment
+
+    @contextmanager
+    def _unchanged(self, name: TableName) -> Iterator[None]:
+        """Turn the server's "no such table" and "definition has changed" into `SourceChanged`."""
+        with speaking_to(self._source):
+            try:
+                yield
+            except pymysql.MySQLError as error:
+                if error.args and error.args[0] in CHANGED:
+                    raise _changed(name) from error
+                raise
+
+    def _dictionary(self, connection: Connection) -> tuple[dict[str, str], list[SourceTable]]:
+        return read_schemas(connection, self._filter), read_tables(connection, self._filter)
+
+
+def _changed(name: TableName) -> SourceChanged:
+    return SourceChanged("DDL changed a table while the initial load was reading: it has to begin anew", table=name)
+
+
+def _identities(
+    dictionary: tuple[dict[str, str], list[SourceTable]],
+) -> tuple[dict[str, str], list[tuple[object, ...]]]:
+    schemas, tables = dictionary
+    return schemas, [table.identity for table in tables]
+
+
+def _refuse_without_transactions(tables: list[SourceTable]) -> None:
+    without = [table.layout.name for table in tables if not table.transactional]
+    if without:
+        raise PreflightError(
+            f"tables whose engine has no transactions cannot be read consistently: {', '.join(map(str, without))}",
+            hint=f"ALTER TABLE {quoted(without[0].schema)}.{quoted(without[0].table)} ENGINE = InnoDB; "
+            "or leave them out with source.filters.ignore",
+        )
