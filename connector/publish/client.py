@@ -1,0 +1,72 @@
+"""What every Kafka client of this stage is made of: properties in, our errors out."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connector.config import Kafka
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError
+
+LOG: Final = logging.getLogger("thl.kafka")
+
+_FENCED: Final = frozenset(
+    (
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    )
+)
+_REFUSED: Final = frozenset(
+    (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._INVALID_ARG,
+    )
+)
+
+
+def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str | int | float | bool]:
+    """librdkafka properties: what the user gave, and over it what a promise rests on.
+
+    Args:
+        kafka: the section.
+        ours: with `_` for `.`.
+    """
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        **kafka.properties,
+        **{name.replace("_", "."): value for name, value in ours.items()},
+    }
+
+
+def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> ConnectorError:
+    """The error of ours that a Kafka error is.
+
+    Args:
+        error: what librdkafka says.
+        doing: what was tried, to begin the sentence with.
+        where: ids.
+
+    Returns:
+        `Fenced` when a newer producer has taken over, `PreflightError` when asking again cannot help, else
+        `BrokerUnavailable`.
+    """
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    text = f"{doing}: {cause.str()}"
+    if cause.code() in _FENCED:
+        return Fenced(
+            f"a newer producer of this service has taken over ({text})",
+            hint="only one producer of a service may run; if this one was stopped for long, start it again",
+            **where,
+        )
+    if cause.code() in _REFUSED:
+        return PreflightError(text, hint="kafka.properties, and what the brokers allow this user", **where)
+    return BrokerUnavailable(text, hint="", code=cause.name(), **where)

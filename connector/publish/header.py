@@ -1,0 +1,52 @@
+"""The first five fields of a fragment, which is all that finding a log's tail needs."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from connector.errors import LogDamaged
+from connector.thl.words import Epoch, Kind, Seqno
+
+OPENING: Final = 10  # single-object marker and the schema's fingerprint
+MARKER: Final = b"\xc3\x01"
+
+
+class Place(NamedTuple):
+    """Where a fragment stands in its log."""
+
+    seqno: Seqno
+    fragno: int
+    last_frag: bool
+    epoch: Epoch
+    kind: Kind
+
+
+def place_of(value: bytes) -> Place:
+    """Read the beginning of a message of the event topic.
+
+    Raises:
+        LogDamaged: not a fragment.
+    """
+    try:
+        if value[:2] != MARKER:
+            raise LogDamaged("a message of the event topic is not a fragment", begins=value[:OPENING].hex())
+        seqno, at = _long(value, OPENING)
+        fragno, at = _long(value, at)
+        last = bool(value[at])
+        epoch, at = _long(value, at + 1)
+        kind, _ = _long(value, at)
+        return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind))
+    except (IndexError, ValueError) as error:
+        raise LogDamaged("a fragment ends within its header", begins=value[:OPENING].hex()) from error
+
+
+def _long(value: bytes, at: int) -> tuple[int, int]:
+    """An Avro long and the place after it."""
+    number = shift = 0
+    while True:
+        byte = value[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7

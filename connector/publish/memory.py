@@ -1,0 +1,146 @@
+"""The control and position records as JSON, in the words of `thl`.
+
+Both topics are compacted and read to their ends at each start, so a record is what is easy to read by hand:
+one JSON object, its key naming what it is about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from connector.errors import LogDamaged
+from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.thl.words import Epoch, LogId, Seqno
+
+LOG_KEY: Final = b"log"
+PARTITIONS_KEY: Final = b"partitions"
+EPOCH_KEY: Final = b"epoch:"
+POSITION_KEY: Final = b"position"
+
+ControlRecord = LogRecord | PartitionMap | EpochRecord
+
+
+def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
+    """A control record as a message.
+
+    Returns:
+        Key and value.
+    """
+    match record:
+        case LogRecord():
+            return LOG_KEY, _json({"log_id": record.log_id, "created": record.created, "format": record.format})
+        case PartitionMap():
+            return PARTITIONS_KEY, _json({"generation": record.generation, "count": record.count})
+        case EpochRecord():
+            return EPOCH_KEY + str(record.epoch).encode(), _json(
+                {
+                    "epoch": record.epoch,
+                    "first_seqno": record.first_seqno,
+                    "source_id": record.source_id,
+                    "server_uuid": record.server_uuid,
+                    "started": record.started,
+                    "reason": record.reason,
+                    "gtid_set": record.gtid_set,
+                }
+            )
+
+
+def control_state(messages: Iterable[tuple[bytes, bytes]]) -> ControlState:
+    """What a control topic says.
+
+    Args:
+        messages: keys and values, oldest first; a later one replaces an earlier one of its key.
+
+    Raises:
+        LogDamaged: a record that we did not write.
+    """
+    log, partitions, epochs = None, None, dict[int, EpochRecord]()
+    for key, value in messages:
+        try:
+            found = json.loads(value)
+            if key == LOG_KEY:
+                log = LogRecord(LogId(found["log_id"]), found["created"], found["format"])
+            elif key == PARTITIONS_KEY:
+                partitions = PartitionMap(found["generation"], found["count"])
+            elif key.startswith(EPOCH_KEY):
+                epochs[found["epoch"]] = EpochRecord(**found)
+            else:
+                raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LogDamaged(f"a control record cannot be read: {error}", key=key[:80]) from error
+    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)))
+
+
+def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
+    """The producer's position as a message.
+
+    Returns:
+        Key and value.
+    """
+    return POSITION_KEY, _json(
+        {
+            "finished": _finished(record.finished) if record.finished else None,
+            "resume": _place(record.resume),
+            "gtid_set": record.gtid_set,
+            "open": [record.open.seqno, record.open.fragno, record.open.partition] if record.open else None,
+            "tails": {str(partition): seqno for partition, seqno in record.tails.items()},
+            "last_barrier": record.last_barrier,
+            "snapshot": record.snapshot,
+        }
+    )
+
+
+def position_record(value: bytes) -> PositionRecord:
+    """Read a position.
+
+    Raises:
+        LogDamaged: not one that we wrote.
+    """
+    try:
+        found = json.loads(value)
+        last = found["finished"]
+        return PositionRecord(
+            finished=_read_finished(last) if last else None,
+            resume=SourcePosition(*found["resume"]),
+            gtid_set=found["gtid_set"],
+            open=Open(Seqno(found["open"][0]), found["open"][1], found["open"][2]) if found["open"] else None,
+            tails={int(partition): Seqno(seqno) for partition, seqno in found["tails"].items()},
+            last_barrier=Seqno(found["last_barrier"]),
+            snapshot=found["snapshot"],
+        )
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise LogDamaged(f"the position record cannot be read: {error}", value=value[:200]) from error
+
+
+def _finished(finished: Finished) -> dict[str, Any]:
+    digest = finished.digest
+    return {
+        "seqno": finished.seqno,
+        "epoch": finished.epoch,
+        "event_id": finished.event_id,
+        "gtid": finished.gtid,
+        "digest": [digest.rows, digest.size, digest.crc32],
+        "start": _place(finished.start),
+    }
+
+
+def _read_finished(found: Mapping[str, Any]) -> Finished:
+    return Finished(
+        seqno=Seqno(found["seqno"]),
+        epoch=Epoch(found["epoch"]),
+        event_id=found["event_id"],
+        gtid=found["gtid"],
+        digest=Digest(*found["digest"]),
+        start=SourcePosition(*found["start"]),
+    )
+
+
+def _place(place: SourcePosition) -> list[str | int]:
+    return [place.file, place.offset]
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,142 @@
+"""What the log's topics hold, read to their ends, committed messages only.
+
+The end of a partition is known by librdkafka's end-of-partition event: offsets do not tell, because commit
+markers and aborted messages take offsets and are never delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from connector.config import Config
+from connector.errors import BrokerUnavailable, LogDamaged
+from connector.publish.client import LOG, failure, properties
+from connector.publish.header import Place, place_of
+from connector.publish.memory import control_state, position_record
+from connector.thl.control import ControlState
+from connector.thl.position import PositionRecord
+from connector.thl.words import Kind
+
+PATIENCE: Final = 30.0  # seconds without a message or the end
+FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
+GROWTH: Final = 8
+
+
+class LogReader:
+    """Reads a log's three topics. In no consumer group, commits no offsets.
+
+    Args:
+        config: the service and its brokers.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._consumer = Consumer(
+            properties(
+                config.kafka,
+                group_id=f"{config.topic}.producer",
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="error",
+                check_crcs=True,
+            ),
+            logger=LOG,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def control(self) -> ControlState:
+        """Everything that the control topic says."""
+        topic = self._config.control_topic
+        low, high = self._ends(topic, 0)
+        return control_state((_key(message), _value(message)) for message in self._between(topic, 0, low, high))
+
+    def position(self) -> PositionRecord | None:
+        """The newest position; None in a new log."""
+        message = self._newest(self._config.position_topic, 0, lambda _: True)
+        return position_record(_value(message)) if message else None
+
+    def last_finished(self, partition: int) -> Place | None:
+        """The last fragment of the newest finished event of a partition; None if there is none."""
+        message = self._newest(self._config.topic, partition, _finishes)
+        return place_of(_value(message)) if message else None
+
+    def _newest(self, topic: str, partition: int, fits: Callable[[Message], bool]) -> Message | None:
+        """The newest message that fits, found by looks that go further and further back."""
+        low, high = self._ends(topic, partition)
+        width, end = FIRST_LOOK, high
+        while end > low:
+            start = max(low, end - width)
+            newest = None
+            for message in self._between(topic, partition, start, end):
+                if fits(message):
+                    newest = message
+            if newest is not None:
+                return newest
+            width, end = width * GROWTH, start
+        return None
+
+    def _ends(self, topic: str, partition: int) -> tuple[int, int]:
+        try:
+            ends: tuple[int, int] | None = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=PATIENCE
+            )
+        except KafkaException as error:
+            raise failure(error, "a partition's ends cannot be read", partition=f"{topic}-{partition}") from error
+        if ends is None:
+            raise BrokerUnavailable("a partition's ends are not told in time", partition=f"{topic}-{partition}")
+        return ends
+
+    def _between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Message]:
+        """Committed messages with offsets from `start` to before `end`."""
+        if start >= end:
+            return
+        place = f"{topic}-{partition}"
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        try:
+            while True:
+                message = self._consumer.poll(PATIENCE)
+                if message is None:
+                    raise BrokerUnavailable("Kafka sends no more before the end is reached", partition=place, end=end)
+                error = message.error()
+                if error is None:
+                    if (message.offset() or 0) >= end:
+                        return
+                    yield message
+                    if (message.offset() or 0) + 1 >= end:
+                        return
+                elif error.code() != KafkaError._PARTITION_EOF:
+                    raise failure(error, "a topic cannot be read", partition=place)
+                elif (message.offset() or 0) >= end:
+                    return
+        finally:
+            self._consumer.unassign()
+
+
+def _finishes(message: Message) -> bool:
+    place = place_of(_value(message))
+    return place.last_frag and place.kind is not Kind.EPOCH
+
+
+def _key(message: Message) -> bytes:
+    return message.key() or b""
+
+
+def _value(message: Message) -> bytes:
+    value = message.value()
+    if value is None:
+        raise LogDamaged(
+            "a message without value", topic=message.topic(), partition=message.partition(), offset=message.offset()
+        )
+    return value

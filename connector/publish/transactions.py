@@ -1,0 +1,116 @@
+"""One Kafka transaction after the other, as the one producer of a log that is allowed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from connector.clock import Clock
+from connector.config import Config
+from connector.errors import BrokerUnavailable
+from connector.publish.client import LOG, failure, properties
+
+PATIENCE: Final = 60.0  # seconds a step may take, retried within
+STEP: Final = 10.0
+LIBRDKAFKA_LARGEST: Final = 1_000_000_000
+
+
+class Transactions:
+    """A transactional producer, `transactional.id` being the event topic's name.
+
+    `open` fences every older producer of the log. Between `begin` and `commit`, what is sent is invisible to
+    readers of committed data; `commit` returns when all of it is durable and visible. After any error the object is
+    only to be closed: what was sent since `begin` is then aborted, by us or by whoever comes next.
+
+    Args:
+        config: service, brokers, pacing.
+        clock: for the patience.
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._lost: KafkaError | None = None
+        largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
+        buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
+        self._producer = Producer(
+            {
+                "linger.ms": 1,
+                "queue.buffering.max.kbytes": buffered,
+                "queue.buffering.max.messages": 1_000_000,
+                "compression.type": config.publish.compression,
+                **properties(
+                    config.kafka,
+                    transactional_id=config.topic,
+                    enable_idempotence=True,
+                    acks="all",
+                    message_max_bytes=largest,
+                    delivery_report_only_error=True,
+                ),
+                "on_delivery": self._delivered,
+            },
+            logger=LOG,
+        )
+
+    def open(self) -> None:
+        """Fence the older producers; wait until their transactions have ended."""
+        self._step("the transactional producer cannot start", self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """Begin a Kafka transaction."""
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise failure(error, "a Kafka transaction cannot begin", topic=self._config.topic) from error
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
+        """Send a message within the transaction; waits while librdkafka's own queue is full."""
+        give_up = None
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition)
+            except BufferError:
+                now = self._clock.monotonic()
+                give_up = give_up or now + PATIENCE
+                if now > give_up:
+                    raise BrokerUnavailable("Kafka takes no messages", topic=topic, partition=partition) from None
+                self._producer.poll(0.01)
+            except KafkaException as error:
+                raise failure(error, "a message cannot be sent", topic=topic, partition=partition) from error
+            else:
+                return
+
+    def commit(self) -> None:
+        """Make what was sent durable and visible."""
+        self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
+
+    def close(self) -> None:
+        """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
+        try:
+            self._producer.purge()
+            self._producer.abort_transaction(STEP)
+        except KafkaException as error:
+            LOG.debug("no transaction to abort: %s", error)
+
+    def _step(self, doing: str, step: Callable[[float], None]) -> None:
+        give_up = self._clock.monotonic() + PATIENCE
+        while True:
+            try:
+                step(STEP)
+            except KafkaException as error:
+                cause = error.args[0]
+                if cause.retriable() and self._clock.monotonic() < give_up:
+                    continue
+                # the transaction's error is a consequence where a message's own is known
+                if self._lost is not None and not cause.fatal():
+                    cause = self._lost
+                raise failure(cause, doing, topic=self._config.topic) from error
+            else:
+                return
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
+            self._lost = error
+            LOG.warning("not delivered topic=%s partition=%s: %s", message.topic(), message.partition(), error.str())
