@@ -22,9 +22,10 @@ PRODUCE: Final = (
     "produce.after_commit",
     "produce.mid_event_before_commit",  # the same, with an event that is not finished
     "produce.mid_event_after_commit",
-    "produce.snapshot_begun",
-    "produce.snapshot_mid",
-    "produce.snapshot_before_end",
+    "produce.snapshot_before_commit",  # the same, within an initial load
+    "produce.snapshot_after_commit",
+    "produce.snapshot_end_before_commit",  # the same, with the initial load's end
+    "produce.snapshot_end_after_commit",
 )
 APPLY: Final = (
     "apply.after_claim",

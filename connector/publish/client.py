@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connector.config import Kafka
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, Unsupported
 
 LOG: Final = logging.getLogger("thl.kafka")
 
@@ -56,8 +56,8 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         where: ids.
 
     Returns:
-        `Fenced` when a newer producer has taken over, `PreflightError` when asking again cannot help, else
-        `BrokerUnavailable`.
+        `Fenced` when a newer producer has taken over, `PreflightError` when asking again cannot help,
+        `Unsupported` for a message that the topic does not take, else `BrokerUnavailable`.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     text = f"{doing}: {cause.str()}"
@@ -65,6 +65,12 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         return Fenced(
             f"a newer producer of this service has taken over ({text})",
             hint="only one producer of a service may run; if this one was stopped for long, start it again",
+            **where,
+        )
+    if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return Unsupported(
+            text,
+            hint="raise max.message.bytes of the topic, and kafka.max_message_bytes if it is smaller",
             **where,
         )
     if cause.code() in _REFUSED:

@@ -1,4 +1,4 @@
-"""The first five fields of a fragment, which is all that finding a log's tail needs."""
+"""The first fields of a fragment, which are all that finding a log's tail needs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ class Place(NamedTuple):
     last_frag: bool
     epoch: Epoch
     kind: Kind
+    prev_seqno: Seqno
+
+    @property
+    def finishes(self) -> bool:
+        """Whether an event is whole with it."""
+        return self.last_frag and self.kind is not Kind.EPOCH
 
 
 def place_of(value: bytes) -> Place:
@@ -34,8 +40,12 @@ def place_of(value: bytes) -> Place:
         fragno, at = _long(value, at)
         last = bool(value[at])
         epoch, at = _long(value, at + 1)
-        kind, _ = _long(value, at)
-        return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind))
+        kind, at = _long(value, at)
+        shard, at = _long(value, at)
+        if shard < 0:
+            raise LogDamaged("a fragment's shard has a negative length", begins=value[:OPENING].hex())
+        prev_seqno, _ = _long(value, at + shard)
+        return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
     except (IndexError, ValueError) as error:
         raise LogDamaged("a fragment ends within its header", begins=value[:OPENING].hex()) from error
 

@@ -6,7 +6,7 @@ markers and aborted messages take offsets and are never delivered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,11 +15,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.client import LOG, failure, properties
-from connector.publish.header import Place, place_of
+from connector.publish.header import place_of
 from connector.publish.memory import control_state, position_record
 from connector.thl.control import ControlState
 from connector.thl.position import PositionRecord
-from connector.thl.words import Kind
+from connector.thl.tail import TailFound
 
 PATIENCE: Final = 30.0  # seconds without a message or the end
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
@@ -64,24 +64,27 @@ class LogReader:
 
     def position(self) -> PositionRecord | None:
         """The newest position; None in a new log."""
-        message = self._newest(self._config.position_topic, 0, lambda _: True)
+        low, high = self._ends(self._config.position_topic, 0)
+        message = self._newest(self._config.position_topic, 0, low, high)
         return position_record(_value(message)) if message else None
 
-    def last_finished(self, partition: int) -> Place | None:
-        """The last fragment of the newest finished event of a partition; None if there is none."""
-        message = self._newest(self._config.topic, partition, _finishes)
-        return place_of(_value(message)) if message else None
+    def tail(self, partition: int) -> TailFound:
+        """What stands last in a partition of the event topic."""
+        low, high = self._ends(self._config.topic, partition)
+        message = self._newest(self._config.topic, partition, low, high)
+        if message is None:
+            return TailFound(start=low, end=high)
+        place = place_of(_value(message))
+        return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
-    def _newest(self, topic: str, partition: int, fits: Callable[[Message], bool]) -> Message | None:
-        """The newest message that fits, found by looks that go further and further back."""
-        low, high = self._ends(topic, partition)
+    def _newest(self, topic: str, partition: int, low: int, high: int) -> Message | None:
+        """The newest message, found by looks that go further and further back."""
         width, end = FIRST_LOOK, high
         while end > low:
             start = max(low, end - width)
             newest = None
             for message in self._between(topic, partition, start, end):
-                if fits(message):
-                    newest = message
+                newest = message
             if newest is not None:
                 return newest
             width, end = width * GROWTH, start
@@ -122,11 +125,6 @@ class LogReader:
                     return
         finally:
             self._consumer.unassign()
-
-
-def _finishes(message: Message) -> bool:
-    place = place_of(_value(message))
-    return place.last_frag and place.kind is not Kind.EPOCH
 
 
 def _key(message: Message) -> bytes:

@@ -1,0 +1,212 @@
+"""The thread that writes to Kafka: work from the queue, in Kafka transactions, each with the producer's position.
+
+1. Take work; begin a transaction if none runs. 2. Send its fragments, moving the position in memory as they go.
+3. When the pacing says so, send the position in the same transaction and commit. 4. Only then count it.
+Dying anywhere before 3 has returned leaves nothing visible; after it, the next start reads the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Final
+
+from connector import metrics
+from connector.clock import Clock
+from connector.config import Config
+from connector.publish.memory import control_message, position_message
+from connector.publish.pacing import Pacing
+from connector.publish.queue import Loaded, Work, WorkQueue
+from connector.publish.transactions import Transactions
+from connector.thl.control import LogRecord, PartitionMap
+from connector.thl.fragment import Fragment
+from connector.thl.online import OnlinePlan
+from connector.thl.piece import Passed
+from connector.thl.position import PositionRecord
+from connector.thl.progress import Progress
+
+WAKE: Final = 0.2  # seconds between looks at the timer while nothing comes
+
+Point = Callable[[str], None]
+
+
+class Publisher:
+    """Publishes one epoch: from a plan on, until `drain`, or until an error.
+
+    `put` and `drain` raise what the thread has failed with; the object and its `Transactions` are then only
+    to be closed.
+
+    Args:
+        config: names, pacing.
+        transactions: opened, none begun.
+        clock: for pacing and latencies.
+        point: passed before and after every commit; see `connector.faults`.
+    """
+
+    def __init__(self, config: Config, transactions: Transactions, clock: Clock, point: Point) -> None:
+        self._config = config
+        self._transactions = transactions
+        self._clock = clock
+        self._point = point
+        self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
+        self._queue = WorkQueue(config.publish.queue_bytes)
+        self._thread: Thread | None = None
+        self._committed: PositionRecord | None = None
+        self._progress: Progress | None = None
+        self._moved = False
+        self._written = clock.monotonic()
+        self._begun: float | None = None  # when the running transaction began
+        self._bytes = 0
+        self._loaded = False  # whether the running transaction ends an initial load
+        self._ended: list[Fragment] = []
+
+    @property
+    def committed(self) -> PositionRecord:
+        """The position as Kafka has it."""
+        if self._committed is None:
+            raise RuntimeError("nothing is published before `online`")
+        return self._committed
+
+    def online(self, plan: OnlinePlan, markers: list[Fragment]) -> None:
+        """Write a plan, in one Kafka transaction, and begin to publish.
+
+        Args:
+            plan: what was decided.
+            markers: its EPOCH markers, encoded.
+        """
+        records: tuple[LogRecord | PartitionMap | None, ...] = (plan.log, plan.partitions)
+        self._transactions.begin()
+        for record in (*(known for known in records if known is not None), plan.epoch):
+            self._transactions.send(self._config.control_topic, 0, *control_message(record))
+        for marker in markers:
+            self._transactions.send(self._config.topic, marker.partition, marker.key, marker.value)
+        self._transactions.send(self._config.position_topic, 0, *position_message(plan.position))
+        self._point("produce.before_online_commit")
+        self._transactions.commit()
+        self._point("produce.after_online_commit")
+        metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
+        self._committed = plan.position
+        self.resume()
+
+    def resume(self) -> None:
+        """Begin to publish after what is committed, in the same epoch: after `drain`."""
+        self._progress = Progress(self.committed)
+        self._moved = False
+        self._queue = WorkQueue(self._config.publish.queue_bytes)
+        self._thread = Thread(target=self._run, name="publish", daemon=True)
+        self._thread.start()
+
+    def put(self, work: Work) -> None:
+        """Give work; waits while `queue_bytes` are waiting. `[]` only looks for an error."""
+        if work:
+            self._queue.put(work)
+        else:
+            self._queue.check()
+
+    def drain(self) -> PositionRecord:
+        """Publish what was put, write the position, end the thread.
+
+        Returns:
+            The position, committed.
+        """
+        self._queue.end()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._queue.check()
+        return self.committed
+
+    def _run(self) -> None:
+        try:
+            while not self._queue.finished:
+                taken = self._queue.take(WAKE)
+                if taken is not None:
+                    self._send(*taken)
+                    if self._begun is not None and self._due(self._begun):
+                        self._commit()
+                elif self._idle_seconds() > self._config.publish.idle_position_seconds:
+                    self._commit_position()
+            self._commit_position()
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that puts
+            self._queue.fail(error)
+
+    def _due(self, begun: float) -> bool:
+        return self._pacing.due(self._bytes, self._clock.monotonic() - begun, waiting=not self._queue.empty)
+
+    def _idle_seconds(self) -> float:
+        return self._clock.monotonic() - self._written
+
+    def _commit_position(self) -> None:
+        """What was passed over since the last commit moves the position, unless an event is open."""
+        if self._begun is None and not self._moved:
+            return
+        if self._begun is None:
+            self._begin()
+        self._commit()
+
+    def _send(self, work: Work, size: int) -> None:
+        progress = self._moving()
+        for item in work:
+            match item:
+                case Fragment():
+                    if self._begun is None:
+                        self._begin()
+                    progress.take(item)
+                    self._transactions.send(self._config.topic, item.partition, item.key, item.value)
+                    if item.finished is not None:
+                        self._ended.append(item)
+                case Passed():
+                    self._moved = progress.passed(item) or self._moved
+                case Loaded():
+                    progress.snapshot_ended(item.gtid_set)
+                    self._loaded = self._moved = True
+        self._bytes += size
+
+    def _begin(self) -> None:
+        self._transactions.begin()
+        self._begun = self._clock.monotonic()
+
+    def _commit(self) -> None:
+        record = self._moving().record()
+        stage = self._stage(record)
+        self._transactions.send(self._config.position_topic, 0, *position_message(record))
+        self._point(f"{stage}before_commit")
+        started = self._clock.monotonic()
+        self._transactions.commit()
+        self._written = self._clock.monotonic()
+        self._point(f"{stage}after_commit")
+        self._pacing.committed(self._written - started)
+        self._committed = record
+        self._count(self._written - started)
+        self._begun, self._bytes, self._moved, self._loaded = None, 0, False, False
+        self._ended.clear()
+
+    def _stage(self, record: PositionRecord) -> str:
+        """Which pair of points this commit passes."""
+        if self._loaded:
+            return "produce.snapshot_end_"
+        if record.snapshot:
+            return "produce.snapshot_"
+        return "produce.mid_event_" if record.open else "produce."
+
+    def _count(self, seconds: float) -> None:
+        service = self._config.service
+        metrics.kafka_commit.labels(service).observe(seconds)
+        metrics.published_bytes.labels(service).inc(self._bytes)
+        if not self._ended:
+            return
+        metrics.published_events.labels(service).inc(len(self._ended))
+        metrics.published_seqno.labels(service).set(self._ended[-1].seqno)
+        rows, now = 0, self._clock.now()
+        latency = metrics.published_latency.labels(service)
+        for last in self._ended:
+            if last.finished is not None:
+                rows += last.finished.digest.rows
+            if last.commit_time is not None:
+                latency.observe(max(0, now - last.commit_time) / 1e6)
+        metrics.published_rows.labels(service).inc(rows)
+
+    def _moving(self) -> Progress:
+        if self._progress is None:
+            raise RuntimeError("nothing is published before `online`")
+        return self._progress
