@@ -3,7 +3,7 @@
 A message is the Avro single-object encoding of schemas/fragment.avsc: C3 01, the schema's fingerprint, the body;
 the body's last four bytes are the CRC-32 of those before them. Checked here, so that whoever walks the changes
 later knows that they are what was published. Nothing is copied: a `Message` keeps the Arrow buffer alive in which
-Spark handed it over, until `detached`.
+Spark handed it over, until it gets its `own`.
 """
 
 import zlib
@@ -43,17 +43,12 @@ cdef class Message:
         """Bytes of the message."""
         return self.end + CRC_SIZE - self.start
 
-    def detached(self):
-        """The same message in bytes of its own: what shares its Arrow buffer can be freed."""
-        cdef Message copy = Message.__new__(Message)
-        copy.header = self.header
-        copy.partition = self.partition
-        copy.offset = self.offset
-        copy.block = Block(bytes(self.block.data[self.start : self.end + CRC_SIZE]))
-        copy.start = 0
-        copy.changes = self.changes - self.start
-        copy.end = self.end - self.start
-        return copy
+    def own(self):
+        """Keep a copy of the message's bytes instead of the buffer that it shares with others."""
+        self.block = Block(bytes(self.block.data[self.start : self.end + CRC_SIZE]))
+        self.changes -= self.start
+        self.end -= self.start
+        self.start = 0
 
     def statements(self):
         """The statements of a DDL event's fragment.

@@ -17,7 +17,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from connector.config import Apply, Kafka
 from connector.errors import BrokerUnavailable, ConfigError
@@ -68,7 +68,7 @@ class Session:
             chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if jars:
             chosen["spark.jars"] = ",".join(map(str, jars))
-        else:
+        elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:
             chosen["spark.jars.packages"] = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
         return chosen
 

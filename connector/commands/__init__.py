@@ -1,0 +1,1 @@
+"""The commands of `thl`, a file each; `connector.cli` imports one only when it is called."""

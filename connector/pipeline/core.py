@@ -1,0 +1,277 @@
+"""The apply core: batches of messages in, commits on a target out. The same code wherever it runs.
+
+Promises:
+- The target goes from one seqno to a later one in one commit, and what it shows is always that of a whole seqno.
+- Memory is bounded by the batch: an event that is larger goes to the target's staging part by part and is
+  committed when its last fragment has come.
+- Rows are counted, event by event, against what the headers say.
+
+Not promised: anything after an error. Whoever catches one closes the target and begins anew from what it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from connector import faults, metrics
+from connector.clock import Clock
+from connector.errors import LogDamaged
+from connector.reassemble.collapse import Collapse
+from connector.reassemble.scan import Message, Scanner
+from connector.thl.gtid import GtidSet
+from connector.thl.header import FragmentHeader
+from connector.thl.ledger import Ledger, Release, Voided
+from connector.thl.net import AppliedEvent, Ddl
+from connector.thl.piece import Statement
+from connector.thl.position import TargetPosition
+from connector.thl.words import Kind, LogId, Outcome, Seqno
+from connector.write.target import Target
+
+COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so many
+STAGE_BYTES: Final = 4 << 20  # less of an unfinished event is kept here instead of staged
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is collected for the next commit.
+
+    Args:
+        events: whole ones, ascending.
+        last: the newest one's header.
+        rows: of the event that is being taken.
+        statements: of the DDL event that is being taken.
+        staged: whether anything went to the target's staging.
+    """
+
+    events: list[AppliedEvent] = field(default_factory=list)
+    last: FragmentHeader | None = None
+    rows: int = 0
+    statements: list[Statement] = field(default_factory=list)
+    staged: bool = False
+
+
+class ApplyCore:
+    """Applies one log to one claimed target.
+
+    Args:
+        target: claimed.
+        position: what the claim returned.
+        ledger: made for that position.
+        log_id: the log's.
+        gtid_set: what counts as applied at that position; None where the source has none.
+        topic: the event topic, named in errors.
+        clock: for latencies.
+        until: nothing after this seqno is applied.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        position: TargetPosition,
+        ledger: Ledger[Message],
+        *,
+        log_id: LogId,
+        gtid_set: str | None,
+        topic: str,
+        clock: Clock,
+        until: Seqno | None = None,
+    ) -> None:
+        self.position = position
+        self._target = target
+        self._ledger = ledger
+        self._log_id = log_id
+        self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
+        self._topic = topic
+        self._clock = clock
+        self._until = until
+        self._scanner = Scanner(topic)
+        self._collapse = Collapse(topic)
+        self._consistent = position.consistent
+        self._open = _Open()
+        self._applied_events = metrics.applied_events.labels(position.service)
+        self._applied_rows = metrics.applied_rows.labels(position.service)
+        self._applied_seqno = metrics.applied_seqno.labels(position.service)
+        self._latency = metrics.applied_latency.labels(position.service)
+
+    @property
+    def done(self) -> bool:
+        """Whether everything that was asked for is on the target."""
+        return self._until is not None and self.position.seqno >= self._until
+
+    def take(self, batch: pa.Table) -> None:
+        """Apply what has become whole with this batch.
+
+        Args:
+            batch: columns partition, offset, value.
+
+        Raises:
+            ConnectorError: whatever the log or the target is found to be.
+        """
+        messages = self._scanned(batch)
+        for release in self._ledger.release():
+            if isinstance(release, Voided):
+                self._forget()
+            elif self._until is None or release.seqno <= self._until:
+                self._one(release)
+        self._commit()
+        if self._ledger.waiting:
+            # What waits for an earlier event on another partition must not keep this batch's memory.
+            released = self._ledger.released
+            for message in messages:
+                if message.header.seqno > released:
+                    message.own()
+
+    def _scanned(self, batch: pa.Table) -> list[Message]:
+        # Spark's tasks read ranges of the same partition in parallel: theirs come in any order.
+        parts = [part for part in batch.to_batches() if part.num_rows]
+        parts.sort(key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py()))
+        messages: list[Message] = []
+        take = self._ledger.take
+        for part in parts:
+            for message in self._scanner.scan(part):
+                take(message.header, message.partition, message.offset, message)
+                messages.append(message)
+        return messages
+
+    def _one(self, release: Release[Message]) -> None:
+        header = release.header
+        if release.first and not release.complete:
+            self._commit()
+        if header.kind is Kind.DDL:
+            self._ddl(release)
+            return
+        begins = header.metadata.get("snapshot") == "begin"
+        if begins and release.first:
+            self._commit()
+        if release.complete and header.outcome is Outcome.VOID:
+            if not release.first:
+                self._forget()
+        else:
+            held = self._collapse.size + sum(message.size for message in release.bodies)
+            for message in release.bodies:
+                if not release.complete and held < STAGE_BYTES:
+                    message.own()  # it is kept for longer than its batch
+                self._rows(message)
+        if not release.complete:
+            if self._collapse.size >= STAGE_BYTES:
+                self._stage(last=False)
+            return
+        if begins:
+            self._target.begin_snapshot()
+            self._open.staged = True
+            self._consistent = False
+        self._finished(header)
+        if begins or self._collapse.rows >= COMMIT_ROWS:
+            self._commit()
+
+    def _rows(self, message: Message) -> None:
+        """Take one fragment's rows; the event's count so far must be what its header says."""
+        collected = self._open
+        collected.rows += self._collapse.add(message)
+        if collected.rows != message.header.rows:
+            raise LogDamaged(
+                f"an event has {collected.rows} rows where its header counts {message.header.rows}",
+                seqno=message.header.seqno,
+                fragno=message.header.fragno,
+                at=f"{self._topic}-{message.partition}@{message.offset}",
+            )
+
+    def _ddl(self, release: Release[Message]) -> None:
+        collected = self._open
+        if release.first:
+            self._commit()
+        for message in release.bodies:
+            try:
+                collected.statements += message.statements()
+            except ValueError as error:
+                raise LogDamaged(
+                    f"the statements of a DDL event are wrong: {error}",
+                    seqno=release.seqno,
+                    at=f"{self._topic}-{message.partition}@{message.offset}",
+                ) from error
+        if not release.complete:
+            return
+        header = release.header
+        faults.point("apply.before_stage")
+        self._target.ddl(
+            Ddl(seqno=header.seqno, statements=tuple(collected.statements), commit_time=header.commit_time or 0)
+        )
+        faults.point("apply.after_stage")
+        collected.staged = True
+        self._finished(header)
+        self._commit()
+
+    def _finished(self, header: FragmentHeader) -> None:
+        """An event is whole: the next commit covers it."""
+        collected = self._open
+        collected.events.append(
+            AppliedEvent(
+                seqno=header.seqno,
+                epoch=header.epoch,
+                event_id=header.event_id or "",
+                commit_time=header.commit_time or 0,
+                rows=header.rows,
+            )
+        )
+        collected.last = header
+        collected.rows = 0
+        if header.metadata.get("snapshot") == "end":
+            self._consistent = True
+            if found := header.metadata.get("gtid_set"):
+                self._gtids = GtidSet.parse(found)
+        elif self._gtids is not None and header.gtid is not None:
+            self._gtids.add(header.gtid)
+
+    def _stage(self, *, last: bool) -> None:
+        changes = self._collapse.take()
+        if not changes:
+            return
+        faults.point("apply.before_stage")
+        self._target.stage(changes, last=last)
+        faults.point("apply.after_stage")
+        self._open.staged = True
+
+    def _commit(self) -> None:
+        """Make all whole events that were collected visible; nothing when there are none."""
+        collected = self._open
+        header = collected.last
+        if header is None:
+            return
+        self._stage(last=True)
+        position = TargetPosition(
+            service=self.position.service,
+            log_id=self._log_id,
+            seqno=header.seqno,
+            epoch=header.epoch,
+            source_id=header.source_id,
+            event_id=header.event_id or "",
+            gtid_set=None if self._gtids is None else str(self._gtids),
+            offsets={**self.position.offsets, **self._ledger.resumable(header.seqno)},
+            consistent=self._consistent,
+            commit_time=header.commit_time or 0,
+        )
+        faults.point("apply.before_commit")
+        self._target.commit(position, collected.events)
+        faults.point("apply.after_commit")
+        self.position = position
+        self._open = _Open()
+        self._told(collected.events)
+
+    def _forget(self) -> None:
+        """What was taken of an unfinished event is void; nothing else is collected while it is being taken."""
+        self._collapse.take()
+        if self._open.staged:
+            self._target.discard()
+        self._open = _Open()
+
+    def _told(self, events: list[AppliedEvent]) -> None:
+        now = self._clock.now()
+        self._applied_events.inc(len(events))
+        self._applied_rows.inc(sum(event.rows for event in events))
+        self._applied_seqno.set(self.position.seqno)
+        for event in events:
+            if event.commit_time:
+                self._latency.observe(max(0, now - event.commit_time) / 1e6)

@@ -1,0 +1,76 @@
+"""Before an applier takes anything: the proof that its target lies on the log's history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.config import Config
+from connector.errors import BrokerUnavailable, LogDamaged
+from connector.publish.memory import control_state, position_record
+from connector.reassemble.control import Topics
+from connector.thl.history import History, check_offsets
+from connector.thl.position import TargetPosition
+from connector.thl.words import NO_SEQNO
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the handshake found out.
+
+    Args:
+        history: the log's.
+        partitions: how many the event topic has.
+        gtid_set: what counts as applied at the target's position; None where the source has none.
+    """
+
+    history: History
+    partitions: int
+    gtid_set: str | None
+
+
+def shake_hands(config: Config, position: TargetPosition) -> Agreed:
+    """Compare a target's position, as its claim returned it, with the log as it is now.
+
+    The control topic is read before the position topic: an epoch that begins in between is then missing in the
+    first, which harms nobody, instead of being ahead of the second.
+
+    Raises:
+        HistoriesDiffer: the target followed another log, or another history of it, or lacks what is deleted.
+        LogDamaged: the log's topics contradict each other.
+        BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
+        PreflightError: the brokers refuse us.
+    """
+    with Topics(config.kafka, f"{config.topic}.applier") as topics:
+        control = None
+        if topics.partitions(config.control_topic):
+            control = control_state(topics.messages(config.control_topic))
+        if control is None or (control.log is None and position.seqno == NO_SEQNO):
+            raise BrokerUnavailable(
+                "the log does not exist yet",
+                hint=f"thl produce begins it (service {config.service})",
+                topic=config.topic,
+            )
+        found = [value for _, value in topics.messages(config.position_topic)]
+        record = position_record(found[-1]) if found else None
+        history = History.of(control, record.last_finished if record else NO_SEQNO)
+        partitions = topics.partitions(config.topic)
+        if control.partitions is None or partitions != control.partitions.count:
+            raise LogDamaged(
+                "the event topic has another number of partitions than the log was made with",
+                hint="Kafka's own repartitioning breaks the order of shards; restore the topic",
+                topic=config.topic,
+                expected=control.partitions.count if control.partitions else "unknown",
+                found=partitions,
+            )
+        bounds = {number: topics.bounds(config.topic, number) for number in range(partitions)}
+    starts = {number: low for number, (low, _) in bounds.items()}
+    history.prove(
+        position.log_id,
+        position.seqno,
+        position.epoch,
+        source_id=position.source_id,
+        from_first=not any(starts.values()),
+    )
+    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()})
+    gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
+    return Agreed(history, partitions, gtid_set)
