@@ -1,0 +1,56 @@
+"""The options that every command with a configuration has."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--config`, `--set` and `--log-format`.
+
+    It is called with `settings: connector.settings.Settings`.
+    """
+
+    @click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Configuration in YAML; default: thl.yaml where there is one.",
+    )
+    @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set one field, over file and environment.")
+    @click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        envvar="THL_LOG_FORMAT",
+        help="How log lines are written.",
+    )
+    @functools.wraps(command)
+    def with_settings(config_file: Path | None, sets: tuple[str, ...], log_format: str, **arguments: Any) -> Any:
+        # Imports wait until they are needed: `thl --help` does not.
+        from connector.logs import set_up_logs
+        from connector.settings import load_settings
+
+        set_up_logs("json" if log_format == "json" else "text")
+        return command(settings=load_settings(config_file, os.environ, sets), **arguments)
+
+    return with_settings
+
+
+def configured(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that wants no more than `config: connector.config.Config`."""
+
+    @settings_options
+    @functools.wraps(command)
+    def with_config(settings: Any, **arguments: Any) -> Any:
+        return command(config=settings.config, **arguments)
+
+    return with_config

@@ -1,0 +1,58 @@
+"""Log lines: events with fields, as text for people or JSON for machines, on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Literal
+
+Format = Literal["text", "json"]
+
+_PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName"}
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """What was given as `extra` with the event."""
+    return {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
+
+
+class TextFormatter(logging.Formatter):
+    """`2025-03-19T11:07:32.123Z INFO publish epoch begun epoch=3`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and the traceback where there is one."""
+        stage = record.name.removeprefix("connector.")
+        fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
+        line = f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, logger and event, then the fields."""
+        event: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": record.getMessage(),
+            **fields_of(record),
+        }
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event, default=str, ensure_ascii=False)
+
+
+def set_up_logs(format: Format, level: int = logging.INFO) -> None:
+    """Let everything of ours log to standard error; of others only what warns."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("connector").setLevel(level)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"

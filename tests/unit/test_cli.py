@@ -1,0 +1,89 @@
+"""How commands are found, and how errors reach the operator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from connector import cli
+from connector.errors import Fenced
+from connector.logs import JsonFormatter, TextFormatter
+
+
+def a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def broken() -> None:
+        raise error
+
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda self, ctx, name: broken)
+
+
+def test_help_lists_every_command_without_importing_one() -> None:
+    script = (
+        "import sys; from connector import cli; code = cli.run(['--help']); "
+        "sys.exit(code or any(m in sys.modules for m in ('pydantic', 'pymysql', 'pyspark', 'connector.config')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    for name in cli.COMMANDS:
+        assert f"  {name} " in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_can_be_imported(name: str) -> None:
+    command = cli.LazyGroup().get_command(click.Context(cli.thl), name)
+    assert isinstance(command, click.Command)
+
+
+def test_our_errors_are_a_message_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("THL_DEBUG", raising=False)
+    a_command(monkeypatch, Fenced("a newer producer has taken over", hint="look for it", service="shop"))
+    assert cli.run(["produce"]) == Fenced.exit_code
+    assert capsys.readouterr().err == ("thl: a newer producer has taken over [service=shop]\n  hint: look for it\n")
+
+
+def test_a_defect_is_one_line_and_a_traceback_only_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("THL_DEBUG", raising=False)
+    a_command(monkeypatch, ZeroDivisionError("oh"))
+    assert cli.run(["produce"]) == cli.DEFECT
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: oh" in told
+    assert len(told.splitlines()) == 1
+    monkeypatch.setenv("THL_DEBUG", "1")
+    assert cli.run(["produce"]) == cli.DEFECT
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_wrong_flag_is_clicks_own_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--nonsense"]) == 2
+    assert "--nonsense" in capsys.readouterr().err
+    assert cli.run(["nonsense"]) == 2
+
+
+def test_a_wrong_configuration_names_the_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["config", "--set", "source.port=0"]) == 2
+    assert "source.port" in capsys.readouterr().err
+
+
+def test_log_lines_carry_their_fields() -> None:
+    import json
+    import logging
+
+    record = logging.makeLogRecord(
+        {
+            "name": "connector.publish",
+            "levelname": "INFO",
+            "msg": "epoch begun",
+            "epoch": 3,
+            "created": 0.0,
+            "msecs": 7.0,
+        }
+    )
+    assert TextFormatter().format(record) == "1970-01-01T00:00:00.007Z INFO publish epoch begun epoch=3"
+    assert json.loads(JsonFormatter().format(record))["epoch"] == 3
