@@ -37,7 +37,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@test -f '$(WHEELS)/.complete' || { \
 		echo 'collecting wheels into $(WHEELS)' && \
-		$(BIN)/python -m pip wheel -q --no-deps -w '$(WHEELS)' -r constraints.txt && \
+		$(BIN)/python -m pip wheel -q --no-deps --use-pep517 -w '$(WHEELS)' -r constraints.txt && \
 		touch '$(WHEELS)/.complete'; }
 	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' -r constraints.txt
 	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev]'
