@@ -109,12 +109,16 @@ class Publisher:
         Returns:
             The position, committed.
         """
+        self.end()
+        self._queue.check()
+        return self.committed
+
+    def end(self) -> None:
+        """As `drain`, but tell no error. May be repeated."""
         self._queue.end()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self._queue.check()
-        return self.committed
 
     def _run(self) -> None:
         try:

@@ -1,0 +1,216 @@
+"""Going online, in the order that makes dying anywhere harmless. DESIGN: "The protocol, exactly".
+
+1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they
+belong together (`thl.online.decide`). 4. Read the last transaction from the source again and compare. 5. Write epoch,
+markers and position in one Kafka transaction. 6. Go on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Event
+from typing import Final
+
+from connector import faults
+from connector.clock import Clock
+from connector.config import Config
+from connector.encode.encoder import Encoder, Limits, Numbering
+from connector.errors import HistoriesDiffer
+from connector.pipeline.retrying import Stopped
+from connector.pipeline.source import Source, Stream
+from connector.publish.publisher import Publisher
+from connector.publish.reading import LogReader
+from connector.publish.topics import Topics
+from connector.publish.transactions import Transactions
+from connector.thl.control import ControlState
+from connector.thl.event_id import EventId
+from connector.thl.history import History
+from connector.thl.online import OnlinePlan, check_redo, decide
+from connector.thl.piece import Passed, Piece
+from connector.thl.position import Finished, PositionRecord
+from connector.thl.words import Epoch, Seqno
+
+LOG: Final = logging.getLogger("thl.produce")
+REDO_PATIENCE: Final = 120.0  # seconds without anything from a source that has the transaction
+
+Items = list[Piece | Passed]
+
+
+class Online:
+    """A producer that has gone online: what it holds, and what it knows.
+
+    Args:
+        config: everything.
+        source: where from.
+        clock: the time.
+        stop: set when we are to stop.
+    """
+
+    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event) -> None:
+        self._config = config
+        self._source = source
+        self._clock = clock
+        self._stop = stop
+        self._transactions: Transactions | None = None
+        self.stream: Stream | None = None
+        self.ahead: Items = []  # read beyond the redone transaction, to be published first
+        self.control: ControlState
+        self.encoder: Encoder
+        self._publisher: Publisher | None = None
+
+    def go(self) -> None:
+        """All six steps.
+
+        Raises:
+            Fenced: a newer producer runs.
+            LogDamaged, UnsafeTopic: Kafka's side is not in order; nothing was written.
+            HistoriesDiffer, PreflightError: the source's side is not; nothing was written.
+            BrokerUnavailable, SourceUnavailable: may pass.
+        """
+        config = self._config
+        self._source.check()
+        partitions = Topics(config).ensure()
+        self._transactions = Transactions(config, self._clock)
+        self._transactions.open()
+        faults.point("produce.after_init")
+        with LogReader(config) as reader:
+            control, position = reader.control(), reader.position()
+            tails = {partition: reader.tail(partition) for partition in range(partitions)}
+        faults.point("produce.after_read")
+        facts = self._source.facts(new=position is None)
+        plan = decide(control, position, tails, facts)
+        self.encoder = Encoder(
+            service=config.service,
+            source_id=facts.source_id,
+            partitions=partitions,
+            limits=Limits(
+                fragment=config.publish.fragment_bytes,
+                shard=config.publish.shard_bytes,
+                message=config.kafka.max_message_bytes,
+            ),
+        )
+        if not plan.position.snapshot:
+            self.reopen(plan.position, plan.control, facts.server_uuid)
+        self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
+        self.begin(plan)
+        LOG.info(
+            "online service=%s log_id=%s epoch=%d next_seqno=%d resume=%s snapshot=%s",
+            config.service,
+            plan.control.log.log_id if plan.control.log else "",
+            plan.epoch.epoch,
+            plan.epoch.first_seqno,
+            plan.position.resume,
+            plan.position.snapshot,
+        )
+
+    @property
+    def publisher(self) -> Publisher:
+        """Publishes; there once `go` has returned."""
+        if self._publisher is None:
+            raise RuntimeError("the producer is not online")
+        return self._publisher
+
+    def begin(self, plan: OnlinePlan) -> None:
+        """Write a plan and number on from it."""
+        markers = [self.encoder.marker(partition, header) for partition, header in plan.markers.items()]
+        self.publisher.online(plan, markers)
+        self.control = plan.control
+        self.number(plan.position)
+
+    def number(self, position: PositionRecord) -> None:
+        """Number on from a position, in the newest epoch."""
+        self.encoder.begin(_numbering(position, self.control.epochs[-1].epoch))
+
+    def reopen(self, position: PositionRecord, control: ControlState, server_uuid: str) -> None:
+        """Open the stream at a position, after the source has shown that it still has the last transaction.
+
+        Numbering has to begin anew afterwards.
+
+        Args:
+            position: committed in Kafka.
+            control: with the epochs up to that position's.
+            server_uuid: the source's.
+
+        Raises:
+            HistoriesDiffer: it has another one.
+        """
+        self.close_stream()
+        finished = position.finished
+        if finished is None or _loaded(finished):
+            self.stream = self._source.after(position)
+        elif not self._source.holds(finished):
+            LOG.warning(
+                "the source has purged the log's last transaction: not compared service=%s seqno=%d event_id=%s",
+                self._config.service,
+                finished.seqno,
+                finished.event_id,
+            )
+            self.stream = self._source.after(position)
+        else:
+            self.stream = self._source.redo(position)
+            written = History.of(control, position.last_finished).covering(finished.seqno)
+            self._compare(self.stream, position, finished, same_server=written.server_uuid == server_uuid)
+
+    def _compare(self, stream: Stream, position: PositionRecord, finished: Finished, *, same_server: bool) -> None:
+        before = Numbering(
+            epoch=finished.epoch,
+            next_seqno=finished.seqno,
+            tails=position.tails,
+            last_barrier=position.last_barrier,
+        )
+        self.encoder.begin(before)
+        give_up = self._clock.monotonic() + REDO_PATIENCE
+        while self._clock.monotonic() < give_up:
+            if self._stop.is_set():
+                raise Stopped
+            items = stream.read(0.2)
+            for index, item in enumerate(items):
+                if isinstance(item, Passed):
+                    if item.gtid is not None and item.gtid == finished.gtid:
+                        check_redo(finished, None)
+                    continue
+                give_up = self._clock.monotonic() + REDO_PATIENCE
+                fragments = self.encoder.take(item)
+                if fragments and fragments[-1].finished is not None:
+                    check_redo(finished, fragments[-1].finished, same_server=same_server)
+                    self.ahead = items[index + 1 :]
+                    return
+        raise HistoriesDiffer(
+            "The source does not show the log's last transaction again",
+            hint="is another server behind this address?",
+            seqno=finished.seqno,
+            gtid=finished.gtid,
+            event_id=finished.event_id,
+        )
+
+    def close_stream(self) -> None:
+        """Let the source go. May be repeated."""
+        self.ahead = []
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+
+    def close(self) -> None:
+        """Let everything go: what was put is still published where Kafka takes it. May be repeated."""
+        self.close_stream()
+        if self._publisher is not None:
+            self._publisher.end()
+            self._publisher = None
+        if self._transactions is not None:
+            self._transactions.close()
+            self._transactions = None
+
+
+def _numbering(position: PositionRecord, epoch: Epoch) -> Numbering:
+    return Numbering(
+        epoch=epoch,
+        next_seqno=Seqno(position.last_finished + 1),
+        tails=position.tails,
+        last_barrier=position.last_barrier,
+    )
+
+
+def _loaded(finished: Finished) -> bool:
+    """Whether an event came from an initial load: it has no length in the source's log, so cannot be read there."""
+    event = EventId.parse(finished.event_id)
+    return (event.file, event.end) == (finished.start.file, finished.start.offset)

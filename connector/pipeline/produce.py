@@ -1,0 +1,216 @@
+"""The producer: capture, encode and publish joined, from going online to a clean end.
+
+Two threads: this one reads and encodes, the publisher's writes to Kafka. Between them a bounded queue.
+- The broker is gone, or our Kafka transaction failed: everything is let go, and we go online again (a new epoch).
+- The source is gone: what is whole is published. If fragments of an event are in the log without its last one, we
+  go back to its beginning in a new epoch; else the stream goes on where it was. Either way the source proves first
+  that it still has the log's last transaction.
+- Asked to stop: at the event's end. One that does not end within `GRACE` seconds stays open; the next start voids it.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Event
+from typing import Final
+
+from connector import metrics
+from connector.clock import Clock
+from connector.config import Config
+from connector.errors import BrokerUnavailable, ConnectorError, SourceChanged, SourceUnavailable
+from connector.pipeline.going_online import Items, Online
+from connector.pipeline.retrying import Stopped, retry
+from connector.pipeline.source import Source
+from connector.publish.queue import Loaded, Work
+from connector.thl.online import go_back
+from connector.thl.piece import Passed
+from connector.thl.position import PositionRecord
+from connector.thl.trapped import check_source
+from connector.thl.words import NO_SEQNO
+
+LOG: Final = logging.getLogger("thl.produce")
+READ: Final = 0.2  # seconds without anything, after which we look whether to stop
+GRACE: Final = 5.0
+WORK_BYTES: Final = 1 << 20  # of fragments that are handed on at once
+
+
+class Producer:
+    """One run of `thl produce`.
+
+    Args:
+        config: everything.
+        source: where from.
+        clock: the time.
+        stop: set by whoever wants it to end.
+    """
+
+    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event) -> None:
+        self._config = config
+        self._source = source
+        self._clock = clock
+        self._stop = stop
+        self._asked: float | None = None  # when we saw that we are to stop
+        self._failed_after = NO_SEQNO  # the last finished event when something failed
+        self._failures = 0  # since that event
+
+    def run(self) -> PositionRecord | None:
+        """Produce until asked to stop.
+
+        Returns:
+            The position in Kafka; None when we were stopped before we were online.
+
+        Raises:
+            ConnectorError: what cannot be helped by trying again, or was not by trying often.
+        """
+        config = self._config
+        try:
+            while True:
+                online = retry(
+                    self._go_online,
+                    (BrokerUnavailable, SourceUnavailable),
+                    retries=config.kafka.retries,
+                    service=config.service,
+                    stage="online",
+                    stop=self._stop,
+                )
+                try:
+                    return self._produce(online)
+                except BrokerUnavailable as error:
+                    self._count(online.publisher.committed, error, "publish")
+                finally:
+                    online.close()
+        except Stopped:
+            return None
+
+    def _go_online(self) -> Online:
+        online = Online(self._config, self._source, self._clock, self._stop)
+        try:
+            online.go()
+        except BaseException:
+            online.close()
+            raise
+        return online
+
+    def _produce(self, online: Online) -> PositionRecord:
+        try:
+            if online.publisher.committed.snapshot:
+                self._load(online)
+            while not self._done(online):
+                try:
+                    self._hand_on(online, self._read(online))
+                except SourceUnavailable as error:
+                    self._go_back(online, error)
+        except Stopped:
+            LOG.debug("stopped while waiting")
+        return online.publisher.drain()
+
+    def _done(self, online: Online) -> bool:
+        if not self._stop.is_set():
+            return False
+        now = self._clock.monotonic()
+        self._asked = self._asked or now
+        return not online.encoder.open or now > self._asked + GRACE
+
+    def _read(self, online: Online) -> Items:
+        if online.ahead:
+            items, online.ahead = online.ahead, []
+            return items
+        if online.stream is None:  # a load has just ended
+            online.stream = self._source.after(online.publisher.committed)
+        return online.stream.read(READ)
+
+    def _hand_on(self, online: Online, items: Items) -> None:
+        work: Work = []
+        size = 0
+        for item in items:
+            if isinstance(item, Passed):
+                work.append(item)
+                continue
+            fragments = online.encoder.take(item)
+            work += fragments
+            size += sum(len(fragment.value) for fragment in fragments)
+            if size >= WORK_BYTES:
+                online.publisher.put(work)
+                work, size = [], 0
+        online.publisher.put(work)
+
+    def _load(self, online: Online) -> None:
+        """Publish an initial load, from its beginning.
+
+        Raises:
+            Stopped: we are to stop; the next start begins it anew.
+        """
+
+        def whole_load() -> None:
+            load = self._source.load()
+            try:
+                for piece in load.pieces():
+                    if self._stop.is_set():
+                        raise Stopped
+                    work: Work = [*online.encoder.take(piece)]
+                    if piece.begin is not None and piece.begin.metadata.get("snapshot") == "end":
+                        work.append(Loaded(load.position[1]))
+                    online.publisher.put(work)
+            finally:
+                load.close()
+
+        service, retries = self._config.service, self._config.source.restarts_in_event
+        errors = (SourceUnavailable, SourceChanged)
+        retry(whole_load, errors, retries=retries, service=service, stage="load", stop=self._stop)
+        position = online.publisher.drain()
+        LOG.info("loaded service=%s seqno=%d resume=%s", service, position.last_finished, position.resume)
+        online.publisher.resume()
+
+    def _go_back(self, online: Online, error: SourceUnavailable) -> None:
+        """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
+        begun = online.encoder.open
+        position = online.publisher.drain()
+        if begun:
+            self._count(position, error, "read")
+        else:
+            LOG.warning("the source is gone service=%s resume=%s why=%s", self._config.service, position.resume, error)
+
+        def reopen() -> None:
+            self._source.check()
+            facts = self._source.facts(new=False)
+            last = online.control.epochs[-1]
+            check_source(position, last, server_uuid=facts.server_uuid, executed=facts.executed)
+            online.reopen(position, online.control, facts.server_uuid)
+            if position.open or facts.server_uuid != last.server_uuid:
+                online.begin(go_back(online.control, position, facts))
+            else:
+                online.number(position)
+                online.publisher.resume()
+
+        retry(
+            reopen,
+            (SourceUnavailable,),
+            retries=self._config.source.retries,
+            service=self._config.service,
+            stage="read",
+            stop=self._stop,
+        )
+        LOG.info(
+            "the source is back service=%s epoch=%d next_seqno=%d went_back=%s",
+            self._config.service,
+            online.control.epochs[-1].epoch,
+            position.last_finished + 1,
+            position.open is not None,
+        )
+
+    def _count(self, position: PositionRecord, error: ConnectorError, stage: str) -> None:
+        """A failure within an event: told, and given up when it comes too often without an event finished."""
+        if position.last_finished != self._failed_after:
+            self._failed_after, self._failures = position.last_finished, 0
+        self._failures += 1
+        metrics.restarts.labels(self._config.service, stage).inc()
+        LOG.warning(
+            "failed service=%s stage=%s after_seqno=%d times=%d why=%s",
+            self._config.service,
+            stage,
+            position.last_finished,
+            self._failures,
+            error,
+        )
+        if self._failures > self._config.source.restarts_in_event:
+            raise error

@@ -1,0 +1,73 @@
+"""What the producer asks of a source: the seam between it and `connector.capture`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from connector.thl.online import SourceFacts
+from connector.thl.piece import Passed, Piece
+from connector.thl.position import Finished, PositionRecord, SourcePosition
+
+
+class Stream(Protocol):
+    """A source's log, read from some place on. Never goes back by itself."""
+
+    def read(self, timeout: float) -> list[Piece | Passed]:
+        """What has come, in order; empty when nothing came within `timeout` seconds.
+
+        Raises:
+            SourceUnavailable: the connection is gone; the stream is only to be closed.
+        """
+
+    def close(self) -> None:
+        """End the connection. May be repeated."""
+
+
+class Load(Protocol):
+    """An initial load, fixed at one moment when it was opened."""
+
+    @property
+    def position(self) -> tuple[SourcePosition, str | None]:
+        """Where the stream goes on after it, and every GTID before that."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """The load as whole events, one a piece, from `snapshot=begin` to `snapshot=end`.
+
+        Raises:
+            SourceUnavailable: the server is gone: it has to begin anew.
+            SourceChanged: DDL changed what was to be read: likewise.
+        """
+
+    def close(self) -> None:
+        """End the session. May be repeated."""
+
+
+class Source(Protocol):
+    """A server whose log is read. Every method raises `SourceUnavailable` when it is gone."""
+
+    def check(self) -> None:
+        """Make sure that it is set up as the producer needs it.
+
+        Raises:
+            PreflightError: it is not.
+        """
+
+    def facts(self, *, new: bool) -> SourceFacts:
+        """Who it is and where it stands.
+
+        Args:
+            new: a new log begins: also find the place where it starts, by the configuration.
+        """
+
+    def holds(self, finished: Finished) -> bool:
+        """Whether the source's log still has this transaction: if not, it was purged, which is allowed."""
+
+    def redo(self, position: PositionRecord) -> Stream:
+        """Its log from the position's last finished event on, that one included."""
+
+    def after(self, position: PositionRecord) -> Stream:
+        """Its log from the position on."""
+
+    def load(self) -> Load:
+        """Fix the moment of an initial load."""
