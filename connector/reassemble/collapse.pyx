@@ -234,9 +234,6 @@ cdef int gone(Table table, bytes key, Py_ssize_t start, Py_ssize_t end, Block bl
         table.keys[key] = image
     elif not image.after:
         raise ValueError(f"a delete of a key of {table.layout.name} that is gone")
-    elif not image.before:
-        del table.keys[key]
-        return 0
     image.after = False
     image.block = block
     image.start = start
@@ -413,7 +410,7 @@ cdef object drained(Table table):
                 deletes.extend([image] * -image.surplus)
         elif image.after:
             (updates if image.before else inserts).append(image)
-        else:
+        elif image.before:
             deletes.append(image)
     return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
 

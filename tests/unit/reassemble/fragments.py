@@ -17,7 +17,7 @@ RAW: dict[str, Any] = json.loads((Path(__file__).parents[3] / "schemas" / "fragm
 SCHEMA = parse_schema(RAW)
 PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO"))
 
-Values = Sequence[None | int | float | str | bytes]
+Values = Sequence[int | float | str | bytes | None]
 
 
 def column(name: str, type_: str = "int") -> dict[str, Any]:
@@ -42,7 +42,11 @@ def change(
         "before_present": b"",
         "after_present": b"",
         "action": action,
-        "rows": [{"before": before, "after": after} for before, after in rows],
+        # fastavro takes a tuple in a union for a branch's name and value.
+        "rows": [
+            {"before": before if before is None else list(before), "after": after if after is None else list(after)}
+            for before, after in rows
+        ],
     } | more
 
 
@@ -85,13 +89,13 @@ def encoded(fields: dict[str, Any]) -> bytes:
     return PREFIX + body + zlib.crc32(body).to_bytes(4, "big")
 
 
-def epoch_marker(epoch: int, first: int, last_finished: int, *, log_id: str, partition: int = 0) -> dict[str, Any]:
-    del partition
+def marker(epoch: int, first: int, last_finished: int, *, log_id: str, tail: int | None = None) -> dict[str, Any]:
+    """An epoch's marker on a partition whose last event is `tail`, the log's last one if not given."""
     return record(
         first,
         kind="epoch",
         epoch=epoch,
-        prev_seqno=last_finished,
+        prev_seqno=last_finished if tail is None else tail,
         gtid=None,
         shard="#UNKNOWN",
         metadata={"log_id": log_id, "last_finished": str(last_finished)},
