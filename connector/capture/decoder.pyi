@@ -1,0 +1,13 @@
+from connector.capture.frames import Frames
+from connector.capture.query import Wanted
+from connector.thl.piece import Passed, Piece
+from connector.thl.position import SourcePosition
+
+class Decoder:
+    file: str
+    def __init__(self, frames: Frames, filters: Wanted, piece_bytes: int, service: str, file: str = "") -> None: ...
+    @property
+    def position(self) -> SourcePosition: ...
+    @property
+    def inside(self) -> bool: ...
+    def decode(self) -> list[Piece | Passed]: ...

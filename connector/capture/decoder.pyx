@@ -1,0 +1,462 @@
+# cython: cdivision=True
+"""Events into pieces of transactions: the loop, what every event has in common, and the frequent events.
+
+Formats are those of MySQL's `libs/mysql/binlog/event/*.h`. Rare events are decoded in Python (`py`).
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from connector.capture.frames cimport EventFrames, Frames
+from connector.capture.group cimport Group, Table
+from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, packed, take
+from connector.capture.rows cimport RowCodec
+
+import uuid
+import zlib
+
+from connector.capture import event_types
+from connector.capture.format_description import format_description
+from connector.capture.gtid_tagged import tagged_gtid
+from connector.capture.heartbeat import heartbeat
+from connector.capture.payload import payload as open_payload
+from connector.capture.query import query as read_query
+from connector.capture.query import wants_statement
+from connector.capture.table_map import table_layout, table_name
+from connector.errors import ConnectorError, CorruptBinlog, Unsupported
+from connector.thl.piece import Passed
+from connector.thl.position import SourcePosition
+from connector.thl.words import Outcome
+
+cdef extern from "Python.h":
+    object PyMemoryView_FromMemory(char* memory, Py_ssize_t size, int flags)
+    int PyBUF_READ
+
+cdef object crc32 = zlib.crc32
+cdef object COMMIT = Outcome.COMMIT
+cdef object ROLLBACK = Outcome.ROLLBACK
+cdef dict NOTHING = {}
+
+cdef enum Type:  # those that are decoded here; the others are named in event_types.py
+    QUERY = 2
+    ROTATE = 4
+    FORMAT_DESCRIPTION = 15
+    XID = 16
+    TABLE_MAP = 19
+    WRITE_ROWS_V1 = 23
+    DELETE_ROWS_V1 = 25
+    HEARTBEAT = 27
+    WRITE_ROWS = 30
+    DELETE_ROWS = 32
+    GTID = 33
+    ANONYMOUS_GTID = 34
+    TRANSACTION_PAYLOAD = 40
+    HEARTBEAT_V2 = 41
+    GTID_TAGGED = 42
+
+cdef enum Flag:
+    IN_USE = 0x01
+    ARTIFICIAL = 0x20
+    RELAY_LOG = 0x40
+    IGNORABLE = 0x80
+
+cdef enum:
+    HEADER = 19
+    MAX_LAYOUTS = 20000
+    # A rows event that only ends a statement names this table.
+    NO_TABLE = 0xFFFFFF
+
+
+cdef struct Event:
+    uint32_t timestamp
+    uint8_t type
+    uint32_t server_id
+    uint32_t size
+    uint32_t log_pos
+    uint32_t flags
+
+
+cdef class Decoder:
+    """Turns frames into pieces.
+
+    Args:
+        frames: where events come from.
+        filters: `wants(schema, table)` and `wants_schema(schema)`.
+        piece_bytes: encoded bytes after which a piece is handed out.
+        service: the name under which ignored events are counted.
+        file: the log file's name, until a Rotate event tells it.
+    """
+
+    cdef Frames frames
+    cdef Frames inner  # the events of a compressed transaction
+    cdef object payload  # what `inner` is fed from
+    cdef Group group
+    cdef object filters, service
+    cdef Py_ssize_t piece_bytes
+    cdef readonly str file
+    cdef int64_t start, offset  # of the event; behind it
+    cdef int64_t reported
+    cdef object here  # a SourcePosition of `offset`, made when wanted
+    cdef int64_t here_offset
+    cdef bint formatted, checksum
+    cdef uint8_t type
+    cdef dict tables  # table id → Table
+    cdef dict known  # bytes of a TABLE_MAP → Table
+    cdef dict uuids
+    cdef list found
+    cdef Py_ssize_t produced
+
+    def __init__(self, Frames frames, filters, Py_ssize_t piece_bytes, service, str file=""):
+        if piece_bytes < 1:
+            raise ValueError("a piece has at least one byte")
+        self.frames = frames
+        self.group = Group()
+        self.filters = filters
+        self.service = service
+        self.piece_bytes = piece_bytes
+        self.file = file
+        self.start = self.offset = 4
+        self.reported = -1
+        self.tables = {}
+        self.known = {}
+        self.uuids = {}
+        self.found = []
+
+    @property
+    def position(self):
+        """Where the next event begins."""
+        return SourcePosition(self.file, self.offset)
+
+    @property
+    def inside(self):
+        """Whether a transaction has begun and not ended."""
+        return self.group.announced or self.group.open
+
+    def decode(self):
+        """Everything that can be made of what was received, at most about two pieces' bytes; empty when that is nothing.
+
+        Raises:
+            ConnectorError: with file, position and event type of the event that it is about.
+        """
+        cdef Cursor event
+        self.produced = 0
+        try:
+            while self.produced < self.piece_bytes and self._next(&event):
+                self._event(&event)
+        except ConnectorError as error:
+            where = {"file": self.file, "pos": self.start, "event": event_types.name(self.type)}
+            error.where = where | error.where
+            raise
+        found = self.found
+        self.found = []
+        return found
+
+    cdef bint _next(self, Cursor* event) except -1:
+        """The next event: of a compressed transaction first."""
+        while self.inner is not None:
+            if self.inner.next(event):
+                return True
+            if not self.inner.receive(self.payload, 0):
+                if self.inner.left:
+                    damaged(b"a compressed transaction ends inside an event")
+                self.inner = self.payload = None
+        return self.frames.next(event)
+
+    cdef object _here(self):
+        """The place behind this event."""
+        if self.here is None or self.here_offset != self.offset:
+            self.here = SourcePosition(self.file, self.offset)
+            self.here_offset = self.offset
+        return self.here
+
+    cdef object _started(self):
+        """The place where this event begins: mostly the end of the one before it."""
+        if self.here is not None and self.here_offset == self.start:
+            return self.here
+        return SourcePosition(self.file, self.start)
+
+    cdef int _event(self, Cursor* body) except -1:
+        cdef const uint8_t* all = body.data
+        cdef const uint8_t* p = take(body, HEADER)
+        cdef Event event
+        event.timestamp = little4(p)
+        event.type = self.type = p[4]
+        event.server_id = little4(p + 5)
+        event.size = little4(p + 9)
+        event.log_pos = little4(p + 13)
+        event.flags = p[17] | (<uint32_t>p[18] << 8)
+        if event.size != body.end - all:
+            damaged(b"an event's length is not that of its packet")
+        if self.inner is None:
+            if event.type == ROTATE and event.flags & ARTIFICIAL:
+                return self._artificial_rotate(all, body)
+            if event.type == FORMAT_DESCRIPTION:
+                return self._format(&event, all, body)
+            if not self.formatted:
+                damaged(b"an event comes before the format description")
+            if self.checksum:
+                if left(body) < 4:
+                    damaged(b"an event has no room for its checksum")
+                body.end -= 4
+                if crc(all, body.end - all) != little4(body.end):
+                    damaged(b"an event's checksum is wrong")
+            if event.type == HEARTBEAT or event.type == HEARTBEAT_V2:
+                return self._heartbeat(&event, body)
+            self._move(&event)
+        return self._dispatch(&event, body)
+
+    cdef int _move(self, Event* event) except -1:
+        """Step to the event's end, which must follow the last one's; the log writes it modulo 2^32."""
+        if event.log_pos == 0 or event.flags & ARTIFICIAL:
+            return 0
+        self.start = self.offset
+        self.offset += event.size
+        if <uint32_t>self.offset != event.log_pos and not event.flags & RELAY_LOG:
+            raise CorruptBinlog(
+                "the binary log jumps: an event does not begin where the last one ended",
+                ends=event.log_pos, size=event.size,
+            )
+        return 0
+
+    cdef int _dispatch(self, Event* event, Cursor* body) except -1:
+        cdef uint8_t type = event.type
+        if WRITE_ROWS <= type <= DELETE_ROWS:
+            return self._rows(type - WRITE_ROWS, True, body)
+        if type == TABLE_MAP:
+            return self._table_map(body)
+        if type == GTID or type == ANONYMOUS_GTID:
+            return self._gtid(type, body)
+        if type == QUERY:
+            return self._query(event, body)
+        if type == XID:
+            take(body, 8)
+            return self._finish(event.timestamp, COMMIT)
+        if WRITE_ROWS_V1 <= type <= DELETE_ROWS_V1:
+            return self._rows(type - WRITE_ROWS_V1, False, body)
+        if type == ROTATE:
+            return self._rotate(body)
+        if type == TRANSACTION_PAYLOAD:
+            return self._payload(body)
+        if type == GTID_TAGGED:
+            return self._tagged(body)
+        event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
+        return 0
+
+    # What begins and ends a transaction
+
+    cdef int _gtid(self, uint8_t type, Cursor* body) except -1:
+        """Flags, source's uuid, number; the logical clock; commit times in µs, 7 bytes, the first says if two."""
+        cdef const uint8_t* p = take(body, 25)
+        cdef int64_t last_committed = 0
+        cdef int64_t sequence_number = 0
+        cdef int64_t committed = 0
+        cdef object gtid = None
+        cdef object metadata = NOTHING
+        self._between()
+        if type == GTID:
+            gtid = f"{self._uuid(p + 1)}:{<int64_t>little8(p + 17)}"
+        if left(body) >= 17 and body.data[0] == 2:
+            p = take(body, 17)
+            last_committed = <int64_t>little8(p + 1)
+            sequence_number = <int64_t>little8(p + 9)
+        if left(body) >= 7:
+            committed = <int64_t>little(take(body, 7), 7)
+            if committed >> 55:
+                committed &= (<int64_t>1 << 55) - 1
+                metadata = {"original_commit_time": str(little(take(body, 7), 7))}
+        return self.group.announce(
+            self._started(), gtid, last_committed, sequence_number, committed, metadata
+        )
+
+    cdef object _uuid(self, const uint8_t* p):
+        cdef bytes raw = p[:16]
+        text = self.uuids.get(raw)
+        if text is None:
+            text = self.uuids[raw] = str(uuid.UUID(bytes=raw))
+        return text
+
+    cdef int _tagged(self, Cursor* body) except -1:
+        self._between()
+        gtid = tagged_gtid(rest(body))
+        return self.group.announce(
+            self._started(), gtid.gtid, gtid.last_committed, gtid.sequence_number, gtid.commit_time, gtid.metadata
+        )
+
+    cdef int _between(self) except -1:
+        if self.group.announced or self.group.open:
+            damaged(b"a transaction begins before the last one has ended")
+        return 0
+
+    cdef int _query(self, Event* event, Cursor* body) except -1:
+        """BEGIN is decoded here, every other statement in Python."""
+        cdef Cursor ahead = body[0]
+        cdef const uint8_t* p = take(&ahead, 13)
+        cdef uint32_t thread_id = little4(p)
+        take(&ahead, <Py_ssize_t>little(p + 11, 2) + p[8] + 1)
+        if left(&ahead) == 5 and memcmp(ahead.data, b"BEGIN", 5) == 0:
+            if self.group.open:
+                damaged(b"a transaction begins before the last one has ended")
+            return self.group.begin(self._started(), event.server_id, thread_id)
+        query = read_query(rest(body), event.timestamp)
+        if query.control == "savepoint":
+            return 0
+        if query.control == "commit" or query.control == "rollback":
+            return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
+        wanted = wants_statement(query, self.filters)
+        if self.group.open:
+            if self.group.given or self.group.size:
+                raise Unsupported("a definition follows changes of its own transaction", sql=query.statement.sql[:200])
+            if wanted:
+                self.group.statement(query.statement)
+            return 0
+        self.group.begin(self._started(), event.server_id, thread_id)
+        if wanted:
+            self.group.statement(query.statement)
+        return self._finish(event.timestamp, COMMIT)
+
+    cdef int _finish(self, uint32_t timestamp, object outcome) except -1:
+        if not self.group.open:
+            damaged(b"a transaction ends that has not begun")
+        self.produced += self.group.size
+        self.found.append(self.group.finish(self._here(), timestamp, outcome))
+        self.reported = self.offset
+        return 0
+
+    # Rows
+
+    cdef int _table_map(self, Cursor* body) except -1:
+        cdef uint64_t table_id = little(take(body, 6), 6)
+        cdef bytes definition
+        if not self.group.open:
+            damaged(b"a table is described outside of a transaction")
+        take(body, 2)
+        definition = rest(body)
+        table = self.known.get(definition)
+        if table is None:
+            if len(self.known) >= MAX_LAYOUTS:
+                self.known.clear()
+            table = self.known[definition] = self._table(definition)
+        self.tables[table_id] = table
+        return 0
+
+    cdef Table _table(self, bytes definition):
+        name = table_name(definition)
+        if not self.filters.wants(name.schema, name.table):
+            return Table(None, None)
+        layout, specs = table_layout(definition)
+        return Table(layout, RowCodec(specs))
+
+    cdef int _rows(self, int action, bint second, Cursor* body) except -1:
+        """Table id, flags, extra data in the second version; columns; a bit per column that is there; the rows."""
+        cdef uint64_t table_id = little(take(body, 6), 6)
+        cdef Py_ssize_t extra
+        cdef uint64_t width
+        cdef Table table
+        take(body, 2)
+        if second:
+            extra = <Py_ssize_t>little(take(body, 2), 2)
+            if extra < 2:
+                damaged(b"a rows event's extra data is shorter than its own length")
+            take(body, extra - 2)
+        if not self.group.open:
+            damaged(b"rows stand outside of a transaction")
+        table = self.tables.get(table_id)
+        if table is None:
+            if table_id == NO_TABLE:
+                return 0
+            damaged(b"rows of a table that was not described")
+        if not table.wanted:
+            return 0
+        width = packed(body)
+        if width != <uint64_t>table.codec.width:
+            damaged(b"rows have another number of columns than their table")
+        self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+        if action == 1:
+            self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+        while left(body):
+            self.group.rows(table, action, body, self.piece_bytes)
+            if self.group.size >= self.piece_bytes:
+                self.produced += self.group.size
+                self.found.append(self.group.cut())
+        return 0
+
+    cdef int _full(self, Table table, const uint8_t* present) except -1:
+        """Every column must be in the image."""
+        cdef int i
+        for i in range(table.codec.width):
+            if not present[i >> 3] >> (i & 7) & 1:
+                raise Unsupported(
+                    "a row image is not full",
+                    hint="SET GLOBAL binlog_row_image = FULL, and in the sessions that have set it otherwise",
+                    table=table.layout.name, column=table.layout.columns[i].name,
+                )
+        return 0
+
+    # The log itself
+
+    cdef int _format(self, Event* event, const uint8_t* all, Cursor* body) except -1:
+        """The checksum of this event is computed with the in-use flag cleared."""
+        cdef bytes whole = all[: body.end - all]
+        if event.flags & IN_USE:
+            whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
+        self.checksum = format_description(whole)
+        self.formatted = True
+        if self.group.announced or self.group.open:
+            if event.flags & ARTIFICIAL or event.log_pos == 0:
+                return 0
+            damaged(b"a transaction is cut off by a new format description")
+        self.tables.clear()
+        return self._move(event)
+
+    cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1:
+        """The server says which file comes now; it may come before the format that tells whether it has a checksum."""
+        if left(body) >= 12 and crc(all, body.end - all - 4) == little4(body.end - 4):
+            body.end -= 4
+        return self._to(<int64_t>little8(take(body, 8)), rest(body))
+
+    cdef int _rotate(self, Cursor* body) except -1:
+        self._between()
+        self._to(<int64_t>little8(take(body, 8)), rest(body))
+        return self._pass()
+
+    cdef int _to(self, int64_t offset, bytes file) except -1:
+        self.file = file.decode(errors="replace")
+        self.start = self.offset = offset
+        self.here = None
+        return 0
+
+    cdef int _pass(self) except -1:
+        """Tell that the source went on without anything for us, once a place."""
+        if self.reported != self.offset:
+            self.reported = self.offset
+            self.found.append(Passed(self._here(), None))
+        return 0
+
+    cdef int _heartbeat(self, Event* event, Cursor* body) except -1:
+        """The source is there, and so far: also past what it left out because we have it."""
+        cdef int64_t offset
+        file, place = heartbeat(rest(body), event.type == HEARTBEAT_V2, event.log_pos, self.offset)
+        offset = place
+        if self.group.announced or self.group.open:
+            return 0
+        if file != self.file or offset < self.offset:
+            damaged(b"a heartbeat goes back")
+        self.start = self.offset
+        self.offset = offset
+        return self._pass()
+
+    cdef int _payload(self, Cursor* body) except -1:
+        """A transaction's events, compressed; they have no checksums of their own."""
+        if self.inner is not None:
+            damaged(b"a compressed transaction inside another")
+        self.payload = open_payload(rest(body))
+        self.inner = EventFrames(256 << 10, False)
+        return 0
+
+
+cdef bytes rest(Cursor* body):
+    return body.data[: body.end - body.data]
+
+
+cdef uint32_t crc(const uint8_t* data, Py_ssize_t size) except? 0xFFFFFFFF:
+    return crc32(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))

@@ -1,0 +1,106 @@
+"""The types of events: their names, those that hold nothing for us, and why the others stop us."""
+
+from __future__ import annotations
+
+from connector import metrics
+from connector.errors import CorruptBinlog, Unsupported
+
+NAMES = {
+    0: "UNKNOWN",
+    1: "START_V3",
+    2: "QUERY",
+    3: "STOP",
+    4: "ROTATE",
+    5: "INTVAR",
+    6: "LOAD",
+    8: "CREATE_FILE",
+    9: "APPEND_BLOCK",
+    10: "EXEC_LOAD",
+    11: "DELETE_FILE",
+    12: "NEW_LOAD",
+    13: "RAND",
+    14: "USER_VAR",
+    15: "FORMAT_DESCRIPTION",
+    16: "XID",
+    17: "BEGIN_LOAD_QUERY",
+    18: "EXECUTE_LOAD_QUERY",
+    19: "TABLE_MAP",
+    20: "PRE_GA_WRITE_ROWS",
+    21: "PRE_GA_UPDATE_ROWS",
+    22: "PRE_GA_DELETE_ROWS",
+    23: "WRITE_ROWS_V1",
+    24: "UPDATE_ROWS_V1",
+    25: "DELETE_ROWS_V1",
+    26: "INCIDENT",
+    27: "HEARTBEAT",
+    28: "IGNORABLE",
+    29: "ROWS_QUERY",
+    30: "WRITE_ROWS",
+    31: "UPDATE_ROWS",
+    32: "DELETE_ROWS",
+    33: "GTID",
+    34: "ANONYMOUS_GTID",
+    35: "PREVIOUS_GTIDS",
+    36: "TRANSACTION_CONTEXT",
+    37: "VIEW_CHANGE",
+    38: "XA_PREPARE",
+    39: "PARTIAL_UPDATE_ROWS",
+    40: "TRANSACTION_PAYLOAD",
+    41: "HEARTBEAT_V2",
+    42: "GTID_TAGGED",
+    160: "MARIADB_ANNOTATE_ROWS",
+    161: "MARIADB_BINLOG_CHECKPOINT",
+    162: "MARIADB_GTID",
+    163: "MARIADB_GTID_LIST",
+    164: "MARIADB_START_ENCRYPTION",
+    165: "MARIADB_QUERY_COMPRESSED",
+    166: "MARIADB_WRITE_ROWS_COMPRESSED_V1",
+    167: "MARIADB_UPDATE_ROWS_COMPRESSED_V1",
+    168: "MARIADB_DELETE_ROWS_COMPRESSED_V1",
+    169: "MARIADB_WRITE_ROWS_COMPRESSED",
+    170: "MARIADB_UPDATE_ROWS_COMPRESSED",
+    171: "MARIADB_DELETE_ROWS_COMPRESSED",
+}
+# The end of a file, the GTIDs of the files before, group replication's own bookkeeping: no changes in them.
+WITHOUT_CHANGES = frozenset({3, 28, 29, 35, 36, 37})
+STATEMENTS = frozenset({5, 6, 8, 9, 10, 11, 12, 13, 14, 17, 18})
+
+
+def name(code: int) -> str:
+    """The type's name and number, for people."""
+    return f"{NAMES[code]}({code})" if code in NAMES else str(code)
+
+
+def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
+    """Leave out an event that holds nothing for us, and count it; stop at any other.
+
+    Args:
+        code: its type.
+        ignorable: whether the source marked it so.
+        body: what it holds.
+        service: under which it is counted.
+
+    Raises:
+        Unsupported: changes may be in it that we do not understand.
+        CorruptBinlog: the source says that it lost events.
+    """
+    if code in WITHOUT_CHANGES or ignorable:
+        metrics.ignored_events.labels(service, name(code)).inc()
+        return
+    if code == 26:
+        said = body[3:].decode(errors="replace")
+        raise CorruptBinlog(
+            f"the source lost events, and says so: {said}",
+            hint="the log has a hole here: start a new log with a snapshot",
+            incident=int.from_bytes(body[:2], "little"),
+        )
+    if code in STATEMENTS:
+        raise Unsupported(f"a change was logged as a statement: {name(code)}", hint=ROW_FORMAT)
+    if code == 38:
+        raise Unsupported("an XA transaction was prepared: these are not supported yet")
+    if code == 39:
+        raise Unsupported("a row holds a part of a JSON document", hint="SET GLOBAL binlog_row_value_options = ''")
+    raise Unsupported(f"an event of the type {name(code)}, which is not understood")
+
+
+ROW_FORMAT = "SET GLOBAL binlog_format = ROW, and in the sessions that have set it otherwise"

@@ -1,0 +1,64 @@
+"""Reading the fields of rare events: little-endian, guarded, in Python."""
+
+from __future__ import annotations
+
+from connector.errors import CorruptBinlog
+
+
+class Fields:
+    """Walks over an event's bytes.
+
+    Every method raises CorruptBinlog when the bytes end before the field does.
+    """
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes are unread."""
+        return len(self._data) - self._at
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        if not 0 <= size <= self.left:
+            raise CorruptBinlog(f"a length points outside of its event: {size} bytes wanted, {self.left} there")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def rest(self) -> bytes:
+        """Everything unread."""
+        return self.take(self.left)
+
+    def number(self, size: int) -> int:
+        """An unsigned integer."""
+        return int.from_bytes(self.take(size), "little")
+
+    def packed(self) -> int:
+        """MySQL's length-encoded integer: one byte below 251, or 2, 3, 8 bytes after 252, 253, 254."""
+        first = self.number(1)
+        if first < 251:
+            return first
+        if first in {251, 255}:
+            raise CorruptBinlog("a packed integer starts with 251 or 255")
+        return self.number({252: 2, 253: 3, 254: 8}[first])
+
+    def text(self, length_bytes: int = 1) -> bytes:
+        """Bytes behind their length."""
+        return self.take(self.number(length_bytes))
+
+    def packed_text(self) -> bytes:
+        """Bytes behind their packed length."""
+        return self.take(self.packed())
+
+    def terminated(self) -> bytes:
+        """Bytes up to a zero byte, which is read too."""
+        end = self._data.find(0, self._at)
+        if end < 0:
+            raise CorruptBinlog("a zero byte is missing behind a name")
+        text = self.take(end - self._at)
+        self.take(1)
+        return text

@@ -1,0 +1,35 @@
+# The transaction that is being read.
+
+from libc.stdint cimport int64_t, uint8_t
+
+from connector.capture.memory cimport Cursor, Out
+from connector.capture.rows cimport RowCodec
+
+cdef class Table:
+    cdef readonly object layout
+    cdef readonly RowCodec codec
+    cdef readonly bint wanted
+
+cdef class Group:
+    cdef bint open  # a BEGIN was seen
+    cdef bint announced  # a GTID event was seen
+    cdef bint given  # its first piece was handed out
+    cdef object gtid, start, metadata
+    cdef int64_t last_committed, sequence_number, commit_time
+    cdef int64_t server_id, thread_id
+    cdef bint ddl
+    cdef list changes
+    cdef Table table  # of the run that is being gathered
+    cdef int action
+    cdef Out data, ends
+    cdef Py_ssize_t size  # encoded bytes that are not handed out yet
+    cdef int _clear(self) except -1
+    cdef object _begin(self)
+    cdef int announce(self, object start, object gtid, int64_t last_committed, int64_t sequence_number,
+                      int64_t commit_time, object metadata) except -1
+    cdef int begin(self, object start, int64_t server_id, int64_t thread_id) except -1
+    cdef int rows(self, Table table, int action, Cursor* event, Py_ssize_t piece_bytes) except -1
+    cdef int statement(self, object statement) except -1
+    cdef int close_run(self) except -1
+    cdef object cut(self)
+    cdef object finish(self, object end, int64_t timestamp, object outcome)

@@ -1,0 +1,150 @@
+"""The transaction that is being read: gathers runs of rows and hands them out in pieces."""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+from connector.capture.memory cimport Cursor, Out, release
+from connector.capture.rows cimport RowCodec
+
+from array import array
+
+from connector.errors import ConnectorError
+from connector.thl.piece import Begin, Ending, Passed, Piece, Rows
+from connector.thl.words import Action, Kind
+
+cdef object TRANSACTION = Kind.TRANSACTION
+cdef object DDL = Kind.DDL
+cdef tuple ACTIONS = tuple(Action)
+cdef dict NOTHING = {}
+
+cdef enum:
+    KEEP = 8 << 20  # a run's buffer that has grown larger is given back
+
+
+cdef class Table:
+    """A table of the open transaction.
+
+    Args:
+        layout: as the TABLE_MAP described it; None when it is not wanted.
+        codec: decodes its rows; None when it is not wanted.
+    """
+
+    def __init__(self, layout, RowCodec codec):
+        self.layout = layout
+        self.codec = codec
+        self.wanted = codec is not None
+
+
+cdef class Group:
+    """Gathers one transaction after the other; every `finish` makes it ready for the next."""
+
+    def __cinit__(self):
+        memset(&self.data, 0, sizeof(Out))
+        memset(&self.ends, 0, sizeof(Out))
+        self._clear()
+
+    def __dealloc__(self):
+        release(&self.data)
+        release(&self.ends)
+
+    cdef int _clear(self) except -1:
+        self.open = self.announced = self.given = self.ddl = False
+        self.gtid = self.start = None
+        self.metadata = NOTHING
+        self.last_committed = self.sequence_number = self.commit_time = 0
+        self.server_id = self.thread_id = 0
+        self.changes = []
+        self.table = None
+        self.size = 0
+        return 0
+
+    cdef int announce(self, object start, object gtid, int64_t last_committed, int64_t sequence_number,
+                      int64_t commit_time, object metadata) except -1:
+        """Its GTID event: comes first, where there is one."""
+        self.announced = True
+        self.start = start
+        self.gtid = gtid
+        self.last_committed = last_committed
+        self.sequence_number = sequence_number
+        self.commit_time = commit_time
+        self.metadata = metadata
+        return 0
+
+    cdef int begin(self, object start, int64_t server_id, int64_t thread_id) except -1:
+        """Its BEGIN, or the only statement it has."""
+        self.open = True
+        self.server_id = server_id
+        self.thread_id = thread_id
+        if self.start is None:
+            self.start = start
+        return 0
+
+    cdef int rows(self, Table table, int action, Cursor* event, Py_ssize_t piece_bytes) except -1:
+        """Decode rows of the event until it ends or a piece is full."""
+        cdef Py_ssize_t before, limit
+        if table is not self.table or action != self.action:
+            self.close_run()
+            self.table = table
+            self.action = action
+        before = self.data.size
+        limit = max(before + piece_bytes - self.size, before + 1)
+        try:
+            with nogil:
+                table.codec.rows(event, &self.data, &self.ends, action, limit)
+        except ConnectorError as error:
+            error.where["table"] = table.layout.name
+            if table.codec.column >= 0:
+                error.where["column"] = table.layout.columns[table.codec.column].name
+            raise
+        self.size += self.data.size - before
+        return 0
+
+    cdef int statement(self, object statement) except -1:
+        self.close_run()
+        self.changes.append(statement)
+        self.ddl = True
+        return 0
+
+    cdef int close_run(self) except -1:
+        """Put the rows gathered so far among the changes."""
+        cdef bytes data
+        if self.ends.size:
+            data = self.data.data[: self.data.size]
+            self.changes.append(
+                Rows(self.table.layout, ACTIONS[self.action], data, array("Q", self.ends.data[: self.ends.size]))
+            )
+            self.data.size = self.ends.size = 0
+            if self.data.capacity > KEEP:
+                release(&self.data)
+        self.table = None
+        return 0
+
+    cdef object _begin(self):
+        """What the first piece says; None for the others."""
+        if self.given:
+            return None
+        self.given = True
+        return Begin(
+            self.server_id, self.thread_id, self.gtid, self.last_committed, self.sequence_number,
+            self.start, DDL if self.ddl else TRANSACTION, self.metadata,
+        )
+
+    cdef object cut(self):
+        """Everything gathered so far as a piece of a transaction that goes on."""
+        self.close_run()
+        piece = Piece(self._begin(), self.changes, None)
+        self.changes = []
+        self.size = 0
+        return piece
+
+    cdef object finish(self, object end, int64_t timestamp, object outcome):
+        """The last piece; or a Passed when there was nothing for us in it."""
+        self.close_run()
+        if self.given or self.changes:
+            result = Piece(
+                self._begin(), self.changes, Ending(end, self.commit_time or timestamp * 1000000, outcome)
+            )
+        else:
+            result = Passed(end, self.gtid)
+        self._clear()
+        return result

@@ -1,0 +1,36 @@
+"""HEARTBEAT events: the source is there, and has read its log so far."""
+
+from __future__ import annotations
+
+from connector.capture.fields import Fields
+from connector.errors import CorruptBinlog
+
+END, FILE, OFFSET = 0, 1, 2
+
+
+def heartbeat(body: bytes, second: bool, log_pos: int, offset: int) -> tuple[str, int]:
+    """File and offset.
+
+    Args:
+        body: the name (first version), or a list of type, length, value.
+        second: which version.
+        log_pos: of the event's header: the place modulo 2^32, all that the first version has.
+        offset: where we are: not behind the heartbeat.
+    """
+    if not second:
+        place = offset & ~0xFFFFFFFF | log_pos
+        return body.decode(errors="replace"), place if place >= offset else place + (1 << 32)
+    file, place = "", -1
+    fields = Fields(body)
+    while fields.left:
+        kind = fields.packed()
+        if kind == END:
+            break
+        value = fields.packed_text()
+        if kind == FILE:
+            file = value.decode(errors="replace")
+        elif kind == OFFSET:
+            place = Fields(value).packed()
+    if not file or place < 0:
+        raise CorruptBinlog("a heartbeat without a place")
+    return file, place

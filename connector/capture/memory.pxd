@@ -1,0 +1,144 @@
+# Reading with a guard, writing with growth: the only places where the compiled modules touch raw memory.
+#
+# A `Cursor` walks over bytes that somebody else owns; nothing is read that `take` has not granted. An `Out` is a
+# buffer that grows; nothing is written that `room` has not granted.
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef struct Cursor:
+    const uint8_t* data  # the next byte
+    const uint8_t* end
+
+cdef struct Out:
+    uint8_t* data
+    Py_ssize_t size
+    Py_ssize_t capacity
+
+cdef enum Tag:  # branches of the union null/long/double/string/bytes, as Avro writes them
+    NULL_TAG = 0
+    LONG_TAG = 2
+    DOUBLE_TAG = 4
+    STRING_TAG = 6
+    BYTES_TAG = 8
+
+cdef int damaged(const char* what) except -1 nogil
+cdef int overrun(Py_ssize_t wanted, Py_ssize_t there) except -1 nogil
+cdef int grow(Out* out, Py_ssize_t more) except -1 nogil
+cdef void release(Out* out) noexcept nogil
+cdef uint64_t packed(Cursor* cursor) except? 0xFFFFFFFFFFFFFFFF nogil
+
+
+cdef inline Py_ssize_t left(const Cursor* cursor) noexcept nogil:
+    return cursor.end - cursor.data
+
+
+cdef inline const uint8_t* take(Cursor* cursor, Py_ssize_t size) except NULL nogil:
+    """Grant `size` bytes and step over them."""
+    cdef const uint8_t* here = cursor.data
+    if size < 0 or size > cursor.end - here:
+        overrun(size, cursor.end - here)
+        return NULL
+    cursor.data = here + size
+    return here
+
+
+cdef inline uint64_t little(const uint8_t* p, int size) noexcept nogil:
+    """`size` ≤ 8 granted bytes as an unsigned little-endian number."""
+    cdef uint64_t value = 0
+    cdef int i
+    for i in range(size):
+        value |= (<uint64_t>p[i]) << (8 * i)
+    return value
+
+
+cdef inline uint64_t big(const uint8_t* p, int size) noexcept nogil:
+    """`size` ≤ 8 granted bytes as an unsigned big-endian number."""
+    cdef uint64_t value = 0
+    cdef int i
+    for i in range(size):
+        value = (value << 8) | p[i]
+    return value
+
+
+cdef inline uint32_t little4(const uint8_t* p) noexcept nogil:
+    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+
+cdef inline uint64_t little8(const uint8_t* p) noexcept nogil:
+    return little4(p) | (<uint64_t>little4(p + 4) << 32)
+
+
+cdef inline uint8_t* room(Out* out, Py_ssize_t size) except NULL nogil:
+    """Grant `size` bytes behind what is written; the caller adds to `out.size` what it used."""
+    if size > out.capacity - out.size:
+        grow(out, size)
+    return out.data + out.size
+
+
+cdef inline int zigzag(uint8_t* p, int64_t value) noexcept nogil:
+    """Avro's long, at most 10 bytes; returns how many."""
+    cdef uint64_t bits = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    cdef int n = 0
+    while bits > 0x7F:
+        p[n] = <uint8_t>(bits | 0x80)
+        bits >>= 7
+        n += 1
+    p[n] = <uint8_t>bits
+    return n + 1
+
+
+cdef inline int put_byte(Out* out, uint8_t value) except -1 nogil:
+    room(out, 1)[0] = value
+    out.size += 1
+    return 0
+
+
+cdef inline int put_raw(Out* out, const void* data, Py_ssize_t size) except -1 nogil:
+    memcpy(room(out, size), data, size)
+    out.size += size
+    return 0
+
+
+cdef inline int put_count(Out* out, int64_t value) except -1 nogil:
+    """A long without a tag: Avro's counts and lengths."""
+    out.size += zigzag(room(out, 10), value)
+    return 0
+
+
+cdef inline int put_long(Out* out, int64_t value) except -1 nogil:
+    cdef uint8_t* p = room(out, 11)
+    p[0] = LONG_TAG
+    out.size += 1 + zigzag(p + 1, value)
+    return 0
+
+
+cdef inline int put_double(Out* out, double value) except -1 nogil:
+    cdef uint64_t bits
+    cdef int i
+    memcpy(&bits, &value, 8)
+    cdef uint8_t* p = room(out, 9)
+    p[0] = DOUBLE_TAG
+    for i in range(8):
+        p[1 + i] = <uint8_t>(bits >> (8 * i))
+    out.size += 9
+    return 0
+
+
+cdef inline int put_block(Out* out, uint8_t tag, const void* data, Py_ssize_t size) except -1 nogil:
+    """A string or bytes."""
+    cdef uint8_t* p = room(out, size + 11)
+    p[0] = tag
+    cdef int n = 1 + zigzag(p + 1, size)
+    memcpy(p + n, data, size)
+    out.size += n + size
+    return 0
+
+
+cdef inline uint8_t* put_digits(uint8_t* p, uint64_t value, int width) noexcept nogil:
+    """`value` in `width` granted decimal digits; returns the place after them."""
+    cdef int i
+    for i in range(width - 1, -1, -1):
+        p[i] = <uint8_t>(48 + value % 10)
+        value //= 10
+    return p + width

@@ -1,0 +1,207 @@
+"""A QUERY event: a statement with the session's state it was executed under.
+
+The format is that of MySQL's `libs/mysql/binlog/event/statement_events.h`: a fixed part, status variables (a code
+each, its value's length known by the code alone), the default schema, the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from connector.capture.charsets import charset_of, decode
+from connector.capture.event_types import ROW_FORMAT
+from connector.capture.fields import Fields
+from connector.errors import Unsupported
+from connector.thl.piece import Statement
+
+# Comments and what MySQL executes inside of them, before a statement's first word.
+LEADING = re.compile(r"(?:\s+|#[^\n]*(?:\n|$)|--(?=\s)[^\n]*(?:\n|$)|/\*!\d*|/\*(?!!).*?\*/|\()*", re.DOTALL)
+WORDS = re.compile(r"[A-Za-z_]+")
+CONTROL = {
+    "BEGIN": "begin",
+    "COMMIT": "commit",
+    "ROLLBACK": "rollback",
+    "SAVEPOINT": "savepoint",
+    "RELEASE": "savepoint",
+}
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"})
+TOO_MANY = 254  # schemas: they are not named
+# MySQL's own schemas are where accounts and grants are kept: statements about these go through.
+SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
+
+
+class Wanted(Protocol):
+    """Which schemas and tables are for us."""
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Whether this table is."""
+
+    def wants_schema(self, schema: str) -> bool:
+        """Whether a table of this schema can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The event, decoded.
+
+    Args:
+        statement: the text and its options.
+        control: commit | rollback | savepoint for what only steers a transaction, "" otherwise.
+        schemas: those that the statement touches, as the source noted; empty where it did not.
+    """
+
+    statement: Statement
+    control: str
+    schemas: tuple[str, ...]
+
+
+def query(body: bytes, timestamp: int) -> Query:
+    """Decode the event.
+
+    Args:
+        body: what is behind its header.
+        timestamp: the header's: seconds since 1970 UTC when the statement began.
+
+    Raises:
+        Unsupported: it is an XA statement, or a change that should have been logged as rows.
+        CorruptBinlog: a length is wrong.
+    """
+    event = Fields(body)
+    event.take(8)  # thread id, seconds of execution
+    schema_size = event.number(1)
+    error = event.number(2)
+    state = State()
+    state.read(Fields(event.text(2)))
+    schema = event.take(schema_size).decode(errors="replace")
+    event.take(1)
+    sql = decode(event.rest(), state.charset)
+    state.options["timestamp"] = f"{timestamp}.{state.options.pop('microseconds', '0').zfill(6)}"
+    if error:
+        state.options["error_code"] = str(error)
+    return Query(Statement(schema, sql, state.options), _control(sql), tuple(state.schemas))
+
+
+def wants_statement(found: Query, filters: Wanted) -> bool:
+    """Whether a definition is for us: one of the schemas it touches is, or it is about accounts and the like."""
+    return any(
+        schema in SYSTEM or filters.wants_schema(schema) for schema in found.schemas or (found.statement.schema,)
+    )
+
+
+def _control(sql: str) -> str:
+    start = LEADING.match(sql)
+    words = [word.upper() for word in WORDS.findall(sql[start.end() if start else 0 :][:200])[:2]] or [""]
+    if words[0] in CHANGES:
+        raise Unsupported("a change was logged as a statement", hint=ROW_FORMAT, sql=sql[:200])
+    if words[0] == "XA":
+        raise Unsupported("an XA transaction: these are not supported yet", sql=sql[:200])
+    if words == ["ROLLBACK", "TO"]:
+        raise Unsupported("a part of a transaction was rolled back after it was logged", sql=sql[:200])
+    return CONTROL.get(words[0], "")
+
+
+class State:
+    """The status variables, as options of a statement."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, str] = {}
+        self.schemas: list[str] = []
+        self.charset = "utf8mb4"
+
+    def read(self, event: Fields) -> None:
+        """Read them all.
+
+        Raises:
+            Unsupported: one is not known, and so what follows it cannot be read.
+        """
+        while event.left:
+            code = event.number(1)
+            if code not in VARIABLES:
+                raise Unsupported(f"a statement has the unknown status variable {code}")
+            VARIABLES[code](self, event)
+
+    def _flags(self, event: Fields) -> None:
+        """Bits that say what is off, but for the first."""
+        flags = event.number(4)
+        self.options |= {
+            "sql_auto_is_null": str(flags >> 14 & 1),
+            "autocommit": str(1 - (flags >> 19 & 1)),
+            "foreign_key_checks": str(1 - (flags >> 26 & 1)),
+            "unique_checks": str(1 - (flags >> 27 & 1)),
+        }
+
+    def _increment(self, event: Fields) -> None:
+        self.options["auto_increment_increment"] = str(event.number(2))
+        self.options["auto_increment_offset"] = str(event.number(2))
+
+    def _charsets(self, event: Fields) -> None:
+        client, connection, server = (event.number(2) for _ in range(3))
+        self.charset = charset_of(client)
+        self.options |= {
+            "character_set_client": self.charset,
+            "collation_connection": str(connection),
+            "collation_server": str(server),
+        }
+
+    def _invoker(self, event: Fields) -> None:
+        user, host = (event.text().decode(errors="replace") for _ in range(2))
+        self.options["invoker"] = f"{user}@{host}"
+
+    def _schemas(self, event: Fields) -> None:
+        count = event.number(1)
+        if count != TOO_MANY:
+            self.schemas = [event.terminated().decode(errors="replace") for _ in range(count)]
+
+    def _catalog(self, event: Fields) -> None:
+        event.text()
+        event.take(1)
+
+
+Reader = Callable[[State, Fields], None]
+
+
+def _number(name: str, size: int) -> Reader:
+    def read(state: State, event: Fields) -> None:
+        state.options[name] = str(event.number(size))
+
+    return read
+
+
+def _text(name: str) -> Reader:
+    def read(state: State, event: Fields) -> None:
+        state.options[name] = event.text().decode(errors="replace")
+
+    return read
+
+
+def _skip(size: int) -> Reader:
+    def read(_: State, event: Fields) -> None:
+        event.take(size)
+
+    return read
+
+
+VARIABLES: dict[int, Reader] = {
+    0: State._flags,
+    1: _number("sql_mode", 8),
+    2: State._catalog,
+    3: State._increment,
+    4: State._charsets,
+    5: _text("time_zone"),
+    6: _text("catalog"),
+    7: _number("lc_time_names", 2),
+    8: _number("collation_database", 2),
+    9: _skip(8),  # tables that an update will touch
+    10: _skip(4),  # how much was written at once
+    11: State._invoker,
+    12: State._schemas,
+    13: _number("microseconds", 3),
+    16: _number("explicit_defaults_for_timestamp", 1),
+    17: _skip(8),  # the definition's own XID
+    18: _number("default_collation_for_utf8mb4", 2),
+    19: _number("sql_require_primary_key", 1),
+    20: _number("default_table_encryption", 1),
+}

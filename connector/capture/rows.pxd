@@ -1,0 +1,29 @@
+# A table's rows: one C structure per column, and the loop over them.
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from connector.capture.memory cimport Cursor, Out
+
+cdef struct Codec:
+    int kind  # rows.Kind: which function
+    int size  # bytes of the value or of its length prefix; digits of a fraction; precision
+    int scale  # of decimals; bytes to pad to
+    bint flag  # unsigned
+    const uint32_t* alphabet  # of single-byte character sets
+    const uint8_t* labels  # of enum and set, all of them
+    const uint32_t* label_ends
+    uint32_t label_count
+
+cdef class RowCodec:
+    cdef Codec* codecs
+    cdef readonly int width
+    cdef Out scratch
+    cdef readonly int column  # the one that was being decoded, to name it in an error
+    cdef list kept  # what the codecs point into
+    cdef list python_codecs
+    cdef const uint8_t* _keep(self, bytes data) except NULL
+    cdef int _labels(self, Codec* codec, tuple labels) except -1
+    cdef int value(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil
+    cdef int wide(self, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
+    cdef int image(self, Cursor* event, Out* out) except -1 nogil
+    cdef Py_ssize_t rows(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit) except -1 nogil

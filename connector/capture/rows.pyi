@@ -1,0 +1,29 @@
+from enum import IntEnum
+
+class Kind(IntEnum):
+    INTEGER = 1
+    FLOAT = 2
+    DOUBLE = 3
+    DECIMAL = 4
+    YEAR = 5
+    DATE = 6
+    TIME2 = 7
+    DATETIME2 = 8
+    TIMESTAMP2 = 9
+    OLD_TIME = 10
+    OLD_DATETIME = 11
+    OLD_TIMESTAMP = 12
+    UTF8 = 13
+    MAPPED = 14
+    WIDE = 15
+    BYTES = 16
+    PADDED = 17
+    BIT = 18
+    ENUM = 19
+    SET = 20
+    JSON = 21
+
+class RowCodec:
+    width: int
+    column: int
+    def __init__(self, specs: list[tuple[int, int, int, bool, object, tuple[bytes, ...]]]) -> None: ...

@@ -1,0 +1,284 @@
+# cython: cdivision=True
+"""Row images into Avro `Row` records in one pass, without a Python object per value."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from connector.capture.jsontext cimport json_text
+from connector.capture.memory cimport (
+    BYTES_TAG,
+    STRING_TAG,
+    Cursor,
+    Out,
+    damaged,
+    left,
+    little,
+    put_block,
+    put_byte,
+    put_count,
+    put_double,
+    put_long,
+    put_raw,
+    release,
+    room,
+    take,
+    zigzag,
+)
+from connector.capture.text cimport put_mapped, put_utf8
+from connector.capture.values cimport (
+    put_date,
+    put_datetime2,
+    put_decimal,
+    put_integer,
+    put_old_datetime,
+    put_old_time,
+    put_old_timestamp,
+    put_time2,
+    put_timestamp2,
+)
+
+from sys import byteorder
+
+from connector.errors import ValueNotRepresentable
+
+cpdef enum Kind:
+    INTEGER = 1
+    FLOAT = 2
+    DOUBLE = 3
+    DECIMAL = 4
+    YEAR = 5
+    DATE = 6
+    TIME2 = 7
+    DATETIME2 = 8
+    TIMESTAMP2 = 9
+    OLD_TIME = 10
+    OLD_DATETIME = 11
+    OLD_TIMESTAMP = 12
+    UTF8 = 13
+    MAPPED = 14
+    WIDE = 15
+    BYTES = 16
+    PADDED = 17
+    BIT = 18
+    ENUM = 19
+    SET = 20
+    JSON = 21
+
+cdef enum Act:  # connector.thl.words.Action
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+
+
+cdef class RowCodec:
+    """Decodes the rows of one table.
+
+    Args:
+        specs: per column a tuple (kind, size, scale, flag, table or codec name, labels), made by `columns.py`.
+    """
+
+    def __cinit__(self, list specs):
+        cdef Codec* codec
+        self.width = len(specs)
+        self.codecs = <Codec*>calloc(max(self.width, 1), sizeof(Codec))
+        if self.codecs == NULL:
+            raise MemoryError
+        self.kept = []
+        self.python_codecs = [None] * self.width
+        memset(&self.scratch, 0, sizeof(Out))
+        for i, (kind, size, scale, flag, charset, labels) in enumerate(specs):
+            codec = &self.codecs[i]
+            codec.kind, codec.size, codec.scale, codec.flag = kind, size, scale, flag
+            if kind == MAPPED:
+                if len(charset) != 1024:
+                    raise ValueError("a table of a character set has 256 entries")
+                codec.alphabet = <const uint32_t*>self._keep(charset)
+            elif kind == WIDE:
+                self.python_codecs[i] = charset
+            elif kind == ENUM or kind == SET:
+                self._labels(codec, labels)
+
+    def __dealloc__(self):
+        free(self.codecs)
+        release(&self.scratch)
+
+    cdef const uint8_t* _keep(self, bytes data) except NULL:
+        """Memory that lives as long as this object."""
+        self.kept.append(data)
+        return data
+
+    cdef int _labels(self, Codec* codec, tuple labels) except -1:
+        ends = []
+        end = 0
+        for label in labels:
+            end += len(label)
+            ends.append(end.to_bytes(4, byteorder))
+        codec.labels = self._keep(b"".join(labels))
+        codec.label_ends = <const uint32_t*>self._keep(b"".join(ends))
+        codec.label_count = len(labels)
+        return 0
+
+    cdef Py_ssize_t rows(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit) except -1 nogil:
+        """Decode rows until the event ends or `out` holds `limit` bytes; returns how many."""
+        cdef Py_ssize_t count = 0
+        cdef uint64_t end
+        while event.data < event.end and out.size < limit:
+            if action == INSERT:
+                put_byte(out, 0)
+            else:
+                self.image(event, out)
+            if action == DELETE:
+                put_byte(out, 0)
+            else:
+                self.image(event, out)
+            end = <uint64_t>out.size
+            put_raw(ends, &end, 8)
+            count += 1
+        return count
+
+    cdef int image(self, Cursor* event, Out* out) except -1 nogil:
+        """One image: a bit per column that says NULL, then the values that are not; as Avro's array of all of them."""
+        cdef int width = self.width
+        cdef const uint8_t* nulls = take(event, (width + 7) // 8)
+        cdef int i
+        if width == 0:
+            damaged(b"a row of a table without columns")
+        put_byte(out, 2)  # not null: an array
+        put_count(out, width)
+        for i in range(width):
+            if nulls[i >> 3] >> (i & 7) & 1:
+                put_byte(out, 0)
+            else:
+                self.column = i
+                self.value(&self.codecs[i], i, event, out)
+        self.column = -1
+        return put_byte(out, 0)
+
+    cdef int value(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil:
+        cdef int kind = codec.kind
+        cdef Py_ssize_t size
+        cdef const uint8_t* data
+        cdef float single
+        cdef double number
+        cdef uint32_t bits
+        cdef uint64_t wide
+        if kind == INTEGER:
+            return put_integer(row, out, codec.size, codec.flag)
+        if kind >= UTF8 and kind <= PADDED:
+            size = <Py_ssize_t>little(take(row, codec.size), codec.size)
+            data = take(row, size)
+            if kind == UTF8:
+                return put_utf8(out, data, size)
+            if kind == BYTES:
+                return put_block(out, BYTES_TAG, data, size)
+            if kind == MAPPED:
+                return put_mapped(out, data, size, codec.alphabet)
+            if kind == PADDED:
+                return padded(out, data, size, codec.scale)
+            return self.wide(i, data, size, out)
+        if kind == DECIMAL:
+            return put_decimal(row, out, codec.size, codec.scale)
+        if kind == DATETIME2:
+            return put_datetime2(row, out, codec.size)
+        if kind == TIMESTAMP2:
+            return put_timestamp2(row, out, codec.size)
+        if kind == TIME2:
+            return put_time2(row, out, codec.size)
+        if kind == DATE:
+            return put_date(row, out)
+        if kind == YEAR:
+            data = take(row, 1)
+            return put_long(out, 1900 + data[0] if data[0] else 0)
+        if kind == DOUBLE:
+            wide = little(take(row, 8), 8)
+            memcpy(&number, &wide, 8)
+            return put_double(out, number)
+        if kind == FLOAT:
+            bits = <uint32_t>little(take(row, 4), 4)
+            memcpy(&single, &bits, 4)
+            return put_double(out, single)
+        if kind == ENUM:
+            return enum_label(codec, little(take(row, codec.size), codec.size), out)
+        if kind == SET:
+            return set_labels(codec, little(take(row, codec.size), codec.size), out)
+        if kind == BIT:
+            return put_block(out, BYTES_TAG, take(row, codec.size), codec.size)
+        if kind == JSON:
+            size = <Py_ssize_t>little(take(row, codec.size), codec.size)
+            self.scratch.size = 0
+            json_text(take(row, size), size, &self.scratch)
+            return put_block(out, STRING_TAG, self.scratch.data, self.scratch.size)
+        if kind == OLD_DATETIME:
+            return put_old_datetime(row, out)
+        if kind == OLD_TIMESTAMP:
+            return put_old_timestamp(row, out)
+        if kind == OLD_TIME:
+            return put_old_time(row, out)
+        return damaged(b"a column has no codec")
+
+    cdef int wide(self, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
+        """Character sets of two and four bytes: rare, so Python's codec does."""
+        with gil:
+            try:
+                text = data[:size].decode(self.python_codecs[i]).encode()
+            except UnicodeError as error:
+                raise ValueNotRepresentable(f"a text does not obey its character set: {error}") from error
+            put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
+        return 0
+
+
+cdef int padded(Out* out, const uint8_t* data, Py_ssize_t size, Py_ssize_t full) except -1 nogil:
+    """BINARY(n): the log strips the zero bytes at its end."""
+    if size > full:
+        damaged(b"a BINARY value is longer than its column")
+    cdef uint8_t* p = room(out, full + 11)
+    p[0] = BYTES_TAG
+    cdef int n = 1 + zigzag(p + 1, full)
+    memcpy(p + n, data, size)
+    memset(p + n + size, 0, full - size)
+    out.size += n + full
+    return 0
+
+
+cdef inline uint32_t label_start(Codec* codec, uint64_t index) noexcept nogil:
+    return codec.label_ends[index - 1] if index else 0
+
+
+cdef int enum_label(Codec* codec, uint64_t index, Out* out) except -1 nogil:
+    """Counted from 1; 0 is the empty string that stands for an invalid value."""
+    if index > codec.label_count:
+        damaged(b"an ENUM value has no label")
+    if index == 0:
+        return put_block(out, STRING_TAG, b"", 0)
+    cdef uint32_t start = label_start(codec, index - 1)
+    return put_block(out, STRING_TAG, codec.labels + start, codec.label_ends[index - 1] - start)
+
+
+cdef int set_labels(Codec* codec, uint64_t members, Out* out) except -1 nogil:
+    """A bit per label, joined by commas in the order of the definition."""
+    cdef Py_ssize_t length = 0
+    cdef uint32_t i, start
+    cdef bint first = True
+    if codec.label_count < 64 and members >> codec.label_count:
+        damaged(b"a SET value has no label")
+    for i in range(codec.label_count):
+        if members >> i & 1:
+            length += codec.label_ends[i] - label_start(codec, i) + (0 if first else 1)
+            first = False
+    cdef uint8_t* p = room(out, length + 11)
+    cdef uint8_t* begin = p
+    p[0] = STRING_TAG
+    p += 1 + zigzag(p + 1, length)
+    first = True
+    for i in range(codec.label_count):
+        if members >> i & 1:
+            if not first:
+                p[0] = 44
+                p += 1
+            first = False
+            start = label_start(codec, i)
+            memcpy(p, codec.labels + start, codec.label_ends[i] - start)
+            p += codec.label_ends[i] - start
+    out.size += p - begin
+    return 0

@@ -1,0 +1,188 @@
+"""A TABLE_MAP event: the table as it was when the rows were written.
+
+The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). Names, labels and keys are
+in its optional metadata, which `binlog_row_metadata=FULL` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from connector.capture.columns import NUMERIC, TEXT, Raw, Spec, compile_column, meta_size, real_type
+from connector.capture.fields import Fields
+from connector.errors import CorruptBinlog, Unsupported
+from connector.thl.layout import TableLayout, TableName
+
+ENUM, SET = 247, 248
+VECTOR = 242
+MAX_COLUMNS = 4096  # MySQL's own
+
+
+@dataclass(slots=True)
+class Metadata:
+    """The optional metadata; collations, labels and dimensions are counted among the columns that have such."""
+
+    unsigned: bytes = b""
+    names: list[bytes] = field(default_factory=list)
+    text_collations: dict[int, int] = field(default_factory=dict)
+    text_default: int | None = None
+    label_collations: dict[int, int] = field(default_factory=dict)
+    label_default: int | None = None
+    set_labels: list[list[bytes]] = field(default_factory=list)
+    enum_labels: list[list[bytes]] = field(default_factory=list)
+    key: tuple[int, ...] = ()
+    dimensions: list[int] = field(default_factory=list)
+
+
+def table_name(body: bytes) -> TableName:
+    """Schema and table of a TABLE_MAP whose table id and flags are cut off."""
+    return _name(Fields(body))
+
+
+def table_layout(body: bytes) -> tuple[TableLayout, list[Spec]]:
+    """The whole of a TABLE_MAP whose table id and flags are cut off: the layout, and what `RowCodec` wants to know.
+
+    Raises:
+        CorruptBinlog: the bytes contradict the format.
+        Unsupported: a column's type or charset is not known, or the metadata is not FULL.
+    """
+    event = Fields(body)
+    name = _name(event)
+    count = event.packed()
+    if not 0 < count <= MAX_COLUMNS:
+        raise CorruptBinlog(f"a table of {count} columns", table=name)
+    types = list(event.take(count))
+    metas = Fields(event.packed_text())
+    raw_metas = [metas.take(meta_size(code)) for code in types]
+    nulls = event.take((count + 7) // 8)
+    metadata = _metadata(Fields(event.rest()))
+    if len(metadata.names) != count:
+        raise Unsupported(
+            f"the binary log does not name the columns of {name}",
+            hint="SET GLOBAL binlog_row_metadata = FULL; then start where rows written since then begin",
+            table=name,
+        )
+    columns, specs = [], []
+    raws = _raws(types, raw_metas, nulls, metadata)
+    for raw in raws:
+        column, spec = compile_column(raw, name)
+        columns.append(column)
+        specs.append(spec)
+    if any(index >= count for index in metadata.key):
+        raise CorruptBinlog("a key column does not exist", table=name)
+    return TableLayout(name, tuple(columns), metadata.key), specs
+
+
+def _name(event: Fields) -> TableName:
+    names = []
+    for _ in range(2):
+        names.append(event.text().decode(errors="surrogateescape"))
+        if event.number(1):
+            raise CorruptBinlog("a zero byte is missing behind a name")
+    return TableName(*names)
+
+
+def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata) -> Iterator[Raw]:
+    """Every column with what the metadata says of it."""
+    numeric = text = labelled = enums = sets = vectors = 0
+    for index, (code, meta) in enumerate(zip(types, metas, strict=True)):
+        kind = real_type(code, meta)
+        raw = Raw(
+            code=kind,
+            meta=meta,
+            name=metadata.names[index],
+            nullable=bool(nulls[index // 8] >> index % 8 & 1),
+        )
+        if kind in NUMERIC:
+            raw.unsigned = _bit(metadata.unsigned, numeric)
+            numeric += 1
+        elif kind in TEXT:
+            raw.collation = metadata.text_collations.get(text, metadata.text_default)
+            text += 1
+        elif kind in {ENUM, SET}:
+            raw.collation = metadata.label_collations.get(labelled, metadata.label_default)
+            labelled += 1
+            if kind == ENUM:
+                raw.labels = _at(metadata.enum_labels, enums)
+                enums += 1
+            else:
+                raw.labels = _at(metadata.set_labels, sets)
+                sets += 1
+        elif kind == VECTOR:
+            raw.dimension = metadata.dimensions[vectors] if vectors < len(metadata.dimensions) else 0
+            vectors += 1
+        yield raw
+
+
+def _bit(bits: bytes, index: int) -> bool:
+    """Bits of the signedness, most significant first."""
+    if index // 8 >= len(bits):
+        raise CorruptBinlog("the metadata does not tell the signedness of every number")
+    return bool(bits[index // 8] << index % 8 & 0x80)
+
+
+def _at(labels: list[list[bytes]], index: int) -> list[bytes]:
+    if index >= len(labels):
+        raise CorruptBinlog("the metadata does not tell the labels of every ENUM and SET")
+    return labels[index]
+
+
+def _metadata(event: Fields) -> Metadata:
+    """Type, length, value; until the event ends."""
+    found = Metadata()
+    while event.left:
+        kind = event.number(1)
+        value = Fields(event.packed_text())
+        match kind:
+            case 1:
+                found.unsigned = value.rest()
+            case 2:
+                found.text_default = value.packed()
+                found.text_collations = dict(_pairs(value))
+            case 3:
+                found.text_collations = dict(enumerate(_all(value)))
+            case 4:
+                while value.left:
+                    found.names.append(value.packed_text())
+            case 5:
+                found.set_labels = _labels(value)
+            case 6:
+                found.enum_labels = _labels(value)
+            case 8:
+                found.key = tuple(_all(value))
+            case 9:
+                found.key = tuple(index for index, _ in _pairs(value))
+            case 10:
+                found.label_default = value.packed()
+                found.label_collations = dict(_pairs(value))
+            case 11:
+                found.label_collations = dict(enumerate(_all(value)))
+            case 13:
+                found.dimensions = list(_all(value))
+            case 7 | 12:
+                pass  # what kind of geometry, which columns are invisible: the image holds them all the same
+            case _:
+                raise Unsupported(f"a table's metadata has a field of the unknown type {kind}")
+    return found
+
+
+def _all(value: Fields) -> Iterator[int]:
+    while value.left:
+        yield value.packed()
+
+
+def _pairs(value: Fields) -> Iterator[tuple[int, int]]:
+    while value.left:
+        first = value.packed()
+        yield first, value.packed()
+
+
+def _labels(value: Fields) -> list[list[bytes]]:
+    columns = []
+    while value.left:
+        count = value.packed()
+        if count > value.left:
+            raise CorruptBinlog("more labels than bytes")
+        columns.append([value.packed_text() for _ in range(count)])
+    return columns
