@@ -30,7 +30,7 @@ from connector.thl.piece import Passed, Piece
 from connector.thl.position import Finished, PositionRecord
 from connector.thl.words import Epoch, Seqno
 
-LOG: Final = logging.getLogger("thl.produce")
+LOG: Final = logging.getLogger(__name__)
 REDO_PATIENCE: Final = 120.0  # seconds without anything from a source that has the transaction
 
 Items = list[Piece | Passed]
@@ -68,7 +68,7 @@ class Online:
             BrokerUnavailable, SourceUnavailable: may pass.
         """
         config = self._config
-        self._source.check()
+        self._source.check(load=False)
         partitions = Topics(config).ensure()
         self._transactions = Transactions(config, self._clock)
         self._transactions.open()
@@ -89,18 +89,22 @@ class Online:
                 message=config.kafka.max_message_bytes,
             ),
         )
-        if not plan.position.snapshot:
+        if plan.position.snapshot:
+            self._source.check(load=True)
+        else:
             self.reopen(plan.position, plan.control, facts.server_uuid)
         self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
         self.begin(plan)
         LOG.info(
-            "online service=%s log_id=%s epoch=%d next_seqno=%d resume=%s snapshot=%s",
-            config.service,
-            plan.control.log.log_id if plan.control.log else "",
-            plan.epoch.epoch,
-            plan.epoch.first_seqno,
-            plan.position.resume,
-            plan.position.snapshot,
+            "online",
+            extra={
+                "service": config.service,
+                "log_id": plan.control.log.log_id if plan.control.log else "",
+                "epoch": plan.epoch.epoch,
+                "next_seqno": plan.epoch.first_seqno,
+                "resume": plan.position.resume,
+                "snapshot": plan.position.snapshot,
+            },
         )
 
     @property
@@ -140,10 +144,8 @@ class Online:
             self.stream = self._source.after(position)
         elif not self._source.holds(finished):
             LOG.warning(
-                "the source has purged the log's last transaction: not compared service=%s seqno=%d event_id=%s",
-                self._config.service,
-                finished.seqno,
-                finished.event_id,
+                "the source has purged the log's last transaction: not compared",
+                extra={"service": self._config.service, "seqno": finished.seqno, "event_id": finished.event_id},
             )
             self.stream = self._source.after(position)
         else:

@@ -28,7 +28,7 @@ from connector.thl.position import PositionRecord
 from connector.thl.trapped import check_source
 from connector.thl.words import NO_SEQNO
 
-LOG: Final = logging.getLogger("thl.produce")
+LOG: Final = logging.getLogger(__name__)
 READ: Final = 0.2  # seconds without anything, after which we look whether to stop
 GRACE: Final = 5.0
 WORK_BYTES: Final = 1 << 20  # of fragments that are handed on at once
@@ -158,20 +158,22 @@ class Producer:
         errors = (SourceUnavailable, SourceChanged)
         retry(whole_load, errors, retries=retries, service=service, stage="load", stop=self._stop)
         position = online.publisher.drain()
-        LOG.info("loaded service=%s seqno=%d resume=%s", service, position.last_finished, position.resume)
+        LOG.info("loaded", extra={"service": service, "seqno": position.last_finished, "resume": position.resume})
         online.publisher.resume()
 
     def _go_back(self, online: Online, error: SourceUnavailable) -> None:
         """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
         begun = online.encoder.open
         position = online.publisher.drain()
+        online.publisher.confirm()  # a newer producer's dump ends ours, as both register as the same replica
         if begun:
             self._count(position, error, "read")
         else:
-            LOG.warning("the source is gone service=%s resume=%s why=%s", self._config.service, position.resume, error)
+            fields = {"service": self._config.service, "resume": position.resume, "why": error}
+            LOG.warning("the source is gone", extra=fields)
 
         def reopen() -> None:
-            self._source.check()
+            self._source.check(load=False)
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
             check_source(position, last, server_uuid=facts.server_uuid, executed=facts.executed)
@@ -191,11 +193,13 @@ class Producer:
             stop=self._stop,
         )
         LOG.info(
-            "the source is back service=%s epoch=%d next_seqno=%d went_back=%s",
-            self._config.service,
-            online.control.epochs[-1].epoch,
-            position.last_finished + 1,
-            position.open is not None,
+            "the source is back",
+            extra={
+                "service": self._config.service,
+                "epoch": online.control.epochs[-1].epoch,
+                "next_seqno": position.last_finished + 1,
+                "went_back": position.open is not None,
+            },
         )
 
     def _count(self, position: PositionRecord, error: ConnectorError, stage: str) -> None:
@@ -205,12 +209,14 @@ class Producer:
         self._failures += 1
         metrics.restarts.labels(self._config.service, stage).inc()
         LOG.warning(
-            "failed service=%s stage=%s after_seqno=%d times=%d why=%s",
-            self._config.service,
-            stage,
-            position.last_finished,
-            self._failures,
-            error,
+            "failed",
+            extra={
+                "service": self._config.service,
+                "stage": stage,
+                "after_seqno": position.last_finished,
+                "times": self._failures,
+                "why": error,
+            },
         )
         if self._failures > self._config.source.restarts_in_event:
             raise error

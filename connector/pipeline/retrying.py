@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from connector import metrics
 from connector.errors import ConnectorError
 
-LOG: Final = logging.getLogger("thl.produce")
+LOG: Final = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 10.0
 
 T = TypeVar("T")
@@ -48,7 +48,8 @@ def retry(
     def tell(state: RetryCallState) -> None:
         why = state.outcome.exception() if state.outcome else None
         metrics.restarts.labels(service, stage).inc()
-        LOG.warning("trying again service=%s stage=%s attempt=%d why=%s", service, stage, state.attempt_number, why)
+        fields = {"service": service, "stage": stage, "attempt": state.attempt_number, "of": retries, "why": why}
+        LOG.warning("trying again", extra=fields)
 
     def wait(seconds: float) -> None:
         if stop.wait(seconds):

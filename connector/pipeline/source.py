@@ -46,8 +46,11 @@ class Load(Protocol):
 class Source(Protocol):
     """A server whose log is read. Every method raises `SourceUnavailable` when it is gone."""
 
-    def check(self) -> None:
+    def check(self, *, load: bool) -> None:
         """Make sure that it is set up as the producer needs it.
+
+        Args:
+            load: an initial load is to be taken, too.
 
         Raises:
             PreflightError: it is not.

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, Unsupported
 
-LOG: Final = logging.getLogger("thl.kafka")
+LOG: Final = logging.getLogger("connector.publish.kafka")
 
 _FENCED: Final = frozenset(
     (

@@ -113,6 +113,12 @@ class Publisher:
         self._queue.check()
         return self.committed
 
+    def confirm(self) -> None:
+        """Write the position once more, to be told if a newer producer has taken over. Only after `drain`."""
+        self._transactions.begin()
+        self._transactions.send(self._config.position_topic, 0, *position_message(self.committed))
+        self._transactions.commit()
+
     def end(self) -> None:
         """As `drain`, but tell no error. May be repeated."""
         self._queue.end()

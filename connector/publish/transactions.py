@@ -113,4 +113,5 @@ class Transactions:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
             self._lost = error
-            LOG.warning("not delivered topic=%s partition=%s: %s", message.topic(), message.partition(), error.str())
+            fields = {"topic": message.topic(), "partition": message.partition(), "why": error.str()}
+            LOG.warning("not delivered", extra=fields)

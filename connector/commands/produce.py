@@ -1,0 +1,50 @@
+"""`thl produce`: MySQL's binary log into Kafka, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.options import configured
+
+if TYPE_CHECKING:
+    from connector.config import Config
+
+
+@click.command()
+@configured
+@click.option("--from", "start", metavar="PLACE", help="Over source.start: where a new log begins.")
+def produce(config: Config, start: str | None) -> None:
+    """Read MySQL's binary log into Kafka, until SIGTERM or SIGINT.
+
+    A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
+    exists goes on where it ends.
+    """
+    import signal
+    from threading import Event
+
+    from prometheus_client import start_http_server
+
+    from connector.clock import SystemClock
+    from connector.pipeline.mysql import MySqlSource
+    from connector.pipeline.produce import Producer
+
+    if start is not None:
+        config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if config.metrics.port:
+        start_http_server(config.metrics.port, addr="127.0.0.1")
+    clock = SystemClock()
+    position = Producer(config, MySqlSource(config, clock), clock, stop).run()
+    if position is None:
+        click.echo(f"stopped before going online; service {config.service}", err=True)
+        return
+    where = f"file and position {position.resume}" + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
+    unfinished = f"; event {position.open.seqno} is unfinished and will be given up" if position.open else ""
+    unfinished += "; the initial load is unfinished and will begin anew" if position.snapshot else ""
+    click.echo(
+        f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}", err=True
+    )

@@ -1,0 +1,146 @@
+"""MySQL as the producer's source: `connector.capture` behind the seam of `connector.pipeline.source`."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from connector.capture import source_state
+from connector.capture.connection import Connection, connect, speaking_to
+from connector.capture.filters import Filter
+from connector.capture.preflight import preflight
+from connector.capture.reader import BinlogReader
+from connector.capture.snapshot import Snapshot
+from connector.capture.source_facts import read_facts
+from connector.capture.stream import NAMESPACE, AfterGtids, StreamStart, open_stream
+from connector.clock import Clock
+from connector.config import Config
+from connector.thl.gtid import GtidSet
+from connector.thl.layout import TableName
+from connector.thl.online import SourceFacts
+from connector.thl.position import Finished, PositionRecord, SourcePosition
+from connector.thl.words import LogId
+
+LOG: Final = logging.getLogger(__name__)
+SNAPSHOT: Final = "snapshot"
+UNKNOWN_PLACE: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
+
+
+class MySqlSource:
+    """The configured server.
+
+    Args:
+        config: `source` and `service`.
+        clock: the time.
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._config = config
+        self._source = config.source
+        self._clock = clock
+        self._filter: Filter | None = None
+        self._told: tuple[str, ...] = ()
+
+    def check(self, *, load: bool) -> None:
+        """Preflight; what is allowed but weakens a promise is told once."""
+        with self._session() as connection:
+            facts = preflight(
+                connection,
+                self._source,
+                snapshot=load,
+                replica_uuid=str(uuid.uuid5(NAMESPACE, str(self._source.server_id))),
+            )
+        self._filter = Filter(self._source.filters, facts.lower_case_table_names)
+        if facts.warnings != self._told:
+            self._told = facts.warnings
+            for warning in facts.warnings:
+                LOG.warning(warning, extra={"service": self._config.service})
+
+    def facts(self, *, new: bool) -> SourceFacts:
+        """Who the server is, and where it stands."""
+        load = new and self._source.start == SNAPSHOT
+        with self._session() as connection:
+            facts = read_facts(connection)
+            executed = source_state.gtid_executed(connection)
+            start, gtid_set = source_state.end_position(connection), executed
+            if new and not load:
+                found = source_state.resolve_start(connection, self._source.start)
+                start, gtid_set = found.position or UNKNOWN_PLACE, found.gtid_set
+        return SourceFacts(
+            source_id=f"{self._source.host}:{self._source.port}",
+            server_uuid=facts.server_uuid,
+            now=self._clock.now(),
+            log_id=LogId(secrets.token_hex(16)),
+            start=start,
+            gtid_set=gtid_set,
+            executed=executed,
+            snapshot=load,
+        )
+
+    def holds(self, finished: Finished) -> bool:
+        """Whether the transaction is in a binary log that is still there."""
+        with self._session() as connection:
+            if finished.gtid is not None:
+                purged = source_state.gtid_purged(connection)
+                if purged is not None:
+                    return finished.gtid not in GtidSet.parse(purged)
+            return finished.start.file in dict(source_state.binary_logs(connection))
+
+    def redo(self, position: PositionRecord) -> BinlogReader:
+        """The binary log from the last finished transaction on: by its GTID, else by where it began."""
+        finished = position.finished
+        if finished is None:
+            return self.after(position)
+        if position.gtid_set is None or finished.gtid is None:
+            return self._open(finished.start)
+        seen = GtidSet.parse(position.gtid_set)
+        seen.remove(finished.gtid)
+        return self._open(AfterGtids(str(seen)))
+
+    def after(self, position: PositionRecord) -> BinlogReader:
+        """The binary log from the position on, which must be there."""
+        with self._session() as connection:
+            if position.gtid_set is None:
+                source_state.check_position_available(connection, position.resume)
+            else:
+                source_state.check_gtids_available(connection, position.gtid_set)
+        return self._open(position.resume if position.gtid_set is None else AfterGtids(position.gtid_set))
+
+    def load(self) -> Snapshot:
+        """A consistent snapshot of every table that is for us."""
+        snapshot = Snapshot(self._source, self._wanted(), self._loading)
+        try:
+            snapshot.open()
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    def _loading(self, table: TableName, done: int, estimated: int) -> None:
+        LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
+
+    def _open(self, start: StreamStart) -> BinlogReader:
+        return BinlogReader.from_stream(
+            open_stream(self._source, start, self._clock),
+            filters=self._wanted(),
+            service=self._config.service,
+            piece_bytes=self._source.piece_bytes,
+        )
+
+    def _wanted(self) -> Filter:
+        if self._filter is None:
+            self.check(load=False)
+        return self._filter or Filter(self._source.filters)
+
+    @contextmanager
+    def _session(self) -> Iterator[Connection]:
+        connection = connect(self._source)
+        try:
+            with speaking_to(self._source):
+                yield connection
+        finally:
+            connection.close()
