@@ -1,0 +1,85 @@
+"""What every target keeps of itself: `thl_position`, `thl_tables`, `thl_applied`. Their columns, said once.
+
+- `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
+- `thl_tables`: the tables that we made, as the source defines them.
+- `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from connector.thl.net import AppliedEvent
+from connector.thl.position import TargetPosition
+from connector.thl.words import Epoch, LogId, Seqno
+from connector.write.operations import Value
+
+POSITION: Final = (
+    "log_id",
+    "seqno",
+    "epoch",
+    "source_id",
+    "event_id",
+    "gtid_set",
+    "offsets",
+    "consistent",
+    "commit_time",
+)
+"""The columns of `thl_position` that are a `TargetPosition`; beside them: service, token, applied_at."""
+
+APPLIED: Final = ("service", "seqno", "epoch", "event_id", "commit_time", "applied_at", "token", "rows")
+"""The columns of `thl_applied`."""
+
+TABLES: Final = ("service", "schema_name", "table_name", "target_name", "definition")
+"""The columns of `thl_tables`."""
+
+
+def position_values(position: TargetPosition) -> tuple[Value, ...]:
+    """A position as the columns of `POSITION`."""
+    return (
+        position.log_id,
+        position.seqno,
+        position.epoch,
+        position.source_id,
+        position.event_id,
+        position.gtid_set,
+        json.dumps({str(partition): offset for partition, offset in sorted(position.offsets.items())}),
+        position.consistent,
+        position.commit_time,
+    )
+
+
+def position_from(service: str, row: Sequence[object]) -> TargetPosition:
+    """The position that the columns of `POSITION` say."""
+    log_id, seqno, epoch, source_id, event_id, gtid_set, offsets, consistent, commit_time = row
+    return TargetPosition(
+        service=service,
+        log_id=LogId(str(log_id)),
+        seqno=Seqno(int(str(seqno))),
+        epoch=Epoch(int(str(epoch))),
+        source_id=str(source_id),
+        event_id=str(event_id),
+        gtid_set=None if gtid_set is None else str(gtid_set),
+        offsets={int(partition): int(offset) for partition, offset in json.loads(str(offsets)).items()},
+        consistent=bool(consistent),
+        commit_time=int(str(commit_time)),
+    )
+
+
+def applied_rows(
+    service: str, events: Iterable[AppliedEvent], applied_at: int, token: int
+) -> Iterator[tuple[Value, ...]]:
+    """The rows of `thl_applied` for some events."""
+    for event in events:
+        yield (
+            service,
+            event.seqno,
+            event.epoch,
+            event.event_id,
+            event.commit_time,
+            applied_at,
+            token,
+            event.rows,
+        )

@@ -1,0 +1,88 @@
+"""Every table we made on a target, as the source defines it. Immutable: a DDL makes another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from connector.errors import TargetDiffers
+from connector.thl.layout import TableLayout, TableName
+from connector.write.table import Table
+from connector.write.types import family
+
+
+class Catalog:
+    """Tables by name.
+
+    Args:
+        tables: those there are.
+    """
+
+    def __init__(self, tables: Iterable[Table] = ()) -> None:
+        self._tables: Mapping[TableName, Table] = MappingProxyType({table.name: table for table in tables})
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables.values())
+
+    def __contains__(self, name: TableName) -> bool:
+        return name in self._tables
+
+    def find(self, name: TableName) -> Table | None:
+        """The table of this name, if we made one."""
+        return self._tables.get(name)
+
+    def get(self, name: TableName) -> Table:
+        """The table of this name.
+
+        Raises:
+            TargetDiffers: we made none.
+        """
+        table = self._tables.get(name)
+        if table is None:
+            raise TargetDiffers(
+                f"table {name} was not made by us",
+                hint="A log that starts without a snapshot has tables that the target lacks: start with a snapshot.",
+            )
+        return table
+
+    def of_schema(self, schema: str) -> list[Table]:
+        """The tables of a schema."""
+        return [table for table in self if table.name.schema == schema]
+
+    def with_table(self, table: Table) -> Catalog:
+        """This, and a table: a new one or another definition."""
+        return Catalog({**self._tables, table.name: table}.values())
+
+    def without(self, name: TableName) -> Catalog:
+        """This, less a table."""
+        return Catalog(table for table in self if table.name != name)
+
+    def check(self, layout: TableLayout) -> None:
+        """Compare a layout of the log with the table: whatever both know must be the same.
+
+        Raises:
+            TargetDiffers: other columns, another order, another type, another key, or no such table.
+        """
+        table = self.get(layout.name)
+        ours, theirs = table.columns, layout.columns
+        if [column.name for column in ours] != [column.name for column in theirs]:
+            raise TargetDiffers(
+                f"table {layout.name} has columns {', '.join(column.name for column in ours)}; "
+                f"the log has {', '.join(column.name for column in theirs)}"
+            )
+        for our, their in zip(ours, theirs, strict=True):
+            if family(our) != family(their):
+                raise TargetDiffers(
+                    f"column {our.name} of table {layout.name} is {family(our)}; the log has {family(their)}"
+                )
+            if our.labels and their.labels and our.labels != their.labels:
+                raise TargetDiffers(f"column {our.name} of table {layout.name} has other labels in the log")
+        if set(table.layout.key) != set(layout.key):
+            raise TargetDiffers(f"table {layout.name} has another primary key in the log")
+
+
+def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:
+    """What the bookkeeping must do to get from one to the other: names to remove, and tables to write."""
+    gone = [table.name for table in before if after.find(table.name) != table]
+    new = [table for table in after if before.find(table.name) != table]
+    return gone, new

@@ -1,0 +1,315 @@
+"""The grammar of one column's definition in CREATE TABLE and ALTER TABLE (MySQL's manual, "CREATE TABLE")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.thl.layout import Column
+from connector.write.sql_reader import Reader
+from connector.write.sql_tokens import Lexeme
+from connector.write.types import BLOBS, FLOATS, INTEGERS, TEXTS
+
+# Names that mean the same type. Several words first.
+_ALIASES = {
+    ("DOUBLE", "PRECISION"): "double",
+    ("NATIONAL", "CHARACTER", "VARYING"): "nvarchar",
+    ("NATIONAL", "CHAR", "VARYING"): "nvarchar",
+    ("NATIONAL", "VARCHARACTER"): "nvarchar",
+    ("NATIONAL", "VARCHAR"): "nvarchar",
+    ("NATIONAL", "CHARACTER"): "nchar",
+    ("NATIONAL", "CHAR"): "nchar",
+    ("NCHAR", "VARCHARACTER"): "nvarchar",
+    ("NCHAR", "VARYING"): "nvarchar",
+    ("NCHAR", "VARCHAR"): "nvarchar",
+    ("CHARACTER", "VARYING"): "varchar",
+    ("CHAR", "VARYING"): "varchar",
+    ("CHAR", "BYTE"): "binary",
+    ("LONG", "VARCHARACTER"): "mediumtext",
+    ("LONG", "VARCHAR"): "mediumtext",
+    ("LONG", "VARBINARY"): "mediumblob",
+    ("LONG", "CHAR", "VARYING"): "mediumtext",
+    ("LONG",): "mediumtext",
+    ("INTEGER",): "int",
+    ("INT1",): "tinyint",
+    ("INT2",): "smallint",
+    ("INT3",): "mediumint",
+    ("MIDDLEINT",): "mediumint",
+    ("INT4",): "int",
+    ("INT8",): "bigint",
+    ("DEC",): "decimal",
+    ("NUMERIC",): "decimal",
+    ("FIXED",): "decimal",
+    ("FLOAT4",): "float",
+    ("FLOAT8",): "double",
+    ("CHARACTER",): "char",
+    ("NCHAR",): "nchar",
+    ("NVARCHAR",): "nvarchar",
+    ("VARCHARACTER",): "varchar",
+}
+_GEOMETRIES = (
+    *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
+    *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
+)
+_PLAIN = (
+    *("BIT", "YEAR", "DATE", "TIME", "DATETIME", "TIMESTAMP", "CHAR", "VARCHAR", "BINARY", "VARBINARY"),
+    *("ENUM", "SET", "JSON", "VECTOR", "DECIMAL"),
+)
+_WIDTHS = {"utf8mb4": 4, "utf8mb3": 3, "latin1": 1, "ascii": 1, "binary": 1, "ucs2": 2}
+_AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant default: a token's kind and text, and its sign."""
+
+    kind: Lexeme
+    text: str
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """DEFAULT CURRENT_TIMESTAMP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A default, or a column, that the source computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """DEFAULT NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """A column as a statement defines it.
+
+    Args:
+        column: what it is.
+        default: what existing rows get; None: not said.
+        generated: whether the source computes it.
+        primary: whether it is said here to be the primary key.
+        inexact: whether its type rounds what is stored: float(7,2).
+        counted: whether the source numbers its rows: AUTO_INCREMENT.
+    """
+
+    column: Column
+    default: Literal | Now | Computed | Null | None
+    generated: bool
+    primary: bool
+    inexact: bool
+    counted: bool
+
+
+def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> ColumnSpec:
+    """Read what follows a column's name, up to FIRST, AFTER, a comma, a parenthesis or the end.
+
+    Args:
+        reader: after the name.
+        name: the column's.
+        charset: the table's.
+        sql_mode: the session's: REAL_AS_FLOAT.
+
+    Raises:
+        Unsupported: a type or attribute that is not known.
+    """
+    serial = reader.accept("SERIAL")
+    base, sizes, labels = ("bigint", (), ()) if serial else _type(reader, sql_mode)
+    if base.startswith("n"):
+        base, charset = base[1:], "utf8mb3"
+    state = _Attributes(unsigned=serial, nullable=not serial)
+    while not (reader.at_end or reader.peek(",") or reader.peek(")") or reader.peek("FIRST") or reader.peek("AFTER")):
+        _attribute(reader, state)
+    charset = state.charset or charset
+    if base in _AS_BYTES and charset == "binary":
+        base = _AS_BYTES[base]
+    text = base in _AS_BYTES or base in ("enum", "set")
+    column = Column(
+        name=name,
+        type=_full(reader, base, sizes, charset),
+        unsigned=state.unsigned,
+        charset=charset if text else "binary" if base in _AS_BYTES.values() else "",
+        labels=labels,
+        nullable=state.nullable and not state.primary,
+    )
+    return ColumnSpec(
+        column=column,
+        default=state.default,
+        generated=state.generated,
+        primary=state.primary,
+        inexact=base in FLOATS and len(sizes) > 1,
+        counted=serial or state.counted,
+    )
+
+
+def charset_of(collation: str) -> str:
+    """The character set a collation belongs to."""
+    return charset_name(collation.split("_", 1)[0])
+
+
+def charset_name(name: str) -> str:
+    """A character set's name as the log has it."""
+    return "utf8mb3" if name.lower() == "utf8" else name.lower()
+
+
+@dataclass(slots=True)
+class _Attributes:
+    unsigned: bool
+    nullable: bool
+    charset: str = ""
+    default: Literal | Now | Computed | Null | None = None
+    generated: bool = False
+    primary: bool = False
+    counted: bool = False
+
+
+def _type(reader: Reader, sql_mode: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    base = next((alias for words, alias in _ALIASES.items() if reader.accept(*words)), "")
+    if base in ("mediumtext", "mediumblob"):
+        return base, (), ()
+    if not base and reader.accept("REAL"):
+        base = "float" if "REAL_AS_FLOAT" in sql_mode.upper() else "double"
+    if not base and reader.accept_any("BOOLEAN", "BOOL"):
+        return "tinyint", (), ()
+    if not base and reader.accept_any(*_GEOMETRIES):
+        return "geometry", (), ()
+    if not base:
+        known = [*_PLAIN, *INTEGERS, *FLOATS, *TEXTS, *BLOBS]
+        base = reader.accept_any(*(name.upper() for name in known)).lower()
+    if not base:
+        reader.stop("a type that is not known")
+    if base in ("enum", "set"):
+        return base, (), tuple(label.rstrip(" ") for label in reader.strings())
+    return base, reader.numbers(), ()
+
+
+def _full(reader: Reader, base: str, sizes: tuple[int, ...], charset: str) -> str:
+    """The type as `Column.type` writes it, with what MySQL adds where sizes are left out."""
+    if base == "decimal":
+        digits, scale = (*sizes, *(10, 0)[len(sizes) :])
+        return f"decimal({digits or 10},{scale})"
+    if base in ("char", "binary", "bit"):
+        return f"{base}({sizes[0] if sizes else 1})"
+    if base in ("varchar", "varbinary"):
+        if not sizes:
+            reader.stop(f"{base} without a length")
+        return f"{base}({sizes[0]})"
+    if base == "vector":
+        return f"vector({sizes[0] if sizes else 2048})"
+    if base in ("time", "datetime", "timestamp"):
+        return f"{base}({sizes[0]})" if sizes and sizes[0] else base
+    if base == "float" and len(sizes) == 1:
+        return "float" if sizes[0] <= 24 else "double"
+    if base in ("text", "blob") and sizes and sizes[0]:
+        names, width = (TEXTS, _WIDTHS.get(charset, 4)) if base == "text" else (BLOBS, 1)
+        return next(name for name, room in names.items() if sizes[0] * width <= room)
+    return base
+
+
+def _attribute(reader: Reader, state: _Attributes) -> None:
+    if reader.accept("NOT", "NULL"):
+        state.nullable = False
+    elif reader.accept("NULL"):
+        state.nullable = True
+    elif reader.accept("SERIAL", "DEFAULT", "VALUE"):
+        state.nullable, state.counted = False, True
+    elif reader.accept("AUTO_INCREMENT"):
+        state.counted = True
+    elif reader.accept_any("UNSIGNED", "ZEROFILL"):
+        state.unsigned = True
+    elif reader.accept("DEFAULT"):
+        state.default = _default(reader)
+    elif reader.accept("ON", "UPDATE"):
+        reader.take()
+        _call(reader)
+    elif reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
+        state.charset = charset_name(_word_or_string(reader))
+    elif reader.accept("COLLATE"):
+        state.charset = state.charset or charset_of(_word_or_string(reader))
+    elif reader.accept("ASCII"):
+        state.charset = "latin1"
+    elif reader.accept("UNICODE"):
+        state.charset = "ucs2"
+    elif reader.accept("BYTE"):
+        state.charset = "binary"
+    elif reader.accept("PRIMARY"):
+        reader.accept("KEY")
+        state.primary = True
+    elif reader.accept("UNIQUE"):
+        reader.accept("KEY")
+    elif reader.accept("KEY"):
+        state.primary = True
+    elif reader.accept("GENERATED", "ALWAYS", "AS") or reader.accept("AS"):
+        reader.skip_parentheses()
+        state.generated, state.default = True, Computed()
+    elif reader.accept("CONSTRAINT"):
+        if not reader.peek("CHECK"):
+            reader.name()
+        reader.expect("CHECK")
+        reader.skip_parentheses()
+    elif reader.accept("CHECK"):
+        reader.skip_parentheses()
+    elif reader.accept("REFERENCES"):
+        _references(reader)
+    elif reader.accept_any("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+        reader.accept("=")
+        reader.string()
+    elif reader.accept_any("COLUMN_FORMAT", "STORAGE", "SRID"):
+        reader.take()
+    elif not reader.accept_any(*_WITHOUT_EFFECT) and not reader.accept("NOT", "ENFORCED"):
+        reader.stop("a column attribute that is not known")
+
+
+_WITHOUT_EFFECT = ["SIGNED", "VISIBLE", "INVISIBLE", "STORED", "VIRTUAL", "PERSISTENT", "BINARY", "ENFORCED"]
+
+
+def _default(reader: Reader) -> Literal | Now | Computed | Null:
+    if reader.accept("NULL"):
+        return Null()
+    if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
+        _call(reader)
+        return Now()
+    if reader.peek("("):
+        reader.skip_parentheses()
+        return Computed()
+    if word := reader.accept_any("TRUE", "FALSE"):
+        return Literal(Lexeme.NUMBER, "1" if word == "TRUE" else "0")
+    if reader.token.kind is Lexeme.WORD and (reader.token.text.startswith("_") or reader.token.text.upper() == "N"):
+        introducer = reader.take().text.lower()
+        if introducer not in ("n", "_utf8mb4", "_utf8mb3", "_utf8", "_ascii", "_latin1"):
+            reader.stop("a default with a character set that is not known")
+        return Literal(Lexeme.STRING, reader.string())
+    negative = reader.accept("-")
+    if not negative:
+        reader.accept("+")
+    if reader.token.kind is Lexeme.STRING and not negative:
+        return Literal(Lexeme.STRING, reader.string())
+    if reader.token.kind in (Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS):
+        token = reader.take()
+        return Literal(token.kind, token.text, negative)
+    return reader.stop("a default that is not known")
+
+
+def _call(reader: Reader) -> None:
+    if reader.peek("("):
+        reader.skip_parentheses()
+
+
+def _word_or_string(reader: Reader) -> str:
+    reader.accept("=")
+    return reader.string() if reader.token.kind is Lexeme.STRING else reader.name()
+
+
+def _references(reader: Reader) -> None:
+    """A foreign key's other end: rows are not changed by it here, the log has what the source's did."""
+    reader.name()
+    if reader.accept("."):
+        reader.name()
+    if reader.peek("("):
+        reader.skip_parentheses()
+    while reader.accept_any("ON", "MATCH"):
+        reader.accept_any("DELETE", "UPDATE")
+        if not (reader.accept("SET", "NULL") or reader.accept("SET", "DEFAULT") or reader.accept("NO", "ACTION")):
+            reader.take()

@@ -1,0 +1,202 @@
+"""A DDL statement of the source as operations on a target's tables. Pure: what is known is the catalogue.
+
+Three classes (docs/types.md, "DDL"): without effect on rows; applied; and everything else, which stops. A statement
+is never guessed at: what is not understood to its last token is `Unsupported`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.thl.piece import Statement
+from connector.write.catalog import Catalog
+from connector.write.ddl_alter import alter_table, drop_key
+from connector.write.ddl_create import create_table
+from connector.write.fill import Moment
+from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
+from connector.write.sql_reader import Reader
+from connector.write.sql_tokens import Token, readings
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a statement does.
+
+    Args:
+        command: its first words, for the count of those without effect.
+        operations: in order; empty if it has no effect on rows.
+        catalog: the tables after.
+    """
+
+    command: str
+    operations: tuple[Operation, ...]
+    catalog: Catalog
+
+
+_ACCOUNTS = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
+_MAINTENANCE = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
+# Kinds of objects that hold no rows of tables.
+_ROWLESS = (
+    *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
+    *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
+)
+
+
+def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
+    """Understand a statement.
+
+    Args:
+        statement: the text, its default schema and its session's options.
+        catalog: the tables before.
+        commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+
+    Raises:
+        Unsupported: it is not understood, or its effect on rows cannot be known.
+        TargetDiffers: the tables are not those it speaks of.
+    """
+    sql_mode = statement.options.get("sql_mode", "")
+    moment = Moment(_micros(statement.options.get("timestamp"), commit_time), statement.options.get("time_zone", ""))
+    plans = [_plan(tokens, statement.schema, catalog, sql_mode, moment) for tokens in readings(statement.sql, sql_mode)]
+    if any(other.operations != plans[0].operations for other in plans[1:]):
+        raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
+    if plans[0].operations and statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF"):
+        _no_implicit_timestamps(plans[0])
+    return plans[0]
+
+
+def located(error: ConnectorError, seqno: int, statement: Statement) -> ConnectorError:
+    """The same error with the event and the statement it is about."""
+    return type(error)(
+        error.message,
+        hint=error.hint,
+        **{**error.where, "seqno": seqno, "schema": statement.schema, "sql": statement.sql},
+    )
+
+
+def _micros(timestamp: str | None, commit_time: int) -> int:
+    """The session's `timestamp`, seconds with or without a fraction, in µs."""
+    if not timestamp:
+        return commit_time
+    seconds, _, fraction = timestamp.partition(".")
+    return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
+
+
+def _no_implicit_timestamps(found: Plan) -> None:
+    """Without explicit_defaults_for_timestamp a timestamp column has defaults that no statement shows."""
+    for operation in found.operations:
+        after = getattr(operation, "after", None)
+        if after is not None and any(column.type.startswith("timestamp") for column in after.columns):
+            raise Unsupported("ALTER TABLE with a timestamp column under explicit_defaults_for_timestamp=OFF")
+
+
+def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, moment: Moment) -> Plan:
+    reader = Reader(tokens, schema)
+    command = " ".join(token.text.upper() for token in tokens[:2] if token.text)
+
+    def nothing() -> Plan:
+        return Plan(command, (), catalog)
+
+    def doing(operations: list[Operation], after: Catalog) -> Plan:
+        reader.expect_end()
+        return Plan(command, tuple(operations), after)
+
+    if reader.at_end or reader.accept_any(*_ACCOUNTS):
+        return nothing()
+    if reader.accept_any(*_MAINTENANCE):
+        reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
+        return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("a command that is not known")
+    if reader.accept("TRUNCATE"):
+        reader.accept("TABLE")
+        return doing([Truncate(catalog.get(reader.table()))], catalog)
+    if reader.accept("SET"):
+        known = reader.peek("PASSWORD") or reader.peek("DEFAULT", "ROLE") or reader.peek("ROLE")
+        return nothing() if known else reader.stop("a SET that is not known")
+    if reader.accept("RENAME"):
+        if reader.accept("USER"):
+            return nothing()
+        if not reader.accept_any("TABLES", "TABLE"):
+            reader.stop("a RENAME that is not known")
+        return doing(*_rename(reader, catalog))
+    if verb := reader.accept_any("CREATE", "DROP", "ALTER"):
+        replace = reader.accept("OR", "REPLACE")
+        _definer(reader)
+        if reader.accept("TEMPORARY"):
+            return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("what is temporary is not known")
+        if verb == "DROP" and reader.accept("INDEX"):
+            if reader.name().upper() != "PRIMARY":
+                return nothing()
+            reader.expect("ON")
+            return doing(*drop_key(catalog, reader.table()))
+        if reader.accept_any(*_ROWLESS):
+            return nothing()
+        if reader.accept_any("DATABASE", "SCHEMA"):
+            return nothing() if verb == "ALTER" else doing(*_database(reader, catalog, verb))
+        reader.accept_any("ONLINE", "OFFLINE")
+        reader.accept("IGNORE")
+        if reader.accept_any("TABLES", "TABLE"):
+            if verb == "CREATE":
+                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace))
+            if verb == "DROP":
+                return doing(*_drop(reader, catalog))
+            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment))
+    return reader.stop("a statement that is not known")
+
+
+def _definer(reader: Reader) -> None:
+    """Pass what may stand before VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
+    while True:
+        if reader.accept("DEFINER", "="):
+            reader.take()
+            if reader.peek("("):
+                reader.skip_parentheses()
+            if reader.accept("@"):
+                reader.take()
+        elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
+            reader.name()
+        else:
+            return
+
+
+def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operation], Catalog]:
+    if verb == "CREATE":
+        reader.accept("IF", "NOT", "EXISTS")
+        schema = reader.name()
+        while not reader.at_end:
+            reader.take()
+        return [CreateSchema(schema)], catalog
+    reader.accept("IF", "EXISTS")
+    schema = reader.name()
+    tables = catalog.of_schema(schema)
+    for table in tables:
+        catalog = catalog.without(table.name)
+    return [*(DropTable(table) for table in tables), DropSchema(schema)], catalog
+
+
+def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
+    optional = reader.accept("IF", "EXISTS")
+    operations: list[Operation] = []
+    while True:
+        name = reader.table()
+        if not optional or name in catalog:
+            operations.append(DropTable(catalog.get(name)))
+            catalog = catalog.without(name)
+        if not reader.accept(","):
+            break
+    reader.accept_any("RESTRICT", "CASCADE")
+    return operations, catalog
+
+
+def _rename(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
+    operations: list[Operation] = []
+    while True:
+        table = catalog.get(reader.table())
+        reader.expect("TO")
+        new = reader.table()
+        if new in catalog:
+            raise TargetDiffers(f"table {table.name} is to be renamed to {new}, which is there")
+        operations.append(RenameTable(table, new))
+        catalog = catalog.without(table.name).with_table(table.renamed(new))
+        if not reader.accept(","):
+            break
+    return operations, catalog

@@ -1,0 +1,93 @@
+"""What the source's tables and columns are called on a target, and the names that cannot stand beside each other.
+
+PostgreSQL: `schema.table` as it is, always quoted, cut at 63 bytes as the server cuts. SQLite: one table called
+`schema.table`, dot included; ASCII letters of either case are the same there. Two names of the source that would be
+one on the target are refused with both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from connector.errors import ValueNotRepresentable
+from connector.thl.layout import TableName
+from connector.write.table import Table
+
+BOOKKEEPING = ("thl_position", "thl_tables", "thl_applied")
+POSTGRES_NAME_BYTES = 63
+
+
+class Naming(Protocol):
+    """How a target names things."""
+
+    def table(self, name: TableName) -> tuple[str, ...]:
+        """What a table is called; raises ValueNotRepresentable for a name that the target keeps for itself."""
+
+    def column(self, name: str) -> str:
+        """What a column is called."""
+
+    def fold(self, name: str) -> str:
+        """What the target takes for the same name."""
+
+
+class SqliteNaming:
+    """SQLite's."""
+
+    def table(self, name: TableName) -> tuple[str, ...]:
+        """`("schema.table",)`."""
+        text = str(name)
+        # Cannot be equal to a name of the bookkeeping: those have no dot.
+        if self.fold(text).startswith("sqlite_"):
+            raise ValueNotRepresentable(f"SQLite keeps names like {text} for itself")
+        return (text,)
+
+    def column(self, name: str) -> str:
+        """As it is."""
+        return name
+
+    def fold(self, name: str) -> str:
+        """ASCII letters have no case."""
+        return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
+class PostgresNaming:
+    """PostgreSQL's."""
+
+    def table(self, name: TableName) -> tuple[str, ...]:
+        """`("schema", "table")`."""
+        schema, table = self.column(name.schema), self.column(name.table)
+        if schema.startswith("pg_") or schema in ("information_schema", "thl"):
+            raise ValueNotRepresentable(f"schema {schema} is PostgreSQL's or our bookkeeping's own (table {name})")
+        return schema, table
+
+    def column(self, name: str) -> str:
+        """Cut at 63 bytes, between characters."""
+        if "\0" in name:
+            raise ValueNotRepresentable(f"PostgreSQL has no name with U+0000: {name!r}")
+        return name.encode()[:POSTGRES_NAME_BYTES].decode(errors="ignore")
+
+    def fold(self, name: str) -> str:
+        """Quoted names keep their case."""
+        return name
+
+
+def check_names(naming: Naming, tables: Iterable[Table]) -> None:
+    """Refuse tables, and columns of one table, that would have one name on the target.
+
+    Raises:
+        ValueNotRepresentable: with both names.
+    """
+    taken: dict[tuple[str, ...], TableName] = {}
+    for table in tables:
+        place = tuple(naming.fold(part) for part in naming.table(table.name))
+        other = taken.setdefault(place, table.name)
+        if other != table.name:
+            raise ValueNotRepresentable(f"tables {other} and {table.name} would be one table on the target")
+        columns: dict[str, str] = {}
+        for column in table.columns:
+            same = columns.setdefault(naming.fold(naming.column(column.name)), column.name)
+            if same != column.name:
+                raise ValueNotRepresentable(
+                    f"columns {same} and {column.name} of {table.name} would be one column on the target"
+                )

@@ -1,0 +1,149 @@
+"""A cursor over the tokens of one statement, and the few things every part of the DDL grammar does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from connector.errors import Unsupported
+from connector.thl.layout import TableName
+from connector.write.sql_tokens import Lexeme, Token
+
+
+class Reader:
+    """Reads tokens from left to right. Whatever is not expected stops: nothing is guessed.
+
+    Args:
+        tokens: of one statement, ended by END.
+        schema: the session's default schema.
+    """
+
+    def __init__(self, tokens: Sequence[Token], schema: str) -> None:
+        self._tokens = tokens
+        self._next = 0
+        self._schema = schema
+
+    @property
+    def token(self) -> Token:
+        """The next token."""
+        return self._tokens[self._next]
+
+    @property
+    def mark(self) -> int:
+        """Where we are, to come back to with `back`."""
+        return self._next
+
+    def back(self, mark: int) -> None:
+        """Go back to a mark."""
+        self._next = mark
+
+    def stop(self, what: str) -> NoReturn:
+        """Say that the statement is not understood here."""
+        raise Unsupported(f"DDL not understood: {what} at {self.token.text!r}")
+
+    def peek(self, *words: str) -> bool:
+        """Whether these words or signs come next."""
+        for ahead, word in enumerate(words):
+            token = self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
+            if token.kind not in (Lexeme.WORD, Lexeme.SIGN) or token.text.upper() != word:
+                return False
+        return True
+
+    def accept(self, *words: str) -> bool:
+        """Pass these words or signs if they come next."""
+        if self.peek(*words):
+            self._next += len(words)
+            return True
+        return False
+
+    def accept_any(self, *words: str) -> str:
+        """Pass one of these words if it comes next, and return it, else ""."""
+        return next((word for word in words if self.accept(word)), "")
+
+    def expect(self, *words: str) -> None:
+        """Pass these words or signs, or stop."""
+        if not self.accept(*words):
+            self.stop(f"expected {' '.join(words)}")
+
+    def take(self) -> Token:
+        """Pass the next token whatever it is."""
+        token = self.token
+        if token.kind is Lexeme.END:
+            self.stop("unexpected end")
+        self._next += 1
+        return token
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing but a semicolon is left."""
+        return self.token.kind is Lexeme.END or (self.peek(";") and self._tokens[self._next + 1].kind is Lexeme.END)
+
+    def expect_end(self) -> None:
+        """Stop if anything is left."""
+        if not self.at_end:
+            self.stop("expected the end")
+
+    def name(self) -> str:
+        """Pass a name, quoted or not."""
+        if self.token.kind not in (Lexeme.WORD, Lexeme.NAME):
+            self.stop("expected a name")
+        return self.take().text
+
+    def table(self) -> TableName:
+        """Pass a table's name, resolved with the default schema."""
+        first = self.name()
+        if self.accept("."):
+            return TableName(first, self.name())
+        if not self._schema:
+            self.stop(f"table {first} without a default schema")
+        return TableName(self._schema, first)
+
+    def string(self) -> str:
+        """Pass a string literal; adjacent ones are one."""
+        if self.token.kind is not Lexeme.STRING:
+            self.stop("expected a string")
+        text = self.take().text
+        while self.token.kind is Lexeme.STRING:
+            text += self.take().text
+        return text
+
+    def numbers(self) -> tuple[int, ...]:
+        """Pass `(n[, n …])` if it comes next; else ()."""
+        if not self.accept("("):
+            return ()
+        found = [self._integer()]
+        while self.accept(","):
+            found.append(self._integer())
+        self.expect(")")
+        return tuple(found)
+
+    def strings(self) -> tuple[str, ...]:
+        """Pass `('a'[, 'b' …])`."""
+        self.expect("(")
+        found = [self.string()]
+        while self.accept(","):
+            found.append(self.string())
+        self.expect(")")
+        return tuple(found)
+
+    def skip_parentheses(self) -> None:
+        """Pass a balanced `( … )`."""
+        self.expect("(")
+        depth = 1
+        while depth:
+            token = self.take()
+            if token.kind is Lexeme.SIGN:
+                depth += (token.text == "(") - (token.text == ")")
+
+    def skip_clause(self) -> None:
+        """Pass everything up to a comma or closing parenthesis of this level, or the end."""
+        while not (self.at_end or self.peek(",") or self.peek(")")):
+            if self.peek("("):
+                self.skip_parentheses()
+            else:
+                self.take()
+
+    def _integer(self) -> int:
+        if self.token.kind is not Lexeme.NUMBER or not self.token.text.isdigit():
+            self.stop("expected a number")
+        return int(self.take().text)

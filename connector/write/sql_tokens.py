@@ -1,0 +1,151 @@
+"""MySQL's lexical structure, as far as DDL needs it: words, names, literals, and comments that may be executed.
+
+The rules are those of MySQL's manual, "Language Structure". What the session's `sql_mode` changes is asked for:
+ANSI_QUOTES makes "x" a name, NO_BACKSLASH_ESCAPES makes a backslash an ordinary character.
+
+`/*!80023 INVISIBLE */` is executed by servers from 8.0.23 on and is a comment for older ones. Which server wrote a
+statement is not known here, so `readings` gives both: whoever reads must come to the same end with either.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from connector.errors import Unsupported
+
+# Every server whose log we read executes comments up to this version.
+ALWAYS_EXECUTED = 50500
+
+_SPACE = re.compile(r"\s+")
+_COMMENT = re.compile(r"(?:#|--(?=[\s\x00-\x1f]|$))[^\n]*")
+_EXECUTABLE = re.compile(r"/\*M?!(\d{5,6})?")
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\u0080-\uffff])")
+_HEX = re.compile(r"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{2})*)')(?![0-9A-Za-z_$])")
+_BITS = re.compile(r"(?:0b([01]+)|[bB]'([01]*)')(?![0-9A-Za-z_$])")
+_WORD = re.compile(r"[0-9A-Za-z_$\u0080-\U0010ffff]+")
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+class Lexeme(Enum):
+    """What a token is."""
+
+    WORD = auto()  # a keyword or an unquoted name
+    NAME = auto()  # a quoted name
+    STRING = auto()
+    NUMBER = auto()
+    HEX = auto()  # text: the digits
+    BITS = auto()  # text: the digits
+    SIGN = auto()  # one character
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: what it is, its text (of strings and quoted names: without quotes and escapes), where it began."""
+
+    kind: Lexeme
+    text: str
+    at: int
+
+
+def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
+    """The ways that servers may read a statement: one, or two where an executable comment is in doubt.
+
+    Args:
+        sql: one statement.
+        sql_mode: the session's, comma-separated.
+
+    Returns:
+        Each reading's tokens, ended by an END token.
+
+    Raises:
+        Unsupported: a string, name or comment that does not end.
+    """
+    modes = set(sql_mode.upper().split(","))
+    every = _tokens(sql, modes, None)
+    sure = _tokens(sql, modes, ALWAYS_EXECUTED)
+    return [every] if every == sure else [every, sure]
+
+
+def _tokens(sql: str, modes: set[str], newest: int | None) -> list[Token]:
+    ansi = bool(modes & {"ANSI_QUOTES", "ANSI"})
+    backslash = "NO_BACKSLASH_ESCAPES" not in modes
+    found: list[Token] = []
+    at, executing = 0, False
+    while at < len(sql):
+        character = sql[at]
+        if (match := _SPACE.match(sql, at)) or (match := _COMMENT.match(sql, at)):
+            at = match.end()
+        elif executing and sql.startswith("*/", at):
+            at, executing = at + 2, False
+        elif (match := _EXECUTABLE.match(sql, at)) and _executed(match, newest):
+            at, executing = match.end(), True
+        elif sql.startswith("/*", at):
+            at = _comment_end(sql, at)
+        elif match := _HEX.match(sql, at):
+            found.append(Token(Lexeme.HEX, match[1] or match[2] or "", at))
+            at = match.end()
+        elif match := _BITS.match(sql, at):
+            found.append(Token(Lexeme.BITS, match[1] or match[2] or "", at))
+            at = match.end()
+        elif match := _NUMBER.match(sql, at):
+            found.append(Token(Lexeme.NUMBER, match[0], at))
+            at = match.end()
+        elif match := _WORD.match(sql, at):
+            found.append(Token(Lexeme.WORD, match[0], at))
+            at = match.end()
+        elif character in "`'\"":
+            name = character == "`" or (character == '"' and ansi)
+            text, end = _quoted(sql, at, backslash and not name)
+            found.append(Token(Lexeme.NAME if name else Lexeme.STRING, text, at))
+            at = end
+        else:
+            found.append(Token(Lexeme.SIGN, character, at))
+            at += 1
+    found.append(Token(Lexeme.END, "", len(sql)))
+    return found
+
+
+def _executed(match: re.Match[str], newest: int | None) -> bool:
+    if newest is None:
+        return True
+    return not match[0].startswith("/*M") and int(match[1] or 0) <= newest
+
+
+def _comment_end(sql: str, at: int) -> int:
+    """Past a comment; a comment inside an executable comment that is not executed is part of it."""
+    nested = sql.startswith(("/*!", "/*M!"), at)
+    at += 2
+    depth = 1
+    while depth:
+        close = sql.find("*/", at)
+        if close < 0:
+            raise Unsupported("a comment does not end", sql=sql)
+        inner = sql.find("/*", at, close) if nested else -1
+        depth += 1 if inner >= 0 else -1
+        at = (inner if inner >= 0 else close) + 2
+    return at
+
+
+def _quoted(sql: str, at: int, backslash: bool) -> tuple[str, int]:
+    quote = sql[at]
+    parts: list[str] = []
+    at += 1
+    while at < len(sql):
+        character = sql[at]
+        if character == quote:
+            if not sql.startswith(quote, at + 1):
+                return "".join(parts), at + 1
+            parts.append(quote)
+            at += 2
+        elif character == "\\" and backslash and at + 1 < len(sql):
+            escaped = sql[at + 1]
+            # \% and \_ keep their backslash outside of LIKE patterns.
+            parts.append("\\" + escaped if escaped in "%_" else _ESCAPES.get(escaped, escaped))
+            at += 2
+        else:
+            parts.append(character)
+            at += 1
+    raise Unsupported("a quoted string or name does not end", sql=sql)

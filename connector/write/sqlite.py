@@ -1,0 +1,228 @@
+"""SQLite as a target: one file, readable by others while we write.
+
+What is staged is done at once inside the one open write transaction: nobody sees it before its commit, and nobody
+else writes meanwhile, because the file has one write lock. So a newer applier waits for an older one's open
+transaction (it says so), and gives up after a while: fencing here is the lock first and the token then.
+
+The file is in WAL mode with synchronous=FULL: a commit survives a power cut.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from connector import faults, metrics
+from connector.clock import Clock
+from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
+from connector.thl.layout import TableName
+from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.position import TargetPosition
+from connector.write import bookkeeping
+from connector.write.catalog import Catalog, changed
+from connector.write.ddl import located, plan
+from connector.write.names import SqliteNaming, check_names
+from connector.write.operations import DropTable
+from connector.write.sqlite_ddl import run
+from connector.write.sqlite_rows import write_rows
+from connector.write.table import from_json, to_json
+
+log = logging.getLogger(__name__)
+
+OLDEST = (3, 37, 0)  # STRICT tables
+WAIT_SECONDS = 30.0
+
+_BOOKKEEPING = """
+CREATE TABLE IF NOT EXISTS thl_position (
+  service TEXT PRIMARY KEY, log_id TEXT NOT NULL DEFAULT '', seqno INTEGER NOT NULL DEFAULT -1,
+  epoch INTEGER NOT NULL DEFAULT 0, source_id TEXT NOT NULL DEFAULT '', event_id TEXT NOT NULL DEFAULT '',
+  gtid_set TEXT, offsets TEXT NOT NULL DEFAULT '{}', consistent INTEGER NOT NULL DEFAULT 1,
+  commit_time INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL, applied_at INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE IF NOT EXISTS thl_tables (
+  service TEXT NOT NULL, schema_name TEXT NOT NULL, table_name TEXT NOT NULL, target_name TEXT NOT NULL UNIQUE,
+  definition TEXT NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT;
+CREATE TABLE IF NOT EXISTS thl_applied (
+  service TEXT NOT NULL, seqno INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL,
+  commit_time INTEGER NOT NULL, applied_at INTEGER NOT NULL, token INTEGER NOT NULL, "rows" INTEGER NOT NULL,
+  PRIMARY KEY (service, seqno)) STRICT;
+"""
+
+
+class SqliteTarget:
+    """A SQLite file.
+
+    Args:
+        path: the file; made where it is missing.
+        clock: for `applied_at`, and for waiting.
+        audit: whether to keep `thl_applied`.
+        wait: seconds to wait for the file's write lock.
+    """
+
+    def __init__(self, path: Path, clock: Clock, *, audit: bool = False, wait: float = WAIT_SECONDS) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._wait = wait
+        self._service = ""
+        self._token = 0
+        self._saved = Catalog()  # as the last commit left it
+        self._catalog = Catalog()
+        self._naming = SqliteNaming()
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
+        with _translated():
+            # autocommit: transactions are begun and ended by us alone
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
+                self._patiently(f"PRAGMA {pragma}")
+
+    def claim(self, service: str) -> TargetPosition:
+        """Take the file over. Waits for a transaction that another applier has open, and says so."""
+        with _translated():
+            self._patiently("BEGIN IMMEDIATE")
+            for statement in _BOOKKEEPING.split(";\n"):
+                self._db.execute(statement)
+            columns = ", ".join(bookkeeping.POSITION)
+            *row, self._token = self._db.execute(
+                "INSERT INTO thl_position (service, token) VALUES (?, 1) "
+                f"ON CONFLICT (service) DO UPDATE SET token = token + 1 RETURNING {columns}, token",
+                (service,),
+            ).fetchone()
+            self._service = service
+            self._catalog = self._saved = Catalog(
+                from_json(TableName(schema, table), definition)
+                for schema, table, definition in self._db.execute(
+                    "SELECT schema_name, table_name, definition FROM thl_tables WHERE service = ?", (service,)
+                )
+            )
+            self._db.execute("COMMIT")
+        faults.point("target.after_claim")
+        return bookkeeping.position_from(service, row)
+
+    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+        """Do the changes in the open transaction: invisible until it commits. `last` makes no difference here."""
+        del last
+        with _translated():
+            self._begin()
+            for net in changes:
+                self._catalog.check(net.layout)
+                write_rows(self._db, self._catalog.get(net.layout.name), net)
+                faults.point("target.mid_stage")
+
+    def ddl(self, ddl: Ddl) -> None:
+        """Do the statements' operations in the open transaction."""
+        with _translated():
+            self._begin()
+            for statement in ddl.statements:
+                try:
+                    found = plan(statement, self._catalog, ddl.commit_time)
+                    if not found.operations:
+                        metrics.ignored_ddl.labels(self._service, found.command).inc()
+                    check_names(self._naming, found.catalog)
+                    for operation in found.operations:
+                        run(self._db, operation)
+                except ConnectorError as error:
+                    raise located(error, ddl.seqno, statement) from error
+                self._catalog = found.catalog
+
+    def begin_snapshot(self) -> None:
+        """Drop every table we made, in the open transaction."""
+        with _translated():
+            self._begin()
+            for table in self._catalog:
+                run(self._db, DropTable(table))
+            self._catalog = Catalog()
+
+    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+        """Write the position under our token, and commit."""
+        with _translated():
+            self._begin()
+            faults.point("target.before_position")
+            self._write_catalog()
+            now = self._clock.now()
+            assignments = ", ".join(f"{column} = ?" for column in (*bookkeeping.POSITION, "applied_at"))
+            updated = self._db.execute(
+                f"UPDATE thl_position SET {assignments} WHERE service = ? AND token = ?",
+                (*bookkeeping.position_values(position), now, self._service, self._token),
+            )
+            if updated.rowcount != 1:
+                raise self._fenced()
+            if self._audit:
+                self._db.executemany(
+                    "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    bookkeeping.applied_rows(self._service, events, now, self._token),
+                )
+            faults.point("target.before_commit")
+            self._db.execute("COMMIT")
+            self._saved = self._catalog
+            faults.point("target.after_commit")
+
+    def discard(self) -> None:
+        """Roll the open transaction back."""
+        with _translated():
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._catalog = self._saved
+
+    def close(self) -> None:
+        """Close the file; an open transaction is rolled back."""
+        self._db.close()
+
+    def _begin(self) -> None:
+        """Open the transaction, unless it is; and see that nobody has taken the file over."""
+        if self._db.in_transaction:
+            return
+        self._patiently("BEGIN IMMEDIATE")
+        row = self._db.execute("SELECT token FROM thl_position WHERE service = ?", (self._service,)).fetchone()
+        if row != (self._token,):
+            raise self._fenced()
+
+    def _fenced(self) -> Fenced:
+        return Fenced("a newer applier has taken the target over", service=self._service, token=self._token)
+
+    def _write_catalog(self) -> None:
+        gone, new = changed(self._saved, self._catalog)
+        self._db.executemany(
+            "DELETE FROM thl_tables WHERE service = ? AND schema_name = ? AND table_name = ?",
+            ((self._service, *name) for name in gone),
+        )
+        self._db.executemany(
+            "INSERT INTO thl_tables VALUES (?, ?, ?, ?, ?)",
+            ((self._service, *table.name, *self._naming.table(table.name), to_json(table)) for table in new),
+        )
+
+    def _patiently(self, sql: str) -> None:
+        """Run a statement that needs a lock, waiting for it up to `wait` seconds."""
+        deadline = self._clock.monotonic() + self._wait
+        pause = 0.001
+        while True:
+            try:
+                self._db.execute(sql)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+                if self._clock.monotonic() > deadline:
+                    raise TargetUnavailable(
+                        f"another process has held the file's write lock for {self._wait:g} s",
+                        hint="An older applier that is stopped (SIGSTOP) inside a transaction holds it: end it.",
+                        service=self._service or None,
+                    ) from error
+                if pause > 0.1:
+                    log.info("waiting for another applier's transaction", extra={"service": self._service})
+                self._clock.sleep(pause)
+                pause = min(pause * 2, 0.5)
+            else:
+                return
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.DataError) as error:
+        raise TargetDiffers(f"SQLite: {error}") from error
+    except sqlite3.Error as error:
+        raise TargetUnavailable(f"SQLite: {error}") from error

@@ -1,0 +1,146 @@
+"""Operations on SQLite's tables. A table whose columns change is built anew, unless nothing stored changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from connector.errors import TargetDiffers, Unsupported
+from connector.thl.layout import TableName
+from connector.write.names import SqliteNaming
+from connector.write.operations import (
+    AlterTable,
+    CreateSchema,
+    CreateTable,
+    DropSchema,
+    DropTable,
+    Filled,
+    Kept,
+    Operation,
+    RenameTable,
+    Truncate,
+    Unknowable,
+    Value,
+)
+from connector.write.sqlite_types import sqlite_type
+from connector.write.table import Table
+
+_NAMING = SqliteNaming()
+# Bears no dot, so no table of the source can have it.
+_REBUILT = "thl_rebuilt"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(name: TableName) -> str:
+    """A table's quoted name."""
+    return quoted(*_NAMING.table(name))
+
+
+def names(columns: Sequence[str]) -> str:
+    """Quoted names with commas between."""
+    return ", ".join(quoted(name) for name in columns)
+
+
+def run(connection: sqlite3.Connection, operation: Operation) -> None:
+    """Do an operation, inside the open transaction.
+
+    Raises:
+        TargetDiffers: a table is there that we did not make, or a NULL where the source has none.
+        Unsupported: existing rows get values that only the source knows.
+    """
+    match operation:
+        case CreateSchema() | DropSchema():
+            pass  # SQLite has no schemas: they are part of the table's name.
+        case CreateTable(table):
+            _create(connection, table, table_name(table.name))
+        case DropTable(table):
+            connection.execute(f"DROP TABLE {table_name(table.name)}")
+        case RenameTable(table, name):
+            _refuse_foreign(connection, name)
+            connection.execute(f"ALTER TABLE {table_name(table.name)} RENAME TO {table_name(name)}")
+        case Truncate(table):
+            connection.execute(f"DELETE FROM {table_name(table.name)}")
+        case AlterTable():
+            _alter(connection, operation)
+
+
+def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:
+    (text,) = _NAMING.table(name)
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (text,)).fetchone():
+        raise TargetDiffers(f"{text} is there and was not made by us", hint=f"DROP TABLE {quoted(text)}, or rename it")
+
+
+def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
+    if name != _REBUILT:
+        _refuse_foreign(connection, table.name)
+    # One integer column as the key is the rowid itself; its type must be exactly INTEGER for that.
+    parts = [
+        f"{quoted(column.name)} {sqlite_type(column)}{' NOT NULL' if column.name in table.key else ''}"
+        for column in table.columns
+    ]
+    if table.key:
+        parts.append(f"PRIMARY KEY ({names(table.key)})")
+    connection.execute(f"CREATE TABLE {name} ({', '.join(parts)}) STRICT")
+
+
+def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
+    name = table_name(change.before.name)
+    filled = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0]
+    for origin in change.origins:
+        if isinstance(origin, Unknowable) and filled:
+            raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
+        if isinstance(origin, Kept) and origin.filled:
+            _refuse_nulls(connection, change, origin.name)
+    if _same_storage(change):
+        return
+    _create(connection, change.after, _REBUILT)
+    expressions, values = _expressions(change)
+    if change.after.columns:
+        connection.execute(
+            f"INSERT INTO {_REBUILT} ({names([column.name for column in change.after.columns])}) "
+            f"SELECT {expressions} FROM {name}",
+            values,
+        )
+    connection.execute(f"DROP TABLE {name}")
+    connection.execute(f"ALTER TABLE {_REBUILT} RENAME TO {name}")
+
+
+def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: str) -> None:
+    name = table_name(change.before.name)
+    sql = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {quoted(column)} IS NULL)"
+    if connection.execute(sql).fetchone()[0]:
+        raise Unsupported(f"column {column} of {change.before.name} becomes NOT NULL and has NULLs")
+
+
+def _same_storage(change: AlterTable) -> bool:
+    """Whether only MySQL's view of the columns changes: a longer varchar, an int that becomes a bigint."""
+    before, after = change.before, change.after
+    return (
+        before.key == after.key
+        and [(column.name, sqlite_type(column)) for column in before.columns]
+        == [(column.name, sqlite_type(column)) for column in after.columns]
+        and all(
+            isinstance(origin, Kept) and origin.name == column.name and not origin.pad
+            for origin, column in zip(change.origins, after.columns, strict=True)
+        )
+    )
+
+
+def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
+    parts: list[str] = []
+    values: list[Value] = []
+    for origin in change.origins:
+        match origin:
+            case Kept(name, pad):
+                parts.append(f"{quoted(name)} || ?" if pad else quoted(name))
+                values += [pad] if pad else []
+            case Filled(value):
+                parts.append("?")
+                values.append(value)
+            case Unknowable():
+                parts.append("NULL")
+    return ", ".join(parts), values

@@ -1,0 +1,120 @@
+"""Net operations on a table in SQLite, each checked by its count.
+
+A keyless table loses rows by comparing all columns with IS, so that NULLs are equal; of rows that are equal as many
+go as are to go, the oldest first. That reads the table once a batch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Sequence
+
+from connector.errors import TargetDiffers
+from connector.thl.net import Images, NetRows
+from connector.write.operations import Value
+from connector.write.sqlite_ddl import names, quoted, table_name
+from connector.write.sqlite_types import sqlite_type
+from connector.write.table import Table
+from connector.write.types import FLOATS
+from connector.write.values import rows as decoded
+
+_GONE = "temp.thl_gone"
+
+
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> None:
+    """Do deletes, then updates, then inserts, inside the open transaction.
+
+    Raises:
+        TargetDiffers: a row to delete or update is missing, or one to insert is there.
+    """
+    columns = [column.name for column in net.layout.columns]
+    name = table_name(table.name)
+    key = list(net.layout.key)
+    matches = " AND ".join(f"{quoted(columns[index])} = ?" for index in key)
+    if len(net.deletes):
+        if key:
+            sql = f"DELETE FROM {name} WHERE {matches}"
+            _many(connection, sql, _tuples(net.deletes, len(columns), key), net, "deleted")
+        else:
+            _delete_equal(connection, table, name, net)
+    if len(net.updates):
+        others = [index for index in range(len(columns)) if index not in key] or key
+        assignments = ", ".join(f"{quoted(columns[index])} = ?" for index in others)
+        sql = f"UPDATE {name} SET {assignments} WHERE {matches}"
+        _many(connection, sql, _tuples(net.updates, len(columns), others + key), net, "updated")
+    if len(net.inserts):
+        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
+        _many(connection, sql, _tuples(net.inserts, len(columns), None), net, "inserted")
+
+
+def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[tuple[Value, ...]]:
+    return decoded(images.data, images.ends, columns, wanted)
+
+
+def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetRows, done: str) -> None:
+    try:
+        count = connection.executemany(sql, values).rowcount
+    except sqlite3.IntegrityError as error:
+        raise TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}") from error
+    _check(count, len(values), net, done)
+
+
+def _check(count: int, expected: int, net: NetRows, done: str) -> None:
+    if count != expected:
+        raise TargetDiffers(f"{count} rows of {net.layout.name} were {done}, and the log has {expected}")
+
+
+def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetRows) -> None:
+    columns = net.layout.columns
+    rowid = rowid_name([column.name for column in columns])
+    gone = [f"c{index}" for index in range(len(columns))]
+    types = ", ".join(f"{alias} {sqlite_type(column)}" for alias, column in zip(gone, columns, strict=True))
+    connection.execute(f"CREATE TEMP TABLE thl_gone ({types}, thl_copies INTEGER) STRICT")
+    counted: dict[tuple[tuple[Value, ...], tuple[bytes | None, ...]], int] = {}
+    for row in _tuples(net.deletes, len(columns), None):
+        # -0.0 and 0.0 are equal and not the same value.
+        identity = (row, tuple(_bits(value) for value in row if isinstance(value, float)))
+        counted[identity] = counted.get(identity, 0) + 1
+    connection.executemany(
+        f"INSERT INTO {_GONE} VALUES ({_marks(len(columns) + 1)})",
+        ((*row, copies) for (row, _), copies in counted.items()),
+    )
+    matches = " AND ".join(f"t.{quoted(column.name)} IS g.{alias}" for column, alias in zip(columns, gone, strict=True))
+    # Reals are compared once more by their bits: no function of SQLite's tells -0.0 from 0.0.
+    connection.create_function("thl_bits", 1, _bits, deterministic=True)
+    signs = "".join(
+        f" AND thl_bits(t.{quoted(column.name)}) IS thl_bits(g.{alias})"
+        for column, alias in zip(columns, gone, strict=True)
+        if column.type in FLOATS
+    )
+    sql = (
+        f"DELETE FROM {name} WHERE {rowid} IN (SELECT place FROM ("
+        f"SELECT t.{rowid} AS place, g.thl_copies AS copies, "
+        f"row_number() OVER (PARTITION BY g.rowid ORDER BY t.{rowid}) AS nth "
+        f"FROM {name} AS t CROSS JOIN {_GONE} AS g ON {matches}{signs}) WHERE nth <= copies)"
+    )
+    count = connection.execute(sql).rowcount
+    connection.execute(f"DROP TABLE {_GONE}")
+    _check(count, len(net.deletes), net, "deleted")
+
+
+def _bits(value: Value) -> bytes | None:
+    return struct.pack("<d", value) if isinstance(value, float) else None
+
+
+def rowid_name(columns: Sequence[str]) -> str:
+    """A name by which SQLite knows the rowid of a table with these columns.
+
+    Raises:
+        TargetDiffers: the columns have all of them.
+    """
+    taken = {name.lower() for name in columns}
+    for name in ("rowid", "_rowid_", "oid"):
+        if name not in taken:
+            return name
+    raise TargetDiffers("a table without a key has columns rowid, _rowid_ and oid")
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

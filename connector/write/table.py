@@ -1,0 +1,83 @@
+"""What we know of a table that we made: its columns as MySQL defines them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from connector.thl.layout import Column, TableLayout, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the source.
+
+    Args:
+        layout: its columns, in the source's order, and its primary key.
+        charset: what text columns get that name none; "" when only the source knows.
+        generated: the columns whose values the source computes.
+    """
+
+    layout: TableLayout
+    charset: str = ""
+    generated: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> TableName:
+        """Its name on the source."""
+        return self.layout.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its columns, in order."""
+        return self.layout.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of its key's columns, in the key's order."""
+        return tuple(self.columns[index].name for index in self.layout.key)
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name, whatever its case: MySQL's column names have none."""
+        wanted = name.casefold()
+        return next((column for column in self.columns if column.name.casefold() == wanted), None)
+
+    def renamed(self, name: TableName) -> Table:
+        """The same under another name."""
+        return make_table(name, self.columns, self.key, self.charset, self.generated)
+
+
+def make_table(
+    name: TableName,
+    columns: Iterable[Column],
+    key: Iterable[str],
+    charset: str = "",
+    generated: Iterable[str] = (),
+) -> Table:
+    """A table of columns and the names of those that are its key."""
+    columns = tuple(columns)
+    index = {column.name.casefold(): at for at, column in enumerate(columns)}
+    layout = TableLayout(name, columns, tuple(index[part.casefold()] for part in key))
+    return Table(layout, charset, frozenset(generated))
+
+
+def to_json(table: Table) -> str:
+    """How `thl_tables` keeps a table."""
+    return json.dumps(
+        {
+            "columns": [asdict(column) for column in table.columns],
+            "key": table.key,
+            "charset": table.charset,
+            "generated": sorted(table.generated),
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def from_json(name: TableName, text: str) -> Table:
+    """The table that `to_json` wrote."""
+    stored = json.loads(text)
+    columns = (Column(**{**column, "labels": tuple(column["labels"])}) for column in stored["columns"])
+    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"])

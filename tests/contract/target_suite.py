@@ -1,0 +1,382 @@
+"""What every target must do (connector/write/target.py), said once. The files beside run it on real databases.
+
+A `Place` is a fresh database: it opens targets on it, and reads it through a session of its own, giving rows back
+as the log has them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+
+from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
+from connector.thl.layout import TableLayout
+from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.piece import Statement
+from connector.thl.position import TargetPosition
+from connector.thl.words import Epoch, LogId, Seqno
+from connector.write.target import Target
+from tests.support.net import Row, layout, net
+
+USERS = layout("shop.users", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"])
+LOOSE = layout("shop.loose", ["a int", "b varchar(20)", "c double", "j json"])
+CREATE_USERS = "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50), UNIQUE KEY (mail))"
+CREATE_LOOSE = "CREATE TABLE loose (a INT, b VARCHAR(20), c DOUBLE, j JSON)"
+
+
+class Place(Protocol):
+    """A database for one test."""
+
+    def open(self, *, audit: bool = False) -> Target:
+        """A target on it; closed when the test ends."""
+
+    def read(self, table: TableLayout) -> list[Row] | None:
+        """A table's rows as the log has them, sorted; None if there is no such table. From a session of its own."""
+
+    def applied(self) -> list[tuple[int, int]]:
+        """`thl_applied`: seqno and rows, in order."""
+
+    def staging(self) -> int:
+        """How many tables other than the source's and the bookkeeping's there are."""
+
+
+class Applier:
+    """A claimed target and the next seqno."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.position = target.claim("shop")
+
+    def commit(self, *, rows: int = 0, consistent: bool = True) -> None:
+        seqno = Seqno(self.position.seqno + 1)
+        self.position = TargetPosition(
+            service="shop",
+            log_id=LogId("log"),
+            seqno=seqno,
+            epoch=Epoch(1),
+            source_id="db1:3306",
+            event_id=f"mysql-bin.000002:{seqno};1",
+            gtid_set="3E11FA47-71CA-11E1-9E33-C80AA9429562:1-5",
+            offsets={0: 100 + seqno, 11: 3},
+            consistent=consistent,
+            commit_time=1_700_000_000_000_000 + seqno,
+        )
+        event = AppliedEvent(
+            seqno=seqno,
+            epoch=Epoch(1),
+            event_id=self.position.event_id,
+            commit_time=self.position.commit_time,
+            rows=rows,
+        )
+        self.target.commit(self.position, [event])
+
+    def rows(self, *changes: NetRows) -> None:
+        self.target.stage(changes, last=True)
+        self.commit(rows=sum(change.changes for change in changes))
+
+    def sql(self, *statements: str, **options: str) -> None:
+        self.stage_sql(*statements, **options)
+        self.commit()
+
+    def stage_sql(self, *statements: str, **options: str) -> None:
+        """Give statements as one DDL event; default schema shop."""
+        self.target.ddl(
+            Ddl(
+                seqno=Seqno(self.position.seqno + 1),
+                statements=[Statement("shop", sql, options) for sql in statements],
+                commit_time=1_700_000_000_123_456,
+            )
+        )
+
+
+@pytest.fixture
+def applier(place: Place) -> Applier:
+    made = Applier(place.open())
+    made.sql("CREATE DATABASE shop", CREATE_USERS, CREATE_LOOSE)
+    return made
+
+
+class TestPosition:
+    def test_of_an_empty_target_is_before_everything(self, place: Place) -> None:
+        assert place.open().claim("shop") == TargetPosition(service="shop")
+
+    def test_is_what_the_last_commit_left(self, place: Place, applier: Applier) -> None:
+        applier.commit(consistent=False)
+        applier.target.close()
+        assert place.open().claim("shop") == applier.position
+
+    def test_each_service_has_its_own(self, place: Place, applier: Applier) -> None:
+        assert place.open().claim("other") == TargetPosition(service="other")
+        applier.commit()  # not fenced by it
+
+
+class TestVisibility:
+    def test_nothing_is_seen_before_the_commit(self, place: Place, applier: Applier) -> None:
+        applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+        applier.target.stage([net(LOOSE, inserts=[(1, None, None, None)])], last=True)
+        assert place.read(USERS) == []
+        applier.commit()
+        assert place.read(USERS) == [(1, "ann", None)]
+        assert place.read(LOOSE) == [(1, None, None, None)]
+
+    def test_discarded_is_forgotten(self, place: Place, applier: Applier) -> None:
+        applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+        applier.target.discard()
+        applier.rows(net(USERS, inserts=[(2, "bob", None)]))
+        assert place.read(USERS) == [(2, "bob", None)]
+
+    def test_discarded_ddl_is_forgotten(self, place: Place, applier: Applier) -> None:
+        applier.stage_sql("DROP TABLE users")
+        applier.target.discard()
+        applier.rows(net(USERS, inserts=[(2, "bob", None)]))
+        assert place.read(USERS) == [(2, "bob", None)]
+
+    def test_staged_dies_with_the_target(self, place: Place, applier: Applier) -> None:
+        applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+        applier.target.close()
+        again = Applier(place.open())
+        assert again.position == applier.position
+        again.rows(net(USERS, inserts=[(1, "bob", None)]))
+        assert place.read(USERS) == [(1, "bob", None)]
+        assert place.staging() == 0
+
+    def test_close_may_be_repeated(self, applier: Applier) -> None:
+        applier.target.close()
+        applier.target.close()
+
+
+class TestRows:
+    def test_inserts_updates_and_deletes_of_one_batch(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b"), (3, "cid", None)]))
+        applier.rows(
+            net(USERS, deletes=[(1, "ann", "a")], updates=[(2, None, "b")], inserts=[(4, "dan", "a")]),
+            net(LOOSE, inserts=[(1, "x", 0.5, "[]")]),
+        )
+        assert place.read(USERS) == [(2, None, "b"), (3, "cid", None), (4, "dan", "a")]
+        assert place.read(LOOSE) == [(1, "x", 0.5, "[]")]
+
+    def test_swapped_keys(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
+        applier.rows(net(USERS, updates=[(1, "bob", "b"), (2, "ann", "a")]))
+        applier.rows(net(USERS, deletes=[(1, "bob", "b")], inserts=[(3, "bob", "b")]))
+        assert place.read(USERS) == [(2, "ann", "a"), (3, "bob", "b")]
+
+    def test_swapped_unique_values(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
+        applier.rows(net(USERS, updates=[(1, "ann", "b"), (2, "bob", "a")]))
+        assert place.read(USERS) == [(1, "ann", "b"), (2, "bob", "a")]
+
+    def test_keys_are_compared_by_bytes(self, place: Place, applier: Applier) -> None:
+        words = layout("shop.words", ["w varchar(10)", "n int"], ["w"])
+        applier.sql("CREATE TABLE words (w VARCHAR(10) PRIMARY KEY, n INT)")
+        applier.rows(net(words, inserts=[("a", 1), ("é", 2)]))
+        applier.rows(net(words, deletes=[("a", 1)], inserts=[("A", 1), ("É", 3), ("a ", 4)]))
+        assert place.read(words) == [("A", 1), ("a ", 4), ("É", 3), ("é", 2)]
+
+    def test_a_key_of_several_columns_in_another_order(self, place: Place, applier: Applier) -> None:
+        lines = layout("shop.lines", ["n int", "note text", "orders bigint"], ["orders", "n"])
+        applier.sql("CREATE TABLE lines (n INT, note TEXT, orders BIGINT, PRIMARY KEY (orders, n))")
+        applier.rows(net(lines, inserts=[(1, "x", 7), (2, "y", 7), (1, "z", 8)]))
+        applier.rows(net(lines, updates=[(1, "zz", 8)], deletes=[(1, "x", 7)]))
+        assert place.read(lines) == [(1, "zz", 8), (2, "y", 7)]
+
+    def test_a_table_of_nothing_but_its_key(self, place: Place, applier: Applier) -> None:
+        only = layout("shop.only", ["id bigint"], ["id"])
+        applier.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
+        applier.rows(net(only, inserts=[(2**63 - 1,), (-(2**63),)]))
+        applier.rows(net(only, updates=[(2**63 - 1,)], deletes=[(-(2**63),)]))
+        assert place.read(only) == [(2**63 - 1,)]
+
+    def test_a_large_event_in_many_stages_is_seen_at_once(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(0, "old", None)]))
+        for batch in range(20):
+            rows = [(1 + batch * 500 + n, f"u{n}", None) for n in range(500)]
+            applier.target.stage([net(USERS, inserts=rows)], last=False)
+        # The same keys again, in later stages: order counts.
+        applier.target.stage([net(USERS, updates=[(1, "again", "m")], deletes=[(0, "old", None)])], last=False)
+        applier.target.stage([net(USERS, deletes=[(1, "again", "m")], inserts=[(0, "new", None)])], last=False)
+        applier.target.stage([net(USERS, inserts=[(1, "last", None)])], last=True)
+        assert place.read(USERS) == [(0, "old", None)]
+        applier.commit(rows=10_004)
+        found = place.read(USERS)
+        assert found is not None
+        assert len(found) == 10_001
+        assert found[:3] == [(0, "new", None), (1, "last", None), (2, "u1", None)]
+        applier.target.close()
+        assert place.staging() == 0
+
+
+class TestCounts:
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            net(USERS, deletes=[(9, None, None)]),
+            net(USERS, updates=[(9, None, None)]),
+            net(USERS, inserts=[(1, "ann", None)]),
+            net(USERS, updates=[(1, "x", None), (9, "y", None)]),
+            net(LOOSE, deletes=[(1, "x", 0.5, None)] * 3),
+            net(LOOSE, deletes=[(1, "x", 0.5, "null")]),
+        ],
+        ids=["delete", "update", "insert", "one of two updates", "one copy too many", "NULL is not null"],
+    )
+    def test_a_difference_stops_and_nothing_of_it_is_seen(self, place: Place, applier: Applier, wrong: NetRows) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", None)]), net(LOOSE, inserts=[(1, "x", 0.5, None)] * 2))
+        with pytest.raises(TargetDiffers, match=wrong.layout.name.table):
+            applier.rows(net(USERS, inserts=[(5, "new", None)]), wrong)
+        applier.target.close()
+        assert place.read(USERS) == [(1, "ann", None)]
+        assert place.read(LOOSE) == [(1, "x", 0.5, None)] * 2
+        assert place.open().claim("shop") == applier.position
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            layout("shop.users", ["id int", "name varchar(50)"], ["id"]),
+            layout("shop.users", ["id bigint", "name varchar(50)", "mail varchar(50)"], ["id"]),
+            layout("shop.users", ["id int", "name varchar(50)", "post varchar(50)"], ["id"]),
+            layout("shop.users", ["id int", "name varchar(50)", "mail varchar(50)"], ["name"]),
+            layout("shop.unknown", ["id int"], ["id"]),
+        ],
+        ids=["fewer columns", "another type", "another name", "another key", "no such table"],
+    )
+    def test_a_layout_that_is_not_the_tables_stops(self, applier: Applier, other: TableLayout) -> None:
+        with pytest.raises(TargetDiffers):
+            applier.rows(net(other, inserts=[(1,) * len(other.columns)]))
+
+
+class TestKeyless:
+    def test_of_equal_rows_as_many_go_as_are_to_go(self, place: Place, applier: Applier) -> None:
+        twice: Row = (1, None, 0.1, '{"a": 1}')
+        applier.rows(net(LOOSE, inserts=[twice] * 4 + [(1, "", 0.1, '{"a": 1}'), (None, None, None, None)]))
+        applier.rows(net(LOOSE, deletes=[twice] * 3 + [(None, None, None, None)], inserts=[(2, "n", None, None)]))
+        assert place.read(LOOSE) == [twice, (1, "", 0.1, '{"a": 1}'), (2, "n", None, None)]
+
+    def test_zeros_of_either_sign_are_two_values(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(LOOSE, inserts=[(1, None, 0.0, None), (1, None, -0.0, None)]))
+        applier.rows(net(LOOSE, deletes=[(1, None, -0.0, None)]))
+        left = place.read(LOOSE)
+        assert str(left) == str([(1, None, 0.0, None)])
+
+
+class TestFencing:
+    def test_the_older_cannot_stage_or_commit(self, place: Place, applier: Applier) -> None:
+        newer = Applier(place.open())
+        with pytest.raises(Fenced):
+            applier.rows(net(USERS, inserts=[(1, "old", None)]))
+        applier.target.close()
+        newer.rows(net(USERS, inserts=[(1, "new", None)]))
+        assert place.read(USERS) == [(1, "new", None)]
+
+    def test_the_older_cannot_move_the_position(self, place: Place, applier: Applier) -> None:
+        newer = Applier(place.open())
+        with pytest.raises(Fenced):
+            applier.commit()
+        applier.target.close()
+        assert Applier(place.open()).position == newer.position
+
+    def test_the_older_cannot_do_ddl(self, place: Place, applier: Applier) -> None:
+        Applier(place.open())
+        with pytest.raises(Fenced):
+            applier.sql("DROP TABLE users")
+        assert place.read(USERS) == []
+
+    def test_the_older_cannot_begin_a_snapshot(self, place: Place, applier: Applier) -> None:
+        Applier(place.open())
+        with pytest.raises(Fenced):
+            applier.target.begin_snapshot()
+            applier.commit()
+        assert place.read(USERS) == []
+
+    def test_with_rows_staged_before_the_newer_came(self, place: Place, applier: Applier) -> None:
+        """Either the newer waits for the older one's transaction, or it fences it: never do both write."""
+        applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
+        try:
+            newer = Applier(place.open())
+        except TargetUnavailable:
+            applier.commit()
+            assert place.read(USERS) == [(1, "old", None)]
+            return
+        with pytest.raises(Fenced):
+            applier.commit()
+        applier.target.close()
+        newer.rows(net(USERS, inserts=[(1, "new", None)]))
+        assert place.read(USERS) == [(1, "new", None)]
+
+
+class TestSnapshot:
+    def test_its_begin_takes_every_table_away_at_its_commit(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+        applier.target.begin_snapshot()
+        assert place.read(USERS) == [(1, "ann", None)]
+        applier.commit(consistent=False)
+        assert place.read(USERS) is None
+        assert place.read(LOOSE) is None
+        applier.sql("CREATE DATABASE IF NOT EXISTS shop", CREATE_USERS)
+        applier.rows(net(USERS, inserts=[(2, "bob", None)]))
+        assert place.read(USERS) == [(2, "bob", None)]
+
+    def test_may_begin_and_make_tables_in_one_commit(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+        applier.target.begin_snapshot()
+        applier.stage_sql(CREATE_USERS)
+        applier.target.stage([net(USERS, inserts=[(2, "bob", None)])], last=True)
+        applier.commit()
+        assert place.read(USERS) == [(2, "bob", None)]
+        assert place.read(LOOSE) is None
+
+    def test_leaves_another_services_tables(self, place: Place, applier: Applier) -> None:
+        other = place.open()
+        other.claim("other")
+        other.begin_snapshot()
+        other.commit(TargetPosition(service="other"), [])
+        assert place.read(USERS) == []
+
+
+class TestAudit:
+    def test_has_a_row_per_event(self, place: Place) -> None:
+        applier = Applier(place.open(audit=True))
+        applier.sql(CREATE_USERS)
+        applier.rows(net(USERS, inserts=[(1, "ann", None), (2, "bob", None)]))
+        assert place.applied() == [(0, 0), (1, 2)]
+
+    def test_an_event_applied_twice_stops(self, place: Place) -> None:
+        applier = Applier(place.open(audit=True))
+        applier.commit()
+        applier.position = TargetPosition(service="shop")
+        with pytest.raises(TargetDiffers):
+            applier.commit()
+
+
+class TestNames:
+    def test_a_table_that_we_did_not_make_is_left_alone(self, place: Place, applier: Applier) -> None:
+        """It stands where the source's table would: whoever made it keeps it."""
+        other = Applier.__new__(Applier)
+        other.target = place.open()
+        other.position = other.target.claim("other")
+        with pytest.raises(TargetDiffers):
+            other.sql(CREATE_USERS)
+        other.target.close()
+        applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+        assert place.read(USERS) == [(1, "ann", None)]
+
+    def test_quotes_dots_and_other_letters(self, place: Place, applier: Applier) -> None:
+        odd = layout('shop.o"d.d-ü', ['i"d int', "n'm varchar(9)", "select varchar(9)"], ['i"d'])
+        applier.sql('CREATE TABLE `o"d.d-ü` (`i"d` INT PRIMARY KEY, `n\'m` VARCHAR(9), `select` VARCHAR(9))')
+        applier.rows(net(odd, inserts=[(1, "a", "b"), (2, "c", "d")]))
+        applier.rows(net(odd, updates=[(1, "x", "y")], deletes=[(2, "c", "d")]))
+        assert place.read(odd) == [(1, "x", "y")]
+
+
+def stops(applier: Applier, error: type[ConnectorError], *statements: str, **options: str) -> ConnectorError:
+    """Give statements that must stop; the error."""
+    with pytest.raises(error) as caught:
+        applier.sql(*statements, **options)
+    return caught.value
+
+
+class TestStop:
+    def test_says_seqno_and_sql(self, applier: Applier) -> None:
+        error = stops(applier, Unsupported, "ALTER TABLE users DROP PARTITION p1")
+        assert error.where["seqno"] == 1
+        assert error.where["sql"] == "ALTER TABLE users DROP PARTITION p1"
