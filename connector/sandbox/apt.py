@@ -7,7 +7,6 @@ through the loader that came with them (`UnpackedPackages.command`).
 
 from __future__ import annotations
 
-import getpass
 import platform
 import re
 import shutil
@@ -76,7 +75,7 @@ def _private_state(work: Path, suite: str) -> list[str]:
         f"-oDir::Log={work}/log",
         f"-oDir::Etc::sourcelist={work}/sources.list",
         "-oDir::Etc::sourceparts=-",
-        f"-oAPT::Sandbox::User={getpass.getuser()}",
+        "-oAPT::Sandbox::User=root",  # stay who we are: what apt would become cannot write here
         "-oAcquire::Languages=none",
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import subprocess
 import tempfile
@@ -124,7 +123,7 @@ class MariaDbServer:
             **self.settings,
         }
         if os.geteuid() == 0:  # mariadbd refuses root unless told
-            options["user"] = getpass.getuser()
+            options["user"] = "root"
         return "[mariadbd]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
 
     def __enter__(self) -> Self:

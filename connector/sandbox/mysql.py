@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import subprocess
 import tempfile
@@ -137,7 +136,7 @@ class MySqlServer:
             **self.settings,
         }
         if os.geteuid() == 0:  # mysqld refuses root unless told
-            options["user"] = getpass.getuser()
+            options["user"] = "root"
         return "[mysqld]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
 
     def __enter__(self) -> Self:
