@@ -126,3 +126,9 @@ class SandboxError(ConnectorError):
     """A disposable server of the sandbox, or what it is made of, could not be had."""
 
     exit_code = 10
+
+
+class SparkGone(ConnectorError):
+    """The JVM that reads the log has ended: the process ends with it, and is to be started again."""
+
+    exit_code = 11

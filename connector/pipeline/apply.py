@@ -10,24 +10,22 @@ the target then says. Attempts without any progress in between are counted, and 
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
+from threading import Event
 from typing import Final
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
-
-from connector import faults, metrics
-from connector.clock import Clock, SystemClock
+from connector import faults
+from connector.clock import Clock
 from connector.config import Config
-from connector.errors import ConnectorError
+from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import shake_hands
+from connector.pipeline.retrying import Stopped, retry
 from connector.reassemble.handover import Handover
 from connector.reassemble.scan import Message
 from connector.reassemble.spark import EARLIEST, Session, Stream
 from connector.thl.ledger import Ledger
+from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
 from connector.write.open import open_target
 from connector.write.target import Target
@@ -36,114 +34,102 @@ LOG: Final = logging.getLogger(__name__)
 
 HANDOVER_BYTES: Final = 64 << 20  # batches that wait hold no more than this, together
 LOOK_SECONDS: Final = 0.2  # how often a quiet stream is looked after, and a stop noticed
-
-
-class Stopping:
-    """Whether somebody wants the process to end: SIGTERM or SIGINT, noticed after the current commit."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __bool__(self) -> bool:
-        return self.asked
-
-    def install(self) -> None:
-        """Take the signals over; Spark's own handler of SIGINT would leave a batch half handed over."""
-        signal.signal(signal.SIGTERM, self._ask)
-        signal.signal(signal.SIGINT, self._ask)
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = True
+PASSING: Final = (BrokerUnavailable, TargetUnavailable)
 
 
 class Applier:
-    """Applies one service's log to one target, from attempt to attempt.
+    """One run of `thl apply`.
 
     Args:
         config: everything.
         session: Spark's.
-        stopping: asked between batches.
+        clock: for latencies.
+        stop: set by whoever wants it to end; it does after the commit that is going on.
         until: end after this seqno is applied.
         opened: makes a target; `open_target` but in tests.
-        clock: for latencies.
     """
 
     def __init__(
         self,
         config: Config,
         session: Session,
-        stopping: Stopping,
+        clock: Clock,
+        stop: Event,
         *,
         until: Seqno | None = None,
         opened: Callable[[], Target] | None = None,
-        clock: Clock | None = None,
     ) -> None:
         self._config = config
         self._session = session
-        self._stopping = stopping
+        self._clock = clock
+        self._stop = stop
         self._until = until
-        self._clock = clock or SystemClock()
-        self._opened = opened or (lambda: open_target(config.target, self._clock))
+        self._opened = opened or (lambda: open_target(config.target, clock))
+        self._position: TargetPosition | None = None
         self._done = False
 
-    def run(self) -> None:
-        """Apply until stopped.
+    def run(self) -> TargetPosition | None:
+        """Apply until asked to stop.
+
+        Returns:
+            The target's position; None when we were stopped before it was claimed.
 
         Raises:
-            ConnectorError: what cannot be mended by trying again, or was tried often enough.
+            ConnectorError: what trying again cannot mend, or was tried often enough.
         """
-        while not self._done and not self._stopping:
-            retrying = Retrying(
-                retry=retry_if_exception(lambda error: isinstance(error, ConnectorError) and error.retry),
-                wait=wait_exponential_jitter(initial=0.2, max=10, jitter=0.2),
-                stop=stop_after_attempt(1 + max(self._config.target.retries, self._config.kafka.retries)),
-                sleep=self._sleep,
-                reraise=True,
-            )
-            retrying(self._attempt)
+        try:
+            while not self._done and not self._stop.is_set():
+                retry(
+                    self._attempt,
+                    PASSING,
+                    retries=max(self._config.target.retries, self._config.kafka.retries),
+                    service=self._config.service,
+                    stage="apply",
+                    stop=self._stop,
+                )
+        except Stopped:
+            LOG.debug("stopped while waiting")
+        return self._position
 
     def _attempt(self) -> None:
-        """Claim, handshake, stream. Returns after an error that came after progress: the count begins again."""
-        if self._stopping:
-            return
+        """Claim, handshake, stream. Returns also after a passing error that came after progress."""
         target = self._opened()
-        first = last = None
+        begun = None
         try:
-            position = target.claim(self._config.service)
-            first = last = position.seqno
+            begun = self._position = target.claim(self._config.service)
             faults.point("apply.after_claim")
-            agreed = shake_hands(self._config, position)
-            faults.point("apply.after_handshake")
-            LOG.info(
-                "applying from seqno %d, epoch %d, offsets %s", position.seqno + 1, position.epoch, position.offsets
-            )
-            ledger: Ledger[Message] = Ledger(
-                topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
-            )
-            core = ApplyCore(
-                target,
-                position,
-                ledger,
-                log_id=agreed.history.log_id,
-                gtid_set=agreed.gtid_set,
-                topic=self._config.topic,
-                clock=self._clock,
-                until=self._until,
-            )
-            offsets = {number: position.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
+            core, offsets = self._agreed(target, begun)
             try:
                 self._follow(core, offsets)
             finally:
-                last = core.position.seqno
-        except ConnectorError as error:
-            if not error.retry:
+                self._position = core.position
+        except PASSING as error:
+            if self._position is begun:
                 raise
-            metrics.restarts.labels(self._config.service, "apply").inc()
-            LOG.warning("%s; beginning anew from what the target says", error)
-            if first == last:
-                raise
+            LOG.warning("beginning anew from what the target says", extra={"why": error})
         finally:
             target.close()
+
+    def _agreed(self, target: Target, position: TargetPosition) -> tuple[ApplyCore, dict[int, int]]:
+        """The handshake, and the core that goes on from it, with the offsets to read from."""
+        agreed = shake_hands(self._config, position)
+        faults.point("apply.after_handshake")
+        core = ApplyCore(
+            target,
+            position,
+            Ledger[Message](
+                topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
+            ),
+            log_id=agreed.history.log_id,
+            gtid_set=agreed.gtid_set,
+            topic=self._config.topic,
+            clock=self._clock,
+            until=self._until,
+        )
+        offsets = {number: position.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
+        fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
+        LOG.info("applying", extra=fields)
+        return core, offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int]) -> None:
         handover = Handover(self._config.apply.queue_batches, HANDOVER_BYTES)
@@ -156,7 +142,7 @@ class Applier:
             handover=handover,
         )
         try:
-            while not self._stopping and not core.done:
+            while not self._stop.is_set() and not core.done:
                 batch = handover.get(LOOK_SECONDS)
                 if batch is None:
                     stream.check()
@@ -165,30 +151,3 @@ class Applier:
             self._done = True
         finally:
             stream.stop()
-
-    def _sleep(self, seconds: float) -> None:
-        waited = 0.0
-        while waited < seconds and not self._stopping:
-            self._clock.sleep(LOOK_SECONDS)
-            waited += LOOK_SECONDS
-
-
-def run(config: Config, *, own: bool = True, jars: tuple[Path, ...] = (), until: Seqno | None = None) -> None:
-    """Apply a service's log to its target until SIGTERM, or until a seqno is applied.
-
-    Args:
-        config: everything.
-        own: start Spark here; otherwise use the session that spark-submit made.
-        jars: Spark's Kafka connector, local files; none: Spark resolves it from its coordinates.
-        until: end after this seqno.
-
-    Raises:
-        ConnectorError: why it ended, when it was not asked to.
-    """
-    session = Session(config.apply, f"thl-apply-{config.service}", jars=jars, own=own)
-    try:
-        stopping = Stopping()
-        stopping.install()
-        Applier(config, session, stopping, until=until).run()
-    finally:
-        session.stop()

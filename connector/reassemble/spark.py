@@ -13,14 +13,16 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connector.config import Apply, Kafka
-from connector.errors import BrokerUnavailable, ConfigError
+from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.reassemble import checkpoint, profile
 from connector.reassemble.handover import Closed, Handover
 
@@ -71,6 +73,14 @@ class Session:
         elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:
             chosen["spark.jars.packages"] = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
         return chosen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def stop(self) -> None:
         """End the session, as far as it is still there."""
@@ -127,14 +137,15 @@ class Stream:
         """See whether it still runs.
 
         Raises:
-            BrokerUnavailable: Spark could not read on, or is gone; the message says why.
+            BrokerUnavailable: Spark could not read on; the message says why.
+            SparkGone: its JVM has ended.
         """
         try:
             if self._query.isActive:
                 return
             cause = self._query.exception()
         except (Py4JError, OSError) as error:
-            raise BrokerUnavailable("Spark's JVM is gone", hint="its own words are above, if it had any") from error
+            raise _gone() from error
         raise BrokerUnavailable(
             f"Spark stopped reading: {_root_cause(cause)}", hint="are the brokers of kafka.bootstrap up?"
         )
@@ -163,8 +174,15 @@ class Stream:
             raise
 
 
+def _gone() -> SparkGone:
+    return SparkGone("Spark's JVM has ended", hint="its own words are above, if it had any; start thl apply again")
+
+
 def _told(error: BaseException) -> BaseException:
-    if isinstance(error, Py4JError | PySparkException | OSError):
+    """What the applier is to raise for what ended a batch."""
+    if isinstance(error, Py4JNetworkError | OSError):
+        return _gone()
+    if isinstance(error, Py4JError | PySparkException):
         failure = BrokerUnavailable(
             f"Spark could not read a batch: {_root_cause(error)}",
             hint="are the brokers of kafka.bootstrap up? does the batch fit (apply.batch_messages, apply.heap)?",
