@@ -1,0 +1,101 @@
+"""Reading a PostgreSQL target: the server itself turns every value into bytes, and marks those of a wrong sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from connector.errors import TargetUnavailable
+from connector.verify.target import TargetState
+from connector.verify.values import Column, Kind, Row, double_form
+
+ROWS_AT_ONCE = 2000
+NAME_BYTES = 63
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, NULL) FROM pg_attribute a
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+
+class PostgresReader:
+    """See `TargetReader`.
+
+    Args:
+        url: as libpq takes it.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._connection = psycopg.connect(url, autocommit=True, application_name="thl verify")
+        except psycopg.OperationalError as error:
+            raise TargetUnavailable(f"the target does not answer: {error}") from error
+        self._tables: dict[tuple[str, str], str] = {}
+
+    @contextmanager
+    def view(self, service: str) -> Iterator[TargetState]:
+        """One transaction that sees one state."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute("SET LOCAL extra_float_digits = 3")
+                cursor.execute(
+                    "SELECT seqno, event_id, gtid_set, consistent FROM thl.thl_position WHERE service = %s", (service,)
+                )
+                found = cursor.fetchone()
+                cursor.execute(
+                    "SELECT schema_name, table_name, target_name FROM thl.thl_tables WHERE service = %s", (service,)
+                )
+                self._tables = {(schema, table): name for schema, table, name in cursor}
+            seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables))
+        except psycopg.Error as error:
+            raise TargetUnavailable(f"the target cannot be read: {error}") from error
+        finally:
+            if not self._connection.closed:
+                self._connection.rollback()
+
+    def called(self, column: str) -> str:
+        """PostgreSQL cuts names."""
+        return column.encode()[:NAME_BYTES].decode(errors="ignore")
+
+    def columns(self, table: tuple[str, str]) -> list[str]:
+        """From the database's own dictionary."""
+        return list(self._types(table))
+
+    def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
+        """In the order of storage."""
+        types = self._types(table)
+        doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
+        forms = [self._form(column, types[self.called(column.name)]) for column in columns]
+        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), sql.SQL(self._tables[table]))
+        with self._connection.cursor(name="thl_verify", binary=True) as cursor:
+            cursor.itersize = ROWS_AT_ONCE
+            cursor.execute(statement)
+            for row in cursor:
+                values = list(row)
+                for index in doubles:
+                    if isinstance(values[index], float):
+                        values[index] = double_form(values[index])
+                yield tuple(values)
+
+    def close(self) -> None:
+        """End the session."""
+        self._connection.close()
+
+    def _types(self, table: tuple[str, str]) -> dict[str, str]:
+        with self._connection.cursor() as cursor:
+            return dict(cursor.execute(_COLUMNS, (self._tables[table],)).fetchall())
+
+    def _form(self, column: Column, type_: str) -> sql.Composable:
+        name = sql.Identifier(self.called(column.name))
+        if (column.kind is Kind.DOUBLE and type_ == "double precision") or (
+            column.kind is Kind.BYTES and type_ == "bytea"
+        ):
+            return name
+        if column.kind in {Kind.NUMBER, Kind.TEXT} and type_ != "bytea":
+            return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
+        return sql.SQL("convert_to({} || {}::text, 'UTF8')").format(sql.Literal(f"wrong sort {type_} "), name)

@@ -1,0 +1,149 @@
+"""Reading the source: MySQL's own text of every value, in one consistent view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pymysql.cursors import SSCursor
+
+from connector.capture.connection import Connection, connect, query, quoted, speaking_to
+from connector.capture.filters import Filter
+from connector.capture.moment import prepare_session
+from connector.capture.source_state import end_position, gtid_executed
+from connector.config import Filters, Source
+from connector.thl.position import SourcePosition
+from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
+
+ATTEMPTS = 50
+ROWS_AT_ONCE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of the source; `key` are indexes of its primary key's columns, empty when it has none."""
+
+    name: tuple[str, str]
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What the view shows: the place and GTIDs, and whether nothing was committed while it was taken."""
+
+    position: SourcePosition
+    gtid_set: str | None
+    exact: bool
+
+
+class SourceReader:
+    """One session on the source.
+
+    Args:
+        source: where.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._connection: Connection = connect(source)
+        with speaking_to(source):
+            prepare_session(self._connection, source)
+
+    def view(self) -> SourceState:
+        """Begin a view; the one before ends. Takes no lock: the place is read before and after until nothing moved."""
+        with speaking_to(self._source):
+            for _ in range(ATTEMPTS):
+                before = self._place()
+                query(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+                after = self._place()
+                if before == after:
+                    return SourceState(*after, exact=True)
+            return SourceState(*after, exact=False)
+
+    def missing(self, gtid_set: str, from_set: str) -> str:
+        """The GTIDs of one set that are not in the other; MySQL itself subtracts."""
+        with speaking_to(self._source):
+            row = query(self._connection, "SELECT GTID_SUBTRACT(%s, %s) AS missing", (gtid_set, from_set))[0]
+        return "".join(str(row["missing"]).split())
+
+    def tables(self, filters: Filters) -> list[SourceTable]:
+        """The captured tables."""
+        keys: dict[tuple[str, str], list[str]] = {}
+        columns: dict[tuple[str, str], list[Column]] = {}
+        with speaking_to(self._source):
+            filter = Filter(filters, int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"]))
+            for row in query(
+                self._connection,
+                "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS c FROM information_schema.KEY_COLUMN_USAGE"
+                " WHERE CONSTRAINT_NAME = 'PRIMARY' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+            ):
+                keys.setdefault((row["s"], row["t"]), []).append(row["c"])
+            for row in query(
+                self._connection,
+                "SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, c.COLUMN_NAME AS c, c.DATA_TYPE AS base,"
+                " c.COLUMN_TYPE AS full FROM information_schema.COLUMNS c JOIN information_schema.TABLES t"
+                " ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME"
+                " WHERE t.TABLE_TYPE = 'BASE TABLE' ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION",
+            ):
+                name = (row["s"], row["t"])
+                if filter.wants(*name):
+                    columns.setdefault(name, []).append(column_of(row["c"], row["base"], row["full"]))
+        tables = []
+        for name, found in columns.items():
+            places = {column.name: index for index, column in enumerate(found)}
+            tables.append(SourceTable(name, tuple(found), tuple(places[part] for part in keys.get(name, ()))))
+        return tables
+
+    def rows(self, table: SourceTable) -> Iterator[Row]:
+        """A table's rows in the form of `connector.verify.values`."""
+        selected = ", ".join(
+            f"CAST({quoted(column.name)} AS DOUBLE)" if column.kind is Kind.DOUBLE else quoted(column.name)
+            for column in table.columns
+        )
+        sql = f"SELECT {selected} FROM {quoted(table.name[0])}.{quoted(table.name[1])}"
+        mended = [
+            (index, column.kind is Kind.DOUBLE)
+            for index, column in enumerate(table.columns)
+            if column.padded or column.kind is Kind.DOUBLE
+        ]
+        with speaking_to(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
+            cursor.execute(sql)
+            while batch := cast(Sequence[Row], cursor.fetchmany(ROWS_AT_ONCE)):
+                yield from (_mended(row, mended) for row in batch) if mended else batch
+
+    def close(self) -> None:
+        """End the session."""
+        self._connection.close()
+
+    def _place(self) -> tuple[SourcePosition, str | None]:
+        return end_position(self._connection), gtid_executed(self._connection)
+
+    def _as_bytes(self) -> Any:
+        return _AsBytes(self._connection)
+
+
+class _AsBytes:
+    """While this is entered, pymysql gives values as the bytes that the server sent."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = cast(Any, connection)
+        self._kept: tuple[Any, Any] = (None, None)
+
+    def __enter__(self) -> None:
+        self._kept = self._connection.decoders, self._connection.use_unicode
+        self._connection.decoders, self._connection.use_unicode = {}, False
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.decoders, self._connection.use_unicode = self._kept
+
+
+def _mended(row: Row, places: list[tuple[int, bool]]) -> Row:
+    values = list(row)
+    for index, double in places:
+        value = values[index]
+        if value is not None:
+            values[index] = double_form(float(value)) if double else number_form(value)
+    return tuple(values)

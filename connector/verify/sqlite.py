@@ -1,0 +1,95 @@
+"""Reading a SQLite target: the database itself turns every value into bytes, and marks those of a wrong sort."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from connector.errors import TargetUnavailable
+from connector.verify.target import TargetState
+from connector.verify.values import Column, Kind, Row, double_form
+
+_SORTS = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
+
+
+class SqliteReader:
+    """See `TargetReader`.
+
+    Args:
+        path: the database file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise TargetUnavailable("the target does not exist yet", file=path)
+        self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=30)
+        self._path = path
+        self._tables: dict[tuple[str, str], str] = {}
+
+    @contextmanager
+    def view(self, service: str) -> Iterator[TargetState]:
+        """One read transaction."""
+        try:
+            self._connection.execute("BEGIN")
+            found = self._connection.execute(
+                "SELECT seqno, event_id, gtid_set, consistent FROM thl_position WHERE service = ?", (service,)
+            ).fetchone()
+            self._tables = {
+                (schema, table): name
+                for schema, table, name in self._connection.execute(
+                    "SELECT schema_name, table_name, target_name FROM thl_tables WHERE service = ?", (service,)
+                )
+            }
+        except sqlite3.OperationalError as error:
+            raise TargetUnavailable(f"the target cannot be read: {error}", file=self._path) from error
+        try:
+            seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables))
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def called(self, column: str) -> str:
+        """The same."""
+        return column
+
+    def columns(self, table: tuple[str, str]) -> list[str]:
+        """From the database's own schema."""
+        rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (self._tables[table],))
+        return [name for (name,) in rows]
+
+    def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
+        """In the order of storage."""
+        doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
+        cursor = self._connection.execute(
+            f"SELECT {', '.join(map(_form, columns))} FROM {_quoted(self._tables[table])}"
+        )
+        if not doubles:
+            yield from cursor
+            return
+        for row in cursor:
+            values = list(row)
+            for index in doubles:
+                if isinstance(values[index], float):
+                    values[index] = double_form(values[index])
+            yield tuple(values)
+
+    def close(self) -> None:
+        """End the session."""
+        self._connection.close()
+
+
+def _form(column: Column) -> str:
+    name = _quoted(column.name)
+    if column.kind is Kind.DOUBLE:
+        return f"CASE WHEN typeof({name}) IN ('real', 'null') THEN {name} ELSE CAST(typeof({name}) AS BLOB) END"
+    return (
+        f"CASE WHEN {name} IS NULL THEN NULL WHEN typeof({name}) IN ({_SORTS[column.kind]}) "
+        f"THEN CAST({'CAST(' + name + ' AS TEXT)' if column.kind is Kind.NUMBER else name} AS BLOB) "
+        f"ELSE CAST('wrong sort ' || typeof({name}) || ' ' || hex({name}) AS BLOB) END"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))

@@ -1,0 +1,84 @@
+"""The one form in which values are compared: None, or bytes that say the value and nothing of how it is stored.
+
+| kind | form |
+|---|---|
+| number: integers, decimals, years | its decimal digits, without leading zeros |
+| double: float, double | its exact binary value, as `float.hex` writes it |
+| text: everything that MySQL shows as characters | UTF-8 |
+| bytes | themselves |
+
+A target's value of a wrong sort (a blob where there is to be text) is marked, so that it is never equal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+Form = bytes | None
+Row = tuple[Form, ...]
+
+_LEADING_ZEROS = re.compile(rb"^(-?)0+(?=\d)")
+
+
+class Kind(StrEnum):
+    """What sort of value a column holds, as far as a comparison must know."""
+
+    NUMBER = "number"
+    DOUBLE = "double"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
+_NUMBERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"])
+_BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"])
+_SPATIAL = frozenset(
+    ["geometry", "point", "linestring", "polygon", "geomcollection", "multipoint", "multilinestring", "multipolygon"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the source.
+
+    Args:
+        name: its name.
+        kind: what sort of values.
+        padded: whether MySQL prints leading zeros: ZEROFILL, and YEAR.
+    """
+
+    name: str
+    kind: Kind
+    padded: bool = False
+
+
+def column_of(name: str, data_type: str, column_type: str) -> Column:
+    """From `information_schema.COLUMNS`."""
+    base = data_type.lower()
+    if base in _NUMBERS:
+        return Column(name, Kind.NUMBER, base == "year" or "zerofill" in column_type.lower())
+    if base in {"float", "double"}:
+        return Column(name, Kind.DOUBLE)
+    return Column(name, Kind.BYTES if base in _BYTES or base in _SPATIAL else Kind.TEXT)
+
+
+def number_form(digits: bytes) -> bytes:
+    """Digits without leading zeros."""
+    return _LEADING_ZEROS.sub(rb"\1", digits)
+
+
+def double_form(value: float) -> bytes:
+    """A binary floating point number, exactly."""
+    return value.hex().encode()
+
+
+def shown(value: Form, limit: int = 60) -> str:
+    """For people: the value, cut."""
+    if value is None:
+        return "NULL"
+    try:
+        text = value[:limit].decode()
+    except UnicodeDecodeError:
+        text = "0x" + value[: limit // 2].hex()
+    return (text if text.isprintable() else repr(text)) + ("…" if len(value) > limit else "")
