@@ -74,7 +74,9 @@ POSTGRES_SETTINGS: Mapping[str, str] = {
 }
 
 KAFKA_HEAP_MEGABYTES = 384
-KAFKA_MESSAGE_MAX_BYTES = 10 * 1024 * 1024
+# A row is never cut, so a message may have to be as large as MySQL's largest rows; a request a little larger.
+KAFKA_MESSAGE_MAX_BYTES = 128 << 20
+KAFKA_REQUEST_MAX_BYTES = 192 << 20
 
 # One node stands for the whole cluster: every replication factor is 1. Topics are made by whoever knows their
 # settings, never by a typing error.
@@ -92,7 +94,8 @@ KAFKA_SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "message.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
     "replica.fetch.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
-    "socket.request.max.bytes": "104857600",
+    "socket.request.max.bytes": str(KAFKA_REQUEST_MAX_BYTES),
+    "log.cleaner.dedupe.buffer.size": "8388608",  # allocated at once; the default is a third of our heap
     # A broker that was killed may register again only once its old session has ended.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",

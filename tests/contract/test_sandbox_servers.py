@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import psycopg
 import pymysql
@@ -130,21 +131,36 @@ def test_kafka_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         assert committed(broker, 2) == [b"first", b"second"]
 
 
-def in_a_transaction(broker: KafkaBroker, value: bytes) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "writer"})
+def test_kafka_takes_the_largest_row(tmp_path: Path) -> None:
+    row = os.urandom(64 << 20)
+    limits = {"message.max.bytes": 100 << 20, "queue.buffering.max.kbytes": 256 << 10}
+    with KafkaBroker(tmp_path / "kafka", die_with_parent=True) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("events", 1, 1)])["events"].result(30)
+        in_a_transaction(broker, row, limits)
+        assert committed(broker, 1, {"fetch.message.max.bytes": 100 << 20, "receive.message.max.bytes": 200 << 20}) == [
+            row
+        ]
+
+
+def in_a_transaction(broker: KafkaBroker, value: bytes, settings: Mapping[str, int] = MappingProxyType({})) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "writer", **settings})
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce("events", value)
     producer.commit_transaction(60)
 
 
-def committed(broker: KafkaBroker, count: int) -> list[bytes | None]:
+def committed(
+    broker: KafkaBroker, count: int, settings: Mapping[str, int] = MappingProxyType({})
+) -> list[bytes | None]:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
             "group.id": "reader",
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
+            **settings,
         }
     )
     consumer.assign([TopicPartition("events", 0, 0)])

@@ -14,6 +14,7 @@ import yaml
 from connector.errors import SandboxError
 from connector.sandbox import compose, settings
 from connector.sandbox.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
+from connector.settings import load
 
 SCHEMA = Path(__file__).parents[1] / "testdata" / "compose-spec" / "compose-spec.json"
 
@@ -78,6 +79,7 @@ def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(servic
     properties = yaml.safe_load((compose.FILE.parent / file).read_text())
     assert place == "/etc/redpanda/.bootstrap.yaml"
     assert properties["kafka_batch_max_bytes"] == int(settings.KAFKA_SETTINGS["message.max.bytes"])
+    assert properties["kafka_request_max_bytes"] == int(settings.KAFKA_SETTINGS["socket.request.max.bytes"])
     assert properties["auto_create_topics_enabled"] is False
     assert f"outside://{settings.HOST}:{settings.COMPOSE_PORTS['kafka']}" in services["kafka"]["command"][-1]
 
@@ -85,6 +87,17 @@ def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(servic
 def test_the_images_are_of_the_versions_that_the_sandbox_has(services: dict[str, Any]) -> None:
     assert settings.MARIADB_VERSION.startswith(services["mariadb"]["image"].removeprefix("mariadb:"))
     assert settings.POSTGRES_VERSION.startswith(services["postgres"]["image"].removeprefix("postgres:"))
+
+
+@pytest.mark.parametrize("name", ["produce", "apply"])
+def test_the_connector_is_pointed_at_the_servers_of_the_set(services: dict[str, Any], name: str) -> None:
+    config = load(environ=services[name]["environment"])
+    assert (config.source.host, config.source.user) == ("mysql", settings.MYSQL_ADMIN.user)
+    assert (config.kafka.bootstrap, config.kafka.replication, config.kafka.min_isr) == ("kafka:9092", 1, 1)
+    assert config.kafka.allow_unsafe
+    admin = settings.POSTGRES_ADMIN
+    expected = f"postgresql://{admin.user}:{admin.password}@postgres:5432/{settings.POSTGRES_DATABASE}"
+    assert config.target.url.get_secret_value() == expected
 
 
 def test_with_the_compose_stack_tests_get_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
