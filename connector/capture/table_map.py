@@ -110,6 +110,7 @@ def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata
                 raw.labels = _at(metadata.set_labels, sets)
                 sets += 1
         elif kind == VECTOR:
+            text += 1  # MySQL counts it among those that have a collation
             raw.dimension = metadata.dimensions[vectors] if vectors < len(metadata.dimensions) else 0
             vectors += 1
         yield raw
