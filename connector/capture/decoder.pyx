@@ -133,7 +133,7 @@ cdef class Decoder:
         return self.group.announced or self.group.open
 
     def decode(self):
-        """Everything that can be made of what was received, at most about two pieces' bytes; empty when that is nothing.
+        """What can be made of what was received, about two pieces' bytes at most; empty when that is nothing.
 
         Raises:
             ConnectorError: with file, position and event type of the event that it is about.
@@ -144,7 +144,9 @@ cdef class Decoder:
             while self.produced < self.piece_bytes and self._next(&event):
                 self._event(&event)
         except ConnectorError as error:
-            where = {"file": self.file, "pos": self.start, "event": event_types.name(self.type)}
+            where = {"file": self.file or None, "pos": self.start if self.file else None}
+            if self.type:
+                where["event"] = event_types.name(self.type)
             error.where = where | error.where
             raise
         found = self.found
@@ -153,6 +155,7 @@ cdef class Decoder:
 
     cdef bint _next(self, Cursor* event) except -1:
         """The next event: of a compressed transaction first."""
+        self.type = 0
         while self.inner is not None:
             if self.inner.next(event):
                 return True

@@ -240,9 +240,9 @@ cdef inline uint8_t escape(uint8_t char) noexcept nogil:
 
 
 cdef int double_(const uint8_t* p, Out* text) except -1 nogil:
-    """The shortest digits that read back the same; plain from 1e-15 to below 1e15, else with an exponent.
+    """The shortest digits that read back the same, and `.0` behind what would look like an integer.
 
-    That is MySQL's `my_gcvt`, and `.0` behind what would look like an integer.
+    As MySQL's `my_gcvt`: with an exponent below 1e-15, and from 1e15 on where no digit is behind the point.
     """
     cdef uint64_t bits = little(p, 8)
     cdef double number
@@ -269,7 +269,7 @@ cdef bytes gcvt(double number):
     digits = digits.rstrip("0")
     if not digits:
         return (sign + "0.0").encode()
-    if point < -14 or point > 15:
+    if point < -14 or (point > 15 and len(digits) <= point):
         tail_ = "." + digits[1:] if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{tail_}e{point - 1}".encode()
     if point <= 0:

@@ -1,10 +1,11 @@
 """Opens the source's binary log as a replica does, and gives its bytes.
 
-The connection is pymysql's (of which private methods are used: it has no others that send a command), the registration packet is mysql-replication's. The dump command is built here, because
-mysql-replication's stream reader cannot name tagged GTIDs (MySQL 8.3+), opens only on its first read, and connects
-again by itself when the connection is lost, in the middle of a transaction too. After the command the socket is
-ours: nothing goes through pymysql's reader any more, whose buffer is empty then, because the server is silent until
-it is asked and every answer before was read to its end.
+The connection is pymysql's, of which private methods are used, since it has no others that send a command; the
+registration packet is mysql-replication's. The dump command is built here, because mysql-replication's stream reader
+cannot name tagged GTIDs (MySQL 8.3+), opens only on its first read, and connects again by itself when the connection
+is lost, in the middle of a transaction too. After the command the socket is ours: nothing goes through pymysql's
+reader any more, whose buffer is empty then, because the server is silent until it is asked and every answer before
+was read to its end.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from connector.capture.gtid_set import encode_gtid_set
 from connector.clock import Clock, SystemClock
 from connector.config import Source
 from connector.errors import PreflightError, SourceUnavailable
+from connector.thl.gtid import GtidSet
 from connector.thl.position import SourcePosition
 
 HEARTBEAT_V2 = 0x02  # flag of the dump: heartbeats that hold places beyond 4 GiB
@@ -106,7 +108,7 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None) 
     Raises:
         SourceUnavailable: the server does not answer.
         PreflightError: it refuses the user, or the place cannot be asked for.
-        ConfigError: the GTID set is none.
+        Unsupported: the GTID set is none.
 
     That the place is purged is told by the first `receive`d packet, not here.
     """
@@ -146,7 +148,7 @@ def _register(connection: Connection, source: Source) -> None:
 def _dump(source: Source, start: StreamStart) -> tuple[int, bytes]:
     """The command and its body, all little-endian."""
     if isinstance(start, AfterGtids):
-        known = encode_gtid_set(start.gtid_set)
+        known = encode_gtid_set(GtidSet.parse(start.gtid_set))
         head = struct.pack("<HIIQI", HEARTBEAT_V2 | THROUGH_GTID, source.server_id, 0, FILE_START, len(known))
         return COMMAND.COM_BINLOG_DUMP_GTID, head + known
     if start.offset >= 1 << 32:

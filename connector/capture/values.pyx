@@ -214,7 +214,7 @@ cdef int put_timestamp2(Cursor* row, Out* out, int digits) except -1 nogil:
 
 
 cdef int put_time2(Cursor* row, Out* out, int digits) except -1 nogil:
-    """3 bytes and the fraction as one number in two's complement around its middle: 10 bits hour, 6 minute, 6 second."""
+    """3 bytes and the fraction, one number with zero in its middle: 10 bits hour, 6 minute, 6 second."""
     cdef int tail = (digits + 1) // 2
     cdef int64_t value = <int64_t>big(take(row, 3 + tail), 3 + tail) - (<int64_t>0x800000 << (8 * tail))
     cdef int64_t one = <int64_t>1 << (8 * tail)

@@ -1,0 +1,102 @@
+"""Reading what `capture` gives with a reader that is not ours: fastavro."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from connector.capture.filters import Filter
+from connector.capture.reader import BinlogReader
+from connector.capture.stream import StreamStart, open_stream
+from connector.config import Filters, Source
+from connector.sandbox.environment import SqlServer
+from connector.thl.piece import Passed, Piece, Rows, Statement
+
+Image = list[Any] | None
+ALL = Filter(Filters())
+
+
+def _row_schema() -> Any:
+    fragment = json.loads(Path("schemas/fragment.avsc").read_text())
+    changes = next(field for field in fragment["fields"] if field["name"] == "changes")
+    change = next(kind for kind in changes["type"]["items"] if kind["name"] == "RowChange")
+    rows = next(field for field in change["fields"] if field["name"] == "rows")
+    return fastavro.parse_schema(rows["type"]["items"])
+
+
+ROW = _row_schema()
+
+
+def images(rows: Rows) -> list[tuple[Image, Image]]:
+    """Before and after of every row; also that the end offsets are those of the rows."""
+    stream = io.BytesIO(rows.data)
+    found = []
+    for end in rows.ends:
+        row = fastavro.schemaless_reader(stream, ROW, None)
+        assert stream.tell() == end
+        found.append((row["before"], row["after"]))
+    assert stream.tell() == len(rows.data)
+    return found
+
+
+def changes(found: Iterable[Piece | Passed]) -> Iterator[Rows | Statement]:
+    for piece in found:
+        if isinstance(piece, Piece):
+            yield from piece.changes
+
+
+def row_changes(found: Iterable[Piece | Passed], table: str) -> list[tuple[str, Image, Image]]:
+    """(action, before, after) of every row of a table."""
+    return [
+        (change.action.name, *image)
+        for change in changes(found)
+        if isinstance(change, Rows) and change.layout.name.table == table
+        for image in images(change)
+    ]
+
+
+def whole_file(path: Path, *, piece_bytes: int = 1 << 20, filters: Filter = ALL) -> list[Piece | Passed]:
+    reader = BinlogReader.from_file(path, filters=filters, service="test", piece_bytes=piece_bytes)
+    found = []
+    try:
+        while not reader.ended:
+            found += reader.read()
+    finally:
+        reader.close()
+    return found
+
+
+def source_of(server: SqlServer, **settings: Any) -> Source:
+    return Source(
+        host=server.host, port=server.port, user=server.user, password=server.password, **{"heartbeat": 1.0} | settings
+    )
+
+
+def read_from(
+    server: SqlServer,
+    start: StreamStart,
+    until: Callable[[list[Piece | Passed]], bool],
+    *,
+    piece_bytes: int = 1 << 20,
+    filters: Filter = ALL,
+    seconds: float = 60,
+    **settings: Any,
+) -> list[Piece | Passed]:
+    """Read a server's log until what was found is enough."""
+    stream = open_stream(source_of(server, **settings), start)
+    reader = BinlogReader.from_stream(stream, filters=filters, service="test", piece_bytes=piece_bytes)
+    found: list[Piece | Passed] = []
+    deadline = time.monotonic() + seconds
+    try:
+        while not until(found):
+            assert time.monotonic() < deadline, f"not there after {seconds} s; last: {found[-1:]}"
+            found += reader.read()
+    finally:
+        reader.close()
+    return found
