@@ -17,7 +17,7 @@ from typing import Final
 from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, ConnectorError, SourceChanged, SourceUnavailable
+from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, SourceChanged, SourceUnavailable
 from connector.pipeline.going_online import Items, Online
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
@@ -100,6 +100,9 @@ class Producer:
                     self._hand_on(online, self._read(online))
                 except SourceUnavailable as error:
                     self._go_back(online, error)
+                except PreflightError:
+                    _still_ours(online)
+                    raise
         except Stopped:
             LOG.debug("stopped while waiting")
         return online.publisher.drain()
@@ -164,8 +167,7 @@ class Producer:
     def _go_back(self, online: Online, error: SourceUnavailable) -> None:
         """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
         begun = online.encoder.open
-        position = online.publisher.drain()
-        online.publisher.confirm()  # a newer producer's dump ends ours, as both register as the same replica
+        position = _still_ours(online)
         if begun:
             self._count(position, error, "read")
         else:
@@ -220,3 +222,16 @@ class Producer:
         )
         if self._failures > self._config.source.restarts_in_event:
             raise error
+
+
+def _still_ours(online: Online) -> PositionRecord:
+    """Publish what is whole, and make sure that no newer producer has taken over.
+
+    A newer one's dump ends ours, because both register as the same replica: that is the first we see of it.
+
+    Raises:
+        Fenced: one has.
+    """
+    position = online.publisher.drain()
+    online.publisher.confirm()
+    return position

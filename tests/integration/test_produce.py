@@ -1,0 +1,198 @@
+"""`thl produce` on a real MySQL and a real Kafka, killed where it hurts: every event once, in order, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connector import faults
+from connector.errors import BrokerUnavailable
+from connector.publish.reading import LogReader
+from connector.sandbox.environment import Broker, SqlServer
+from tests.integration.producing import Bench, finished, fragments, table_of, until
+
+SMALL = {
+    "THL_SOURCE__PIECE_BYTES": "65536",
+    "THL_PUBLISH__SHARD_BYTES": "65536",
+    "THL_PUBLISH__COMMIT_BYTES": "65536",
+    "THL_PUBLISH__FRAGMENT_BYTES": "8192",
+}
+IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point]
+IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]
+
+
+@pytest.fixture
+def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Bench:
+    result = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL))
+    result.make_table()
+    return result
+
+
+def last_seqno(bench: Bench) -> int:
+    try:
+        with LogReader(bench.config) as reader:
+            position = reader.position()
+    except BrokerUnavailable:  # the topics are not there yet
+        return -1
+    return position.last_finished if position else -1
+
+
+def check(bench: Bench) -> list[list[dict[str, object]]]:
+    """Every finished event once, seqnos dense, the rows those of the source."""
+    events = finished(fragments(bench.config))
+    assert [event[0]["seqno"] for event in events] == list(range(len(events)))
+    assert table_of(events) == bench.rows()
+    return events
+
+
+def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
+    with bench.start() as first:
+        first.online()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        bench.sql(f"UPDATE {bench.service}.t SET v = 'changed' WHERE id = 1")
+        until(lambda: last_seqno(bench) >= 5)
+        assert first.stop() == 0
+        assert "stopped after event 5" in first.text
+    bench.sql(f"DELETE FROM {bench.service}.t WHERE id = 2")
+    with bench.start() as second:
+        until(lambda: last_seqno(bench) >= 6)
+        assert second.stop() == 0
+    events = check(bench)
+    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", IN_THE_STREAM)
+def test_killed_in_the_stream_every_event_is_there_once(bench: Bench, point: str) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT=point) as killed:
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        assert killed.ended() == -signal.SIGKILL
+    with bench.start() as third:
+        until(lambda: last_seqno(bench) >= 4)
+        assert third.stop() == 0
+    check(bench)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", IN_THE_LOAD)
+def test_killed_in_the_load_it_begins_anew(bench: Bench, point: str) -> None:
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT=f"{point}:1") as killed:
+        assert killed.ended() == -signal.SIGKILL
+    bench.sql(f"DELETE FROM {bench.service}.t WHERE id % 3 = 1")
+    with bench.start() as again:
+        until(lambda: " loaded service=" in again.text or point == "produce.snapshot_end_after_commit")
+        before = last_seqno(bench)
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) > before)
+        assert again.stop() == 0
+    events = check(bench)
+    begun = [event for event in events if event[0]["metadata"].get("snapshot") == "begin"]
+    committed = point in {"produce.snapshot_after_commit", "produce.snapshot_end_before_commit"}
+    assert len(begun) == (2 if committed else 1)
+
+
+@pytest.mark.faults
+def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench: Bench) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT="produce.mid_event_after_commit:2") as killed:
+        assert killed.ended() == -signal.SIGKILL
+    with bench.start() as again:
+        until(lambda: last_seqno(bench) >= 3)
+        assert again.stop() == 0
+    records = fragments(bench.config)
+    assert {record["epoch"] for record in records if record["seqno"] == 3 and record["kind"] != "epoch"} == {2, 3}
+    example = Path(__file__).parents[1] / "consumer_example.py"
+    schema = Path(__file__).parents[2] / "schemas" / "fragment.avsc"
+    told = subprocess.run(
+        [sys.executable, "-I", str(example), bench.kafka.bootstrap, bench.config.topic, str(schema)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=example.parent,
+        timeout=120,
+    )
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(event["seqno"], event["epoch"]) for event in events] == [(0, 1), (1, 1), (2, 1), (3, 3)]
+    assert sum(len(change["rows"]) for change in events[3]["changes"]) == 3000
+
+
+def test_of_two_producers_the_older_ends_with_its_reason(bench: Bench) -> None:
+    with bench.start() as older:
+        until(lambda: last_seqno(bench) >= 3)
+        with bench.start() as newer:
+            newer.online()
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+            assert older.ended() == 7
+            assert "newer producer" in older.text
+            until(lambda: last_seqno(bench) >= 4)
+            assert newer.stop() == 0
+    check(bench)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit", "produce.mid_event_before_commit"])
+def test_a_stopped_producer_writes_nothing_once_it_continues(bench: Bench, point: str) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    with bench.start(THL_STOP_POINT=point) as older:
+        older.online()
+        bench.insert_many(3000)
+        until(lambda: stopped(older.process.pid))
+        with bench.start() as newer:
+            until(lambda: last_seqno(bench) >= 3)
+            os.kill(older.process.pid, signal.SIGCONT)
+            assert older.ended() == 7
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('last')")
+            until(lambda: last_seqno(bench) >= 4)
+            assert newer.stop() == 0
+    check(bench)
+
+
+def test_what_is_filtered_moves_the_position(bench: Bench) -> None:
+    bench.settings["THL_PUBLISH__IDLE_POSITION_SECONDS"] = "0.2"
+    other = f"{bench.service}_not"
+    with bench.start(THL_SOURCE__START="now") as running:
+        running.online()
+        bench.sql(f"CREATE DATABASE {other}; CREATE TABLE {other}.t (i INT); INSERT INTO {other}.t VALUES (1)")
+        gtids = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1:]
+
+        def seen() -> bool:
+            with LogReader(bench.config) as reader:
+                position = reader.position()
+            return position is not None and position.gtid_set == "".join(gtids).replace("\\n", "")
+
+        until(seen)
+        assert last_seqno(bench) == -1
+        assert running.stop() == 0
+
+
+def test_a_lost_source_is_found_again(bench: Bench) -> None:
+    with bench.start() as running:
+        until(lambda: last_seqno(bench) >= 3)
+        dump = bench.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
+        for thread in dump.splitlines()[1:]:
+            bench.sql(f"KILL {thread}")
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) >= 4)
+        assert "the source is back" in running.text
+        assert running.stop() == 0
+    check(bench)
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
