@@ -24,7 +24,9 @@ class SqliteReader:
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise TargetUnavailable("the target does not exist yet", file=path)
-        self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=30)
+        self._connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30
+        )
         self._path = path
         self._tables: dict[tuple[str, str], str] = {}
 

@@ -1,0 +1,202 @@
+"""`thl verify` finds every kind of difference, and nothing where there is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from connector.cli import run as thl
+from connector.clock import SystemClock
+from connector.config import Config, Target
+from connector.errors import ConfigError, TargetUnavailable
+from connector.sandbox.environment import SqlServer
+from connector.verify import Difference, Report, TableReport, verify
+from connector.verify.report import What
+from connector.write.open import open_target
+from tests.integration.loading import EVERYTHING, a_database, load_into, run
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source and a target that are equal."""
+
+    config: Config
+    database: str
+    file: Path
+
+    def change_target(self, sql: str) -> None:
+        with sqlite3.connect(self.file) as connection:
+            connection.execute(sql.format(db=self.database))
+        connection.close()
+
+    def change_source(self, *sql: str) -> None:
+        run(self.config.source, self.database, *sql)
+
+    def verify(self, *tables: str) -> Report:
+        return verify(self.config, [f"{self.database}.{table}" for table in tables] or None, patience=0.5)
+
+    def differences(self, table: str) -> list[What]:
+        return [difference.what for difference in self.report(table).differences]
+
+    def report(self, table: str) -> TableReport:
+        found = self.verify()
+        others = [report for report in found.tables if report.name != f"{self.database}.{table}"]
+        assert all(report.equal for report in others), others
+        return next(report for report in found.tables if report.name == f"{self.database}.{table}")
+
+
+@pytest.fixture
+def pair(mysql_server: SqlServer, tmp_path: Path) -> Iterator[Pair]:
+    with a_database(mysql_server, "verify") as (source, name):
+        run(source, name, "SET NAMES utf8mb4", *EVERYTHING)
+        config = Config(source=source, target=Target(url=f"sqlite:///{tmp_path}/target.db"))
+        target = open_target(config.target, SystemClock())
+        load_into(target, source)
+        target.close()
+        yield Pair(config, name, tmp_path / "target.db")
+
+
+def test_equal_tables_of_all_types_are_equal(pair: Pair) -> None:
+    report = pair.verify()
+    assert report.equal, [str(d) for table in report.tables for d in table.differences]
+    assert report.exact
+    assert {table.name.partition(".")[2]: table.rows for table in report.tables} == {
+        "everything": 4,
+        "nokey": 6,
+        "prefixed": 2,
+        "zeros": 2,
+        "labelled": 2,
+        "computed": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "changed"),
+    [
+        ("t1", "t1 + 1"),
+        ("d", "'-12345678901234567890123456789012345.123456789012345678901234567891'"),
+        ("f", "3.1415929794311523"),
+        ("db", "0.10000000000000002"),
+        ("b64", "x'fffffffffffffffe'"),
+        ("ti6", "'-838:59:58.999998'"),
+        ("ts6", "'1970-01-01 00:00:01.000002'"),
+        ("v", "'var😀'"),
+        ("v", "'vär😀 '"),
+        ("bi", "x'0100000000000001'"),
+        ("vb", "x'00010200'"),
+        ("e", "'a'"),
+        ("st", "'x'"),
+        ("j", "replace(j, '1e100', '1e101')"),
+        ("g", "CAST(substr(g, 1, 24) || x'3e' AS BLOB)"),
+        ("ve", "NULL"),
+    ],
+)
+def test_one_changed_bit_is_found_in_every_type(pair: Pair, column: str, changed: str) -> None:
+    pair.change_target(f'UPDATE "{{db}}.everything" SET "{column}" = {changed} WHERE t1 = -128')
+    (difference,) = pair.report("everything").differences
+    assert difference.what is What.CHANGED
+    assert f"{column}: " in difference.detail
+    assert "i8u=18446744073709551615, id=1" in difference.row
+
+
+def test_a_changed_key_is_a_missing_and_an_extra_row(pair: Pair) -> None:
+    pair.change_target("UPDATE \"{db}.prefixed\" SET a = 'other' WHERE n = 1")
+    assert sorted(pair.differences("prefixed")) == sorted([What.MISSING, What.EXTRA])
+
+
+def test_negative_zero_is_not_zero(pair: Pair) -> None:
+    pair.change_target('UPDATE "{db}.everything" SET f = 0.0 WHERE t1 = 5')
+    assert pair.differences("everything") == [What.CHANGED]
+
+
+def test_a_zero_date_is_not_null(pair: Pair) -> None:
+    pair.change_target("UPDATE \"{db}.zeros\" SET d = NULL WHERE d = '0000-00-00'")
+    assert sorted(pair.differences("zeros")) == sorted([What.MISSING, What.EXTRA])
+
+
+def test_a_missing_row_is_found(pair: Pair) -> None:
+    pair.change_target('DELETE FROM "{db}.everything" WHERE t1 = 6')
+    assert pair.differences("everything") == [What.MISSING]
+
+
+def test_a_row_too_many_is_found(pair: Pair) -> None:
+    pair.change_target("INSERT INTO \"{db}.prefixed\" VALUES ('zzz', 3)")
+    assert pair.differences("prefixed") == [What.EXTRA]
+
+
+@pytest.mark.parametrize(
+    "sql", ["INSERT INTO {t} SELECT * FROM {t} WHERE a = 2", "INSERT INTO {t} VALUES (NULL, NULL)"]
+)
+def test_a_doubled_row_is_found_where_there_is_no_key(pair: Pair, sql: str) -> None:
+    pair.change_target(sql.replace("{t}", '"{db}.nokey"'))
+    assert pair.differences("nokey") == [What.COUNT]
+
+
+def test_a_doubled_row_less_is_found(pair: Pair) -> None:
+    pair.change_target('DELETE FROM "{db}.nokey" WHERE rowid = (SELECT min(rowid) FROM "{db}.nokey" WHERE a = 1)')
+    (difference,) = pair.report("nokey").differences
+    assert str(difference) == "a=1, b=x is there another number of times (2 on the source, 1 on the target)"
+
+
+def test_a_change_of_the_source_is_found_too(pair: Pair) -> None:
+    pair.change_source("UPDATE prefixed SET n = n + 1 WHERE n = 2")
+    report = pair.verify()
+    assert not report.equal
+    assert not report.exact
+    assert pair.differences("prefixed") == [What.CHANGED]
+
+
+def test_a_table_of_one_side_is_found(pair: Pair) -> None:
+    pair.change_source("CREATE TABLE more (id INT)")
+    assert pair.differences("more") == [What.MISSING]
+    pair.change_source("DROP TABLE more", "DROP TABLE zeros")
+    assert pair.differences("zeros") == [What.EXTRA]
+
+
+def test_another_column_is_found(pair: Pair) -> None:
+    pair.change_source("ALTER TABLE nokey ADD COLUMN c INT")
+    (difference,) = pair.report("nokey").differences
+    assert "columns a, b, c on the source, a, b on the target" in str(difference)
+
+
+def test_tables_can_be_chosen(pair: Pair) -> None:
+    pair.change_target('DELETE FROM "{db}.nokey"')
+    assert pair.verify("prefixed", "zeros").equal
+    assert not pair.verify("nokey").equal
+    with pytest.raises(ConfigError, match="nothing_there"):
+        pair.verify("nothing_there")
+
+
+def test_a_target_that_was_never_applied_to(pair: Pair, tmp_path: Path) -> None:
+    config = pair.config.model_copy(update={"target": Target(url=f"sqlite:///{tmp_path}/other.db")})
+    with pytest.raises(TargetUnavailable, match="does not exist"):
+        verify(config)
+    (tmp_path / "other.db").touch()
+    with pytest.raises(TargetUnavailable, match="cannot be read"):
+        verify(config)
+
+
+def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    source = pair.config.source
+    arguments = [
+        "verify", "--patience", "0.5", "--set", f"source.host={source.host}", "--set", f"source.port={source.port}",
+        "--set", f"source.user={source.user}", "--set", f"source.password={source.password.get_secret_value()}",
+        "--set", f"source.filters.do={pair.database}", "--set", f"target.url=sqlite:///{pair.file}",
+    ]  # fmt: skip
+    assert thl(arguments) == 0
+    told = capsys.readouterr().out
+    assert f"{pair.database}.nokey: 6 rows, equal\n" in told
+    assert told.splitlines()[-1].startswith("source and target are equal at seqno ")
+    pair.change_target('DELETE FROM "{db}.nokey" WHERE a = 2')
+    assert thl(arguments) == 9
+    told = capsys.readouterr().out
+    assert "  a=2, b= is missing on the target" in told
+    assert told.splitlines()[-1].startswith("source and target are NOT equal at seqno ")
+
+
+def test_differences_read_as_sentences() -> None:
+    assert str(Difference(What.EXTRA)) == "the table is only on the target"
