@@ -204,4 +204,5 @@ VARIABLES: dict[int, Reader] = {
     18: _number("default_collation_for_utf8mb4", 2),
     19: _number("sql_require_primary_key", 1),
     20: _number("default_table_encryption", 1),
+    21: _skip(1),  # by whom foreign keys are kept (MySQL 9.6+); found in statements logged as such
 }

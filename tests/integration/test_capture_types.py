@@ -173,7 +173,7 @@ def log(mysql_server: SqlServer) -> list[tuple[str, str, str, TableLayout, Any, 
         expected.append((number, definition, how, column_type, rows))
     cursor.execute("CREATE TABLE finished (id int)")
     connection.close()
-    found = read_from(mysql_server, AfterGtids(start), lambda found: _finished(found))
+    found = read_from(mysql_server, AfterGtids(start), _finished)
     arrived: dict[str, list[tuple[TableLayout, Any]]] = {}
     for change in changes(found):
         if isinstance(change, Rows):
