@@ -1,0 +1,85 @@
+"""What the producer writes down is what it reads again; anything else is damage, told as such."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import LogDamaged
+from connector.publish.memory import control_message, control_state, position_message, position_record
+from connector.thl.control import EpochRecord, LogRecord, PartitionMap
+from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.thl.words import Epoch, LogId, Seqno
+
+numbers = st.integers(0, 2**62)
+seqnos = st.builds(Seqno, numbers)
+places = st.builds(SourcePosition, st.text(max_size=20), numbers)
+finished = st.builds(
+    Finished,
+    seqno=seqnos,
+    epoch=st.builds(Epoch, numbers),
+    event_id=st.text(max_size=20),
+    gtid=st.none() | st.text(max_size=20),
+    digest=st.builds(Digest, numbers, numbers, st.integers(0, 2**32 - 1)),
+    start=places,
+)
+positions = st.builds(
+    PositionRecord,
+    finished=st.none() | finished,
+    resume=places,
+    gtid_set=st.none() | st.text(max_size=50),
+    open=st.none() | st.builds(Open, seqnos, st.integers(0, 2**31 - 1), st.integers(0, 1023)),
+    tails=st.dictionaries(st.integers(0, 1023), st.integers(-1, 2**62).map(Seqno), max_size=5),
+    last_barrier=st.integers(-1, 2**62).map(Seqno),
+    snapshot=st.booleans(),
+)
+epochs = st.builds(
+    EpochRecord,
+    epoch=st.builds(Epoch, numbers),
+    first_seqno=seqnos,
+    source_id=st.text(max_size=20),
+    server_uuid=st.text(max_size=20),
+    started=numbers,
+    reason=st.sampled_from(["online", "went back"]),
+    gtid_set=st.none() | st.text(max_size=50),
+)
+
+
+@given(positions)
+def test_a_position_survives(position: PositionRecord) -> None:
+    assert position_record(position_message(position)[1]) == position
+
+
+@given(st.lists(epochs, unique_by=lambda record: record.epoch))
+def test_a_control_topic_survives_in_the_order_of_its_epochs(records: list[EpochRecord]) -> None:
+    log = LogRecord(LogId("ab"), 5)
+    partitions = PartitionMap(1, 3)
+    state = control_state(control_message(record) for record in (log, partitions, *records))
+    assert (state.log, state.partitions) == (log, partitions)
+    assert state.epochs == tuple(sorted(records, key=lambda record: record.epoch))
+
+
+def test_a_later_record_of_a_key_replaces_the_earlier() -> None:
+    key, value = control_message(PartitionMap(1, 3))
+    newer = control_message(PartitionMap(2, 4))
+    assert control_state([(key, value), newer]).partitions == PartitionMap(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"log", b"{"), (b"log", b"{}"), (b"else", b"{}"), (b"epoch:1", b'{"epoch": 1}'), (b"partitions", b"[]")],
+)
+def test_a_control_record_that_is_not_ours_is_damage(key: bytes, value: bytes) -> None:
+    with pytest.raises(LogDamaged, match="control"):
+        control_state([(key, value)])
+
+
+@given(positions, st.data())
+def test_a_position_with_a_part_missing_is_damage(position: PositionRecord, data: st.DataObject) -> None:
+    record = json.loads(position_message(position)[1])
+    del record[data.draw(st.sampled_from(sorted(record)))]
+    with pytest.raises(LogDamaged, match="position"):
+        position_record(json.dumps(record).encode())
