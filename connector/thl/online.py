@@ -32,6 +32,7 @@ class SourceFacts:
         start: where a new log begins in the source.
         gtid_set: what a new log takes as seen; None where the source has no GTIDs.
         executed: `gtid_executed` of the source now; None where it has no GTIDs.
+        files: the source's binary logs and their sizes now (`SHOW BINARY LOGS`); None when they were not asked for.
         snapshot: a new log begins with an initial load.
     """
 
@@ -42,6 +43,7 @@ class SourceFacts:
     start: SourcePosition
     gtid_set: str | None = None
     executed: str | None = None
+    files: Mapping[str, int] | None = None
     snapshot: bool = False
 
 
@@ -105,10 +107,11 @@ def decide(
             open=None,
             tails=dict.fromkeys(tails_found, NO_SEQNO),
             snapshot=source.snapshot,
+            server_uuid=source.server_uuid,
         )
         plan = _plan(ControlState(log, partitions, ()), begun, source, "online")
         return replace(plan, log=log, partitions=partitions)
-    check_source(position, control.epochs[-1], server_uuid=source.server_uuid, executed=source.executed)
+    _check_source(control, position, source)
     return _plan(control, position, source, "online")
 
 
@@ -123,7 +126,7 @@ def go_back(control: ControlState, position: PositionRecord, source: SourceFacts
     Raises:
         HistoriesDiffer: the source lacks transactions that the log has.
     """
-    check_source(position, control.epochs[-1], server_uuid=source.server_uuid, executed=source.executed)
+    _check_source(control, position, source)
     return _plan(control, position, source, "went back")
 
 
@@ -157,6 +160,11 @@ def markers(log_id: LogId, epoch: EpochRecord, position: PositionRecord) -> dict
         )
         for partition, tail in position.tails.items()
     }
+
+
+def _check_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
+    last = control.epochs[-1]
+    check_source(position, last, server_uuid=source.server_uuid, executed=source.executed, files=source.files)
 
 
 def _plan(control: ControlState, position: PositionRecord, source: SourceFacts, reason: str) -> OnlinePlan:

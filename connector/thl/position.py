@@ -71,6 +71,7 @@ class PositionRecord:
         tails: partition → seqno of its last finished event, NO_SEQNO where it has none.
         last_barrier: the last finished barrier.
         snapshot: an initial load has begun and is not finished: going online starts it over.
+        server_uuid: the server whose files `resume` speaks of; "" when unknown.
     """
 
     finished: Finished | None
@@ -80,6 +81,7 @@ class PositionRecord:
     tails: Mapping[int, Seqno]
     last_barrier: Seqno = NO_SEQNO
     snapshot: bool = False
+    server_uuid: str = ""
 
     @property
     def last_finished(self) -> Seqno:

@@ -22,9 +22,12 @@ class Progress:
 
     Args:
         record: the position so far, e.g. `OnlinePlan.position`.
+        server_uuid: the source that is read from now on.
     """
 
-    def __init__(self, record: PositionRecord) -> None:
+    def __init__(self, record: PositionRecord, server_uuid: str = "") -> None:
+        self._reads = server_uuid
+        self._server_uuid = record.server_uuid
         self._finished = record.finished
         self._resume = record.resume
         self._gtids = None if record.gtid_set is None else GtidSet.parse(record.gtid_set)
@@ -70,7 +73,7 @@ class Progress:
             raise LogDamaged("A last fragment does not tell its own end", seqno=fragment.seqno, fragno=fragment.fragno)
         self._open = None
         self._finished = finished
-        self._resume = fragment.resume
+        self._resume, self._server_uuid = fragment.resume, self._reads
         if finished.gtid is not None and self._gtids is not None:
             self._gtids.add(finished.gtid)
         self._tails[fragment.partition] = fragment.seqno
@@ -85,7 +88,7 @@ class Progress:
         """
         if self._open is not None:
             return False
-        self._resume = passed.end
+        self._resume, self._server_uuid = passed.end, self._reads
         if passed.gtid is not None and self._gtids is not None:
             self._gtids.add(passed.gtid)
         return True
@@ -113,6 +116,7 @@ class Progress:
             tails=dict(self._tails),
             last_barrier=self._barrier,
             snapshot=self._snapshot,
+            server_uuid=self._server_uuid,
         )
 
 
@@ -122,7 +126,7 @@ def advance(record: PositionRecord, *steps: Fragment | Passed) -> PositionRecord
     Raises:
         LogDamaged: the log would be damaged.
     """
-    progress = Progress(record)
+    progress = Progress(record, record.server_uuid)
     for step in steps:
         if isinstance(step, Passed):
             progress.passed(step)

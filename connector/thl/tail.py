@@ -94,7 +94,7 @@ def _check_nothing(
     if position is not None or control.epochs or control.partitions is not None:
         raise LogDamaged("The control topic has no log, but there is a position", hint=_RESTORE)
     for partition, found in sorted(tails_found.items()):
-        if found.readable or found.start:
+        if found.readable:
             raise LogDamaged(
                 "The control and position topics are empty, but there are events",
                 hint=_RESTORE,

@@ -6,23 +6,35 @@ log), or the source itself crashed with `sync_binlog≠1`, lost its last transac
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from connector.errors import HistoriesDiffer
 from connector.thl.control import EpochRecord
 from connector.thl.gtid import GtidSet
-from connector.thl.position import Digest, Finished, PositionRecord
+from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 
 
-def check_source(position: PositionRecord, last: EpochRecord, *, server_uuid: str, executed: str | None) -> None:
+def check_source(
+    position: PositionRecord,
+    last: EpochRecord,
+    *,
+    server_uuid: str,
+    executed: str | None,
+    files: Mapping[str, int] | None = None,
+) -> None:
     """Check that the source has every transaction that the log has.
 
     Args:
         position: the log's.
         last: the newest epoch: whose source it was.
         server_uuid, executed: the source as it is now; `executed` is its `gtid_executed`, None without GTIDs.
+        files: the source's binary logs and their sizes; None: not looked at.
 
     Raises:
         HistoriesDiffer: some are trapped (they are listed), or without GTIDs nobody can tell.
     """
+    if files is not None and position.server_uuid == server_uuid:
+        _check_files(position.resume, files)
     if position.gtid_set is None:
         if server_uuid != last.server_uuid:
             raise HistoriesDiffer(
@@ -42,6 +54,31 @@ def check_source(position: PositionRecord, last: EpochRecord, *, server_uuid: st
             trapped=str(missing),
             server_uuid=server_uuid,
         )
+
+
+def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
+    """Check that the server did not lose the end of its log before where we had read.
+
+    A log is only ever cut at its end, by a crash, and never written to again then: the server goes on in the next
+    file. This also shows what no digest can: a lost transaction that we had only passed over.
+    """
+    size = files.get(resume.file)
+    purged = size is None and any(_number(file) > _number(resume.file) for file in files)
+    if purged or (size is not None and size >= resume.offset):
+        return
+    raise HistoriesDiffer(
+        "The source lost the end of a binary log that was already read",
+        hint="it crashed with sync_binlog other than 1: begin a new service with a snapshot",
+        file=resume.file,
+        size="no such file" if size is None else size,
+        read_up_to=resume.offset,
+    )
+
+
+def _number(file: str) -> int:
+    """The number at the end of a binary log's name."""
+    digits = file.rpartition(".")[2]
+    return int(digits) if digits.isdecimal() else -1
 
 
 def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_server: bool = False) -> None:

@@ -1,0 +1,293 @@
+"""The protocol's model: everything that may happen, in any order, and what must hold whatever happens.
+
+The machine draws what happens next: the source executes, crashes or is replaced; a producer takes one step, is
+killed, or is overtaken by another while it stands still and goes on later; markers of a Kafka transaction arrive in
+one partition before another; topics are trimmed, cut or made anew; appliers read any partition by any amount, commit,
+die, and are overtaken. Each run has at most one kind of trouble beyond those, so that an error can be told from the
+one that the trouble explains.
+
+Held after every step: promises 1 to 5, by an observer of every committed Kafka transaction and of the targets.
+Held whenever a producer goes online: promise 6. Held at the end, when a producer and an applier are let run: either
+everything arrives, or somebody says with an error why it cannot; nobody waits for ever, nobody skips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged
+from connector.thl.words import UNKNOWN_SHARD
+from tests.unit.thl.world.applier import Applier, Target
+from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, Kafka
+from tests.unit.thl.world.producer import Producer
+from tests.unit.thl.world.source import Source
+from tests.unit.thl.world.truth import Truth
+
+TROUBLES = ("none", "none", "retention", "tail", "anew", "source crash", "failover")
+EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
+    "none": {"producer": (), "applier": ()},
+    "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
+    "tail": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "anew": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
+    "failover": {"producer": (HistoriesDiffer,), "applier": ()},
+}
+SCHEMAS = ("shop", "stock", "users", UNKNOWN_SHARD)
+TRANSACTION = st.tuples(
+    st.integers(0, 1),  # what it does
+    st.sampled_from((1, 1, 2, 3, 5)),  # its size in fragments
+    st.sampled_from(SCHEMAS),
+    st.sampled_from((False, False, False, True)),  # filtered
+)
+READ = st.tuples(st.integers(0, 3), st.integers(1, 20))  # a partition, and how many messages of it
+WHICH = st.integers(0, 1)
+COMMITS = st.sampled_from((0, 1, 3, 100, 100))  # how many of the events that are complete
+ACT = st.one_of(
+    st.tuples(st.just("source"), st.lists(TRANSACTION, min_size=1, max_size=5)),
+    st.tuples(st.just("producer"), WHICH, st.integers(1, 40)),
+    st.tuples(st.just("applier"), WHICH, st.lists(READ, min_size=1, max_size=8), COMMITS),
+)
+
+
+class ProtocolModel(RuleBasedStateMachine):
+    """One service: a source, a Kafka, up to two producers and two appliers at a time."""
+
+    troubles: tuple[str, ...] = TROUBLES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.producers: list[Producer] = []
+        self.appliers: list[Applier] = []
+        self.target = Target()
+        self.logs = 0
+        self.trouble = "none"
+        self.happened = False  # the trouble did
+
+    @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=st.lists(TRANSACTION, max_size=8))
+    def begin(self, partitions: int, trouble: Any, transactions: list[tuple[int, int, str, bool]]) -> None:
+        self.trouble = trouble.draw(st.sampled_from(self.troubles), "trouble")
+        self.kafka = Kafka(partitions)
+        self.source = Source()
+        self.truth = Truth(self.kafka, self.source)
+        self.kafka.on_commit = self.truth.committed
+        self.source_executes(transactions)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """For those who break a rule of this world."""
+
+    def explained(self, who: str, error: ConnectorError) -> bool:
+        """Whether the run's trouble, having happened, may end in this error."""
+        return self.happened and isinstance(error, EXPLAINED[self.trouble][who])
+
+    @rule(acts=st.lists(ACT, min_size=1, max_size=12))
+    def life_goes_on(self, acts: list[tuple[Any, ...]]) -> None:
+        """The source, a producer and an applier each do a little, in any order."""
+        for who, *what in acts:
+            {"source": self.source_executes, "producer": self.producer_goes_on, "applier": self.applier_goes_on}[who](
+                *what
+            )
+
+    # --- the source
+
+    def source_executes(self, transactions: list[tuple[int, int, str, bool]]) -> None:
+        for content, size, schema, filtered in transactions:
+            self.source.execute(content, size, schema, filtered=filtered)
+
+    @precondition(lambda self: any(not producer.stream_broke for producer in self.producers))
+    @rule()
+    def source_connection_breaks(self) -> None:
+        for producer in self.producers:
+            producer.stream_broke = True
+
+    @precondition(lambda self: self.trouble == "source crash" and self.source.log)
+    @rule(lost=st.integers(0, 3), content=st.lists(st.integers(0, 1), max_size=3))
+    def source_crashes(self, lost: int, content: list[int]) -> None:
+        """It loses its last transactions, and may have executed others when it is met again."""
+        self.happened = True
+        self.source.crash(min(lost, len(self.source.log)))
+        for one in content:
+            self.source.execute(one, 1, "shop", filtered=False)
+        self.source_connection_breaks()
+
+    @precondition(lambda self: self.trouble == "failover" and self.source.log)
+    @rule(lacking=st.integers(0, 20))
+    def source_fails_over(self, lacking: int) -> None:
+        """A replica takes its place, in which one transaction may be missing, the last or any other."""
+        self.happened = True
+        self.source.fail_over(lacking)
+        self.source_connection_breaks()
+
+    # --- producers
+
+    def start_producer(self, every: int, shard_limit: int) -> None:
+        self.logs += 1
+        log_id = f"{self.logs:032x}"
+        self.producers.append(Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit))
+
+    def producer_goes_on(self, which: int, steps: int) -> None:
+        """For some steps; then it stands still, as under SIGSTOP, until it is its turn again."""
+        if not self.producers:
+            self.start_producer(every=1 + steps % 4, shard_limit=1 + steps % 5)
+        producer = self.producers[which % len(self.producers)]
+        for _ in range(steps):
+            if not self.step(producer) or producer.idle:
+                break
+
+    @precondition(lambda self: len(self.producers) == 1)
+    @rule(every=st.integers(1, 4), shard_limit=st.integers(1, 5))
+    def another_producer_starts(self, every: int, shard_limit: int) -> None:
+        self.start_producer(every, shard_limit)
+
+    def step(self, producer: Producer) -> bool:
+        try:
+            producer.step()
+        except Fenced:
+            assert producer is not self.newest_session(), "the newest producer is fenced"
+        except BrokerUnavailable:
+            self.kafka.tell_all()
+        except ConnectorError as error:
+            if not self.explained("producer", error):
+                raise
+        else:
+            return True
+        self.producers.remove(producer)
+        return False
+
+    def newest_session(self) -> Producer | None:
+        return next((p for p in self.producers if p.session == self.kafka.session), None)
+
+    @precondition(lambda self: self.producers)
+    @rule(which=st.integers(0, 1))
+    def producer_is_killed(self, which: int) -> None:
+        del self.producers[which % len(self.producers)]
+
+    # --- Kafka
+
+    @precondition(lambda self: self.kafka.ending is not None)
+    @rule(which=st.integers(0, 3))
+    def marker_arrives(self, which: int) -> None:
+        self.kafka.tell_one(which)
+
+    @precondition(lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in (CONTROL, POSITION)))
+    @rule(topic=st.sampled_from((CONTROL, POSITION)))
+    def topic_is_compacted(self, topic: str) -> None:
+        self.kafka.compact(topic)
+
+    @precondition(lambda self: self.trouble == "retention")
+    @rule(number=st.integers(0, 3), count=st.integers(1, 30))
+    def retention_deletes(self, number: int, count: int) -> None:
+        number %= len(self.kafka.topics[EVENTS])
+        self.happened = True
+        self.kafka.delete_old(number, self.kafka.partition(EVENTS, number).start + count)
+
+    @precondition(lambda self: self.trouble == "tail" and self.truth.events)
+    @rule(topic=st.sampled_from((EVENTS, EVENTS, CONTROL, POSITION)), number=st.integers(0, 3), count=st.integers(1, 9))
+    def partition_loses_its_tail(self, topic: str, number: int, count: int) -> None:
+        number %= len(self.kafka.topics[topic])
+        if self.kafka.lose_tail(topic, number, count):
+            self.happened = True
+            self.truth.looked_before = self.kafka.session
+
+    @precondition(lambda self: self.trouble == "anew" and not self.happened and self.truth.log_id)
+    @rule(
+        topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (CONTROL, POSITION), (EVENTS, CONTROL, POSITION)))
+    )
+    def topics_are_made_anew(self, topics: tuple[str, ...]) -> None:
+        """By an operator, who ends the producers first; the source may have been filled again as well."""
+        self.happened = True
+        self.producers.clear()
+        self.kafka.init_transactions()
+        for topic in topics:
+            self.kafka.make_anew(topic)
+
+    # --- appliers
+
+    def applier_goes_on(self, which: int, reads: list[tuple[int, int]], commits: int) -> None:
+        """It reads, and commits the first few events that are complete."""
+        if not self.appliers:
+            self.appliers.append(Applier(self.kafka, self.target))
+        applier = self.appliers[which % len(self.appliers)]
+
+        def run() -> None:
+            for number, most in reads:
+                applier.read(number % len(self.kafka.topics[EVENTS]), most)
+            applier.commit(commits)
+
+        self.guarded(applier, run)
+
+    @precondition(lambda self: len(self.appliers) == 1)
+    @rule()
+    def another_applier_starts(self) -> None:
+        self.appliers.append(Applier(self.kafka, self.target))
+
+    def guarded(self, applier: Applier, doing: Callable[[], Any]) -> bool:
+        try:
+            doing()
+        except Fenced:
+            assert applier.token != self.target.token, "the newest applier is fenced"
+        except BrokerUnavailable:
+            self.kafka.tell_all()
+        except ConnectorError as error:
+            no_log_yet = not self.truth.log_id
+            if not no_log_yet and not self.explained("applier", error):
+                raise
+        else:
+            return True
+        if applier in self.appliers:
+            self.appliers.remove(applier)
+        return False
+
+    @precondition(lambda self: self.appliers)
+    @rule(which=st.integers(0, 1))
+    def applier_is_killed(self, which: int) -> None:
+        del self.appliers[which % len(self.appliers)]
+
+    # --- what holds
+
+    @invariant()
+    def the_target_is_the_log_up_to_a_seqno(self) -> None:
+        if self.target.rows and self.target.position.log_id == self.truth.log_id:
+            self.truth.holds(self.target)
+
+    @invariant()
+    def finished_events_are_read_once(self) -> None:
+        if self.producers or self.appliers:
+            self.truth.reads_once()
+
+    def teardown(self) -> None:
+        """Everything ends and is started again: all arrives, or an error says why not."""
+        if not hasattr(self, "kafka"):
+            return
+        self.producers.clear()
+        self.kafka.tell_all()
+        self.start_producer(2, 3)
+        producer = self.producers[0]
+        while self.step(producer) and not producer.idle:
+            pass
+        self.kafka.tell_all()
+        if producer.idle:
+            self.truth.matches_source()
+            assert len(self.truth.events) == len(self.source.published()), "the producer left something out"
+        refused = not producer.idle  # it says what is wrong; an applier that sees only the end of the log cannot
+        old = self.target
+        for target in (old, Target()):
+            self.target = target
+            rows = list(target.rows)
+            if self.applies_to_the_end(Applier(self.kafka, target)):
+                assert target.rows == self.truth.events or refused, "the applier waits for ever"
+                assert target.position.log_id == self.truth.log_id or not target.rows
+            elif target.position.log_id != self.truth.log_id:
+                assert target.rows == rows, "a target of another log was changed"
+
+    def applies_to_the_end(self, applier: Applier) -> bool:
+        def run() -> None:
+            numbers = range(len(self.kafka.topics[EVENTS]))
+            while sum([applier.read(number, 3) for number in numbers]):
+                applier.commit()
+
+        return self.guarded(applier, run)

@@ -1,0 +1,115 @@
+"""A MySQL server, as far as the protocol rests on it: a binary log in files, and the GTIDs in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from connector.thl.gtid import GtidSet
+from connector.thl.position import Digest, SourcePosition
+from connector.thl.words import UNKNOWN_SHARD
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """A transaction in the source's log.
+
+    Args:
+        number: of its GTID; another transaction may come to bear the same.
+        content: what it does; two transactions may do the same.
+        size: in fragments.
+        schema: its shard, #UNKNOWN if it touches several.
+        filtered: the configuration leaves it out.
+        start: where it stands.
+    """
+
+    number: int
+    content: int
+    size: int
+    schema: str
+    filtered: bool
+    start: SourcePosition
+
+    @property
+    def gtid(self) -> str:
+        return f"{UUID}:{self.number}"
+
+    @property
+    def end(self) -> SourcePosition:
+        return SourcePosition(self.start.file, self.start.offset + 100)
+
+    @property
+    def digest(self) -> Digest:
+        return Digest(self.size, self.size, crc32(bytes([self.content])))
+
+    @property
+    def barrier(self) -> bool:
+        return self.schema == UNKNOWN_SHARD
+
+    def pieces(self) -> list[tuple[int, int, int]]:
+        return [(self.number, self.content, piece) for piece in range(self.size)]
+
+
+@dataclass
+class Source:
+    """The server that is the source now."""
+
+    server_uuid: str = "server-1"
+    log: list[Sourced] = field(default_factory=list)
+    file: int = 1
+    offset: int = 4
+    next_number: int = 1
+
+    def execute(self, content: int, size: int, schema: str, *, filtered: bool) -> None:
+        start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
+        self.log.append(Sourced(self.next_number, content, size, schema, filtered, start))
+        self.next_number += 1
+        self.offset += 100
+
+    def executed(self) -> GtidSet:
+        gtids = GtidSet()
+        for transaction in self.log:
+            gtids.add(transaction.gtid)
+        return gtids
+
+    def after(self, seen: GtidSet) -> Sourced | None:
+        """The first transaction that is not in `seen`: what auto-positioning sends."""
+        return next((t for t in self.log if t.gtid not in seen), None)
+
+    def files(self) -> dict[str, int]:
+        """What SHOW BINARY LOGS says."""
+        sizes = {f"mysql-bin.{number:06d}": 4 for number in range(1, self.file + 1)}
+        for transaction in self.log:
+            sizes[transaction.end.file] = max(sizes[transaction.end.file], transaction.end.offset)
+        return sizes
+
+    def find(self, gtid: str) -> Sourced | None:
+        return next((t for t in self.log if t.gtid == gtid), None)
+
+    def crash(self, lost: int) -> None:
+        """With `sync_binlog≠1`: the last transactions are gone, their GTIDs are given again, in a new file."""
+        if lost:
+            del self.log[-lost:]
+        self.next_number = self.log[-1].number + 1 if self.log else 1
+        self.file += 1
+        self.offset = 4
+
+    def fail_over(self, lacking: int | None) -> None:
+        """A replica becomes the source: the same transactions at other places, perhaps without one of them."""
+        self.server_uuid = f"server-{int(self.server_uuid.split('-')[1]) + 1}"
+        self.file, self.offset = 1, 4
+        log, self.log = self.log, []
+        for transaction in log:
+            if transaction.number != lacking:
+                start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
+                self.log.append(
+                    Sourced(transaction.number, transaction.content, transaction.size, transaction.schema,
+                            transaction.filtered, start)
+                )  # fmt: skip
+            self.offset += 100
+
+    def published(self) -> list[Sourced]:
+        """What a log of it holds, in order."""
+        return [t for t in self.log if not t.filtered]

@@ -1,0 +1,95 @@
+"""What an observer who sees everything knows of a log: the judge of all others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.thl.control import LogRecord
+from connector.thl.words import NO_SEQNO, Kind
+from tests.unit.thl.world.applier import Applied, Target
+from tests.unit.thl.world.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
+from tests.unit.thl.world.source import Source
+
+
+@dataclass
+class Truth:
+    """The events of the log as they were finished, from the Kafka transactions that were committed."""
+
+    kafka: Kafka
+    source: Source
+    log_id: str = ""
+    events: list[Applied] = field(default_factory=list)
+    places: list[tuple[Any, list[Entry]]] = field(default_factory=list)  # partition and entries of each event
+    looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
+    barrier: int = NO_SEQNO
+    tails: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: NO_SEQNO))
+    open: dict[tuple[int, int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
+
+    def committed(self, transaction: Transaction) -> None:
+        """A Kafka transaction is decided: hold it to promises 1 and 2."""
+        new_epoch = None
+        for partition, entry in transaction.records:
+            if partition.topic == CONTROL:
+                key, record = entry.value
+                if key == "log" and isinstance(record, LogRecord):
+                    self.__init__(self.kafka, self.source, record.log_id)  # type: ignore[misc]
+                elif key != "partitions":
+                    new_epoch = record
+            elif partition.topic == EVENTS and entry.value[0].kind is not Kind.EPOCH:
+                self._fragment(partition, entry)
+        if new_epoch is not None:
+            assert new_epoch.first_seqno == len(self.events), "an epoch begins elsewhere than after the last event"
+            self.matches_source()
+            if new_epoch.reason == "online" and self.kafka.session > self.looked_before:
+                self.is_stored()
+
+    def _fragment(self, partition: Any, entry: Entry) -> None:
+        header = entry.value[0]
+        assert header.prev_seqno == self.tails[partition.number], "the chain of the partition is broken"
+        assert header.last_barrier == self.barrier, "the chain of barriers is broken"
+        assert header.seqno == len(self.events), "seqno is not dense, or an event is finished twice"
+        assert not self.events or header.epoch >= self.events[-1].epoch, "an older producer wrote after a newer one"
+        fragments = self.open[partition.number, header.seqno, header.epoch]
+        assert header.fragno == len(fragments), "a fragment is missing or doubled"
+        fragments.append(entry)
+        if header.last_frag:
+            pieces = tuple(e.value[1] for e in fragments)
+            number, content, _ = pieces[0]
+            assert pieces == tuple((number, content, n) for n in range(len(pieces))), "an event mixes transactions"
+            self.events.append(Applied(header.seqno, header.epoch, pieces))
+            self.places.append((partition, fragments))
+            self.tails[partition.number] = header.seqno
+            if header.barrier:
+                self.barrier = header.seqno
+
+    def matches_source(self) -> None:
+        """Promise 6: every event of the log is a transaction of the source, in the source's order."""
+        expected = [tuple(t.pieces()) for t in self.source.published()]
+        assert [e.pieces for e in self.events] == expected[: len(self.events)], "the source has another history"
+
+    def is_stored(self) -> None:
+        """No event is missing in the log, but for those that retention deleted."""
+        for event, (partition, entries) in zip(self.events, self.places, strict=True):
+            now = self.kafka.partition(EVENTS, partition.number)
+            for entry in entries:
+                held = now is partition and (entry in now.entries or entry.offset < now.start)
+                assert held, f"a producer goes online over a log that lost event {event.seqno}"
+
+    def reads_once(self) -> None:
+        """Promise 2: an ordinary `read_committed` consumer meets every finished event that is left once."""
+        seen = [
+            entry.value[0].seqno
+            for partition in self.kafka.topics[EVENTS]
+            for entry in partition.committed()
+            if entry.value[0].last_frag and entry.value[0].kind is not Kind.EPOCH
+        ]
+        assert len(seen) == len(set(seen)), "a finished event is in the log twice"
+
+    def holds(self, target: Target) -> None:
+        """Promises 3 and 4: the target is the log up to one seqno, each event whole and once."""
+        position = target.position
+        assert target.rows == self.events[: len(target.rows)], "the target is not the log up to some seqno"
+        assert position.seqno == len(target.rows) - 1, "the target's position is not that of its rows"
+        assert target.writers == sorted(target.writers), "an older applier wrote after a newer one"
