@@ -16,8 +16,9 @@ ROWS_AT_ONCE = 2000
 NAME_BYTES = 63
 
 _COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, NULL) FROM pg_attribute a
-WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+SELECT a.attname, format_type(a.atttypid, NULL)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
 
@@ -41,7 +42,8 @@ class PostgresReader:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                cursor.execute("SET LOCAL extra_float_digits = 3")
+                cursor.execute("SET LOCAL datestyle = 'ISO, YMD'")
+                cursor.execute("SET LOCAL intervalstyle = 'postgres'")
                 cursor.execute(
                     "SELECT seqno, event_id, gtid_set, consistent FROM thl.thl_position WHERE service = %s", (service,)
                 )
@@ -71,7 +73,8 @@ class PostgresReader:
         types = self._types(table)
         doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
         forms = [self._form(column, types[self.called(column.name)]) for column in columns]
-        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), sql.SQL(self._tables[table]))
+        place = sql.Identifier(*map(self.called, table))
+        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), place)
         with self._connection.cursor(name="thl_verify", binary=True) as cursor:
             cursor.itersize = ROWS_AT_ONCE
             cursor.execute(statement)
@@ -88,14 +91,32 @@ class PostgresReader:
 
     def _types(self, table: tuple[str, str]) -> dict[str, str]:
         with self._connection.cursor() as cursor:
-            return dict(cursor.execute(_COLUMNS, (self._tables[table],)).fetchall())
+            return dict(cursor.execute(_COLUMNS, [self.called(part) for part in table]).fetchall())
 
     def _form(self, column: Column, type_: str) -> sql.Composable:
-        name = sql.Identifier(self.called(column.name))
-        if (column.kind is Kind.DOUBLE and type_ == "double precision") or (
-            column.kind is Kind.BYTES and type_ == "bytea"
-        ):
-            return name
-        if column.kind in {Kind.NUMBER, Kind.TEXT} and type_ != "bytea":
-            return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
+        name: sql.Composable = sql.Identifier(self.called(column.name))
+        match column.kind, type_:
+            case (Kind.DOUBLE, "real" | "double precision"):
+                return sql.SQL("{}::float8").format(name)
+            case (Kind.BYTES, "bytea"):
+                return name
+            case (Kind.BYTES, "bit"):
+                # As bytes, the most significant first; bit(64) may be a negative bigint, its bytes are right.
+                first = sql.Literal(9 - (column.bits + 7) // 8)
+                return sql.SQL("substring(int8send({}::bigint) from {})").format(name, first)
+            case (Kind.TEXT, "timestamp with time zone"):
+                return _seconds(sql.SQL("({} AT TIME ZONE 'UTC')::text").format(name), column.fraction)
+            case (Kind.TEXT, "timestamp without time zone" | "interval"):
+                return _seconds(sql.SQL("{}::text").format(name), column.fraction)
+            case (Kind.NUMBER | Kind.TEXT, _) if type_ != "bytea":
+                return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
         return sql.SQL("convert_to({} || {}::text, 'UTF8')").format(sql.Literal(f"wrong sort {type_} "), name)
+
+
+def _seconds(text: sql.Composable, fraction: int) -> sql.Composable:
+    """PostgreSQL leaves out zeros at the end of a fraction, MySQL prints the column's number of digits."""
+    return sql.SQL(
+        "convert_to(split_part({text}, '.', 1) || CASE WHEN {digits} = 0 AND strpos({text}, '.') = 0 THEN '' ELSE "
+        "'.' || rpad(split_part({text}, '.', 2), greatest({digits}, length(split_part({text}, '.', 2))), '0') END, "
+        "'UTF8')"
+    ).format(text=text, digits=sql.Literal(fraction))

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 _NUMBERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"])
-_BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"])
+_BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector"])
 _SPATIAL = frozenset(
     ["geometry", "point", "linestring", "polygon", "geomcollection", "multipoint", "multilinestring", "multipolygon"]
 )
@@ -46,20 +46,30 @@ class Column:
         name: its name.
         kind: what sort of values.
         padded: whether MySQL prints leading zeros: ZEROFILL, and YEAR.
+        fraction: how many digits of a second MySQL prints.
+        bits: of BIT columns, how many.
     """
 
     name: str
     kind: Kind
     padded: bool = False
+    fraction: int = 0
+    bits: int = 0
 
 
 def column_of(name: str, data_type: str, column_type: str) -> Column:
     """From `information_schema.COLUMNS`."""
     base = data_type.lower()
     if base in _NUMBERS:
-        return Column(name, Kind.NUMBER, base == "year" or "zerofill" in column_type.lower())
+        return Column(name, Kind.NUMBER, padded=base == "year" or "zerofill" in column_type.lower())
     if base in {"float", "double"}:
         return Column(name, Kind.DOUBLE)
+    size = re.search(r"\((\d+)\)", column_type)
+    number = int(size[1]) if size else 0
+    if base in {"time", "datetime", "timestamp"}:
+        return Column(name, Kind.TEXT, fraction=number)
+    if base == "bit":
+        return Column(name, Kind.BYTES, bits=number)
     return Column(name, Kind.BYTES if base in _BYTES or base in _SPATIAL else Kind.TEXT)
 
 

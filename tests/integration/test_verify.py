@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
 from connector.config import Config, Target
 from connector.errors import ConfigError, TargetUnavailable
-from connector.sandbox.environment import SqlServer
+from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import What
 from connector.write.open import open_target
@@ -196,6 +197,62 @@ def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "  a=2, b= is missing on the target" in told
     assert told.splitlines()[-1].startswith("source and target are NOT equal at seqno ")
+
+
+@pytest.fixture
+def postgres_pair(mysql_server: SqlServer, postgres_server: DatabaseServer) -> Iterator[Pair]:
+    with a_database(mysql_server, "verify") as (source, name):
+        # Dates with zeros in them have no equal in PostgreSQL.
+        run(source, name, "SET NAMES utf8mb4", *(sql for sql in EVERYTHING if "zeros" not in sql))
+        config = Config(service=name, source=source, target=Target(url=postgres_server.dsn))
+        target = open_target(config.target, SystemClock())
+        load_into(target, source, config.service)
+        target.close()
+        yield Pair(config, name, Path())
+
+
+def change_postgres(pair: Pair, sql: str) -> None:
+    with psycopg.connect(pair.config.target.url.get_secret_value(), autocommit=True) as connection:
+        connection.execute(sql.format(db=pair.database))
+
+
+def test_postgres_is_equal_too(postgres_pair: Pair) -> None:
+    report = postgres_pair.verify()
+    assert report.equal, [str(d) for table in report.tables for d in table.differences]
+    assert report.exact
+
+
+@pytest.mark.parametrize(
+    ("column", "changed"),
+    [
+        ("i8", "i8 + 1"),
+        ("d", "d + 0.000000000000000000000000000001"),
+        ("f", "f * 1.0000002"),
+        ("db", "0.10000000000000002"),
+        ("b17", "B'10000000000000011'"),
+        ("b64", "B'0' || substring(b64 from 2)"),
+        ("dt", "dt - 1"),
+        ("ti6", "ti6 + interval '1 microsecond'"),
+        ("da3", "da3 - interval '1 millisecond'"),
+        ("ts6", "ts6 + interval '1 microsecond'"),
+        ("v", "v || ' '"),
+        ("bi", r"'\x0100000000000001'"),
+        ("e", "'a'"),
+        ("j", "replace(j::text, ': [', ':  [')::json"),
+    ],
+)
+def test_one_changed_bit_is_found_in_postgres(postgres_pair: Pair, column: str, changed: str) -> None:
+    change_postgres(postgres_pair, f'UPDATE "{{db}}".everything SET "{column}" = {changed} WHERE t1 = -128')
+    (difference,) = postgres_pair.report("everything").differences
+    assert difference.what is What.CHANGED
+    assert f"{column}: " in difference.detail
+
+
+def test_missing_and_doubled_rows_are_found_in_postgres(postgres_pair: Pair) -> None:
+    change_postgres(postgres_pair, 'DELETE FROM "{db}".everything WHERE t1 = 6')
+    assert [d.what for d in postgres_pair.verify("everything").tables[0].differences] == [What.MISSING]
+    change_postgres(postgres_pair, "INSERT INTO \"{db}\".nokey VALUES (2, '')")
+    assert [d.what for d in postgres_pair.verify("nokey").tables[0].differences] == [What.COUNT]
 
 
 def test_differences_read_as_sentences() -> None:
