@@ -227,7 +227,8 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
     elif reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
         state.charset = charset_name(_word_or_string(reader))
     elif reader.accept("COLLATE"):
-        state.charset = state.charset or charset_of(_word_or_string(reader))
+        collation = _word_or_string(reader)
+        state.charset = state.charset or charset_of(collation)
     elif reader.accept("ASCII"):
         state.charset = "latin1"
     elif reader.accept("UNICODE"):

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from connector.clock import Clock
 from connector.config import Target as Options
 from connector.errors import ConfigError
+from connector.write.postgres import PostgresTarget
 from connector.write.sqlite import SqliteTarget
 from connector.write.target import Target
 
@@ -29,8 +30,6 @@ def open_target(options: Options, clock: Clock) -> Target:
         # sqlite:///file is relative, sqlite:////file absolute.
         return SqliteTarget(Path(unquote(parts.path[1:])), clock, audit=options.audit)
     if parts.scheme in ("postgresql", "postgres"):
-        from connector.write.postgres import PostgresTarget  # a driver is loaded for its own database only
-
         return PostgresTarget(url, clock, audit=options.audit)
     raise ConfigError(
         f"target.url has scheme {parts.scheme or 'none'!r}",

@@ -38,7 +38,7 @@ class Place(Protocol):
         """`thl_applied`: seqno and rows, in order."""
 
     def staging(self) -> int:
-        """How many tables other than the source's and the bookkeeping's there are."""
+        """How many tables other than the source's and the bookkeeping's there are, once every target is closed."""
 
 
 class Applier:
@@ -50,7 +50,7 @@ class Applier:
 
     def commit(self, *, rows: int = 0, consistent: bool = True) -> None:
         seqno = Seqno(self.position.seqno + 1)
-        self.position = TargetPosition(
+        position = TargetPosition(
             service="shop",
             log_id=LogId("log"),
             seqno=seqno,
@@ -65,11 +65,12 @@ class Applier:
         event = AppliedEvent(
             seqno=seqno,
             epoch=Epoch(1),
-            event_id=self.position.event_id,
-            commit_time=self.position.commit_time,
+            event_id=position.event_id,
+            commit_time=position.commit_time,
             rows=rows,
         )
-        self.target.commit(self.position, [event])
+        self.target.commit(position, [event])
+        self.position = position
 
     def rows(self, *changes: NetRows) -> None:
         self.target.stage(changes, last=True)
@@ -139,6 +140,7 @@ class TestVisibility:
         assert again.position == applier.position
         again.rows(net(USERS, inserts=[(1, "bob", None)]))
         assert place.read(USERS) == [(1, "bob", None)]
+        again.target.close()
         assert place.staging() == 0
 
     def test_close_may_be_repeated(self, applier: Applier) -> None:

@@ -1,0 +1,254 @@
+"""PostgreSQL as a target.
+
+Rows go to TEMP tables of the session as they come (`postgres_staging`); DDL waits. The commit is one transaction:
+the position first, under our token, which also keeps a newer applier waiting; then everything in order, each
+statement's row count compared with the log's; then COMMIT. A small commit is a COPY per table and two round trips.
+
+Fencing: a newer claim changes the token, so the older one's position is not found and its transaction ends. A newer
+applier waits for an older one's running commit; one that is stopped inside of it is ended by the server after
+`IDLE_SECONDS`, and when it wakes up it exits as fenced.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from connector import faults, metrics
+from connector.clock import Clock
+from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
+from connector.thl.layout import TableLayout, TableName
+from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.piece import Statement
+from connector.thl.position import TargetPosition
+from connector.write import bookkeeping
+from connector.write.catalog import Catalog, changed
+from connector.write.ddl import located, plan
+from connector.write.names import check_names
+from connector.write.operations import DropTable, Operation, Value
+from connector.write.postgres_ddl import run
+from connector.write.postgres_errors import translated
+from connector.write.postgres_merge import Step
+from connector.write.postgres_names import NAMING
+from connector.write.postgres_staging import Staged, Staging
+from connector.write.table import from_json, to_json
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 30
+LOCK_SECONDS = 60
+
+_SESSION = f"""
+SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
+SET client_min_messages = 'warning'; SET statement_timeout = 0; SET synchronous_commit = on;
+SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
+SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
+"""
+_BOOKKEEPING = """
+CREATE SCHEMA thl;
+CREATE TABLE thl.thl_position (
+  service text PRIMARY KEY, log_id text NOT NULL DEFAULT '', seqno bigint NOT NULL DEFAULT -1,
+  epoch bigint NOT NULL DEFAULT 0, source_id text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
+  gtid_set text, offsets text NOT NULL DEFAULT '{}', consistent boolean NOT NULL DEFAULT true,
+  commit_time bigint NOT NULL DEFAULT 0, token bigint NOT NULL, applied_at bigint NOT NULL DEFAULT 0);
+CREATE TABLE thl.thl_tables (
+  service text, schema_name text, table_name text, target_name text NOT NULL UNIQUE, definition text NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name));
+CREATE TABLE thl.thl_applied (
+  service text, seqno bigint, epoch bigint NOT NULL, event_id text NOT NULL, commit_time bigint NOT NULL,
+  applied_at bigint NOT NULL, token bigint NOT NULL, "rows" bigint NOT NULL, PRIMARY KEY (service, seqno));
+"""
+
+
+class PostgresTarget:
+    """A database of a PostgreSQL server.
+
+    Args:
+        url: as libpq takes it.
+        clock: for `applied_at`.
+        audit: whether to keep `thl.thl_applied`.
+    """
+
+    def __init__(self, url: str, clock: Clock, *, audit: bool = False) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._service = ""
+        self._token = 0
+        self._saved = Catalog()  # as the last commit left it
+        self._catalog = Catalog()
+        self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
+        self._last: dict[TableLayout, Staged] = {}
+        with translated():
+            self._db = psycopg.connect(url, autocommit=True, application_name="thl")
+            self._db.execute(_SESSION)
+            if self._db.info.parameter_status("server_encoding") != "UTF8":
+                raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
+        self._staging = Staging(self._db)
+
+    def claim(self, service: str) -> TargetPosition:
+        """Take the target over. Waits for an older applier's running commit."""
+        with translated(), self._db.transaction():
+            self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
+            self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
+            if self._row("SELECT to_regclass('thl.thl_position')") == (None,):
+                self._db.execute(_BOOKKEEPING)
+            columns = ", ".join(bookkeeping.POSITION)
+            *row, self._token = self._row(
+                "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) "
+                f"ON CONFLICT (service) DO UPDATE SET token = p.token + 1 RETURNING {columns}, token",
+                service,
+            )
+            self._service = service
+            self._catalog = self._saved = Catalog(
+                from_json(TableName(schema, table), definition)
+                for schema, table, definition in self._db.execute(
+                    "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s", (service,)
+                )
+            )
+        faults.point("target.after_claim")
+        return bookkeeping.position_from(service, row)
+
+    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+        """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
+        del last
+        with translated():
+            for net in changes:
+                self._catalog.check(net.layout)
+                before = self._last.get(net.layout)
+                table = self._staging.put(net, before)
+                if table is not before:
+                    self._pending.append(table)
+                    self._last[net.layout] = table
+
+    def ddl(self, ddl: Ddl) -> None:
+        """Plan the statements' operations; the commit does them."""
+        for statement in ddl.statements:
+
+            def place(error: ConnectorError, at: Statement = statement) -> ConnectorError:
+                return located(error, ddl.seqno, at)
+
+            try:
+                found = plan(statement, self._catalog, ddl.commit_time)
+                if not found.operations:
+                    metrics.ignored_ddl.labels(self._service, found.command).inc()
+                check_names(NAMING, found.catalog)
+            except ConnectorError as error:
+                raise place(error) from error
+            self._pending += [(operation, place) for operation in found.operations]
+            self._catalog = found.catalog
+        self._last.clear()
+
+    def begin_snapshot(self) -> None:
+        """Drop every table we made, at the commit."""
+        self._pending += [(DropTable(table), lambda error: error) for table in self._catalog]
+        self._catalog = Catalog()
+        self._last.clear()
+
+    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+        """Write the position under our token, merge what is staged, and commit."""
+        faults.point("target.before_merge")
+        with translated():
+            try:
+                self._merge(position, events)
+            except (ConnectorError, psycopg.Error):
+                # Whatever it is, it matters less than that the target is no longer ours.
+                with suppress(psycopg.Error):
+                    self._db.execute("ROLLBACK")
+                    self._check_token()
+                raise
+            faults.point("target.before_commit")
+            self._db.execute("COMMIT")
+            faults.point("target.after_commit")
+            if self._saved is not self._catalog:
+                self._staging.forget()
+        self._saved = self._catalog
+        self._pending.clear()
+        self._last.clear()
+
+    def discard(self) -> None:
+        """Drop what is staged."""
+        with translated():
+            for item in self._pending:
+                if isinstance(item, Staged):
+                    self._staging.drop(item)
+        self._pending.clear()
+        self._last.clear()
+        self._catalog = self._saved
+
+    def close(self) -> None:
+        """End the session; what is staged goes with it."""
+        self._db.close()
+
+    def _merge(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+        """Everything of a commit but COMMIT, in as few round trips as DDL allows."""
+        faults.point("target.before_position")
+        steps = [Step("BEGIN"), *self._bookkeeping(position, events)]
+        for item in self._pending:
+            if isinstance(item, Staged):
+                steps += self._staging.merged(item)
+                continue
+            self._run(steps)
+            steps = []
+            operation, place = item
+            try:
+                run(self._db, operation)
+            except ConnectorError as error:
+                raise place(error) from error
+        self._run(steps)
+
+    def _bookkeeping(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> Iterator[Step]:
+        now = self._clock.now()
+        values = (*bookkeeping.position_values(position), now)
+        assignments = ", ".join(
+            f"{column} = {_literal(value)}"
+            for column, value in zip((*bookkeeping.POSITION, "applied_at"), values, strict=True)
+        )
+        owner = f"service = {_literal(self._service)}"
+        where = f"{owner} AND token = {self._token}"
+        yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
+        gone, new = changed(self._saved, self._catalog)
+        for name in gone:
+            named = f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
+            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {named}")
+        for table in new:
+            target_name = ".".join(NAMING.table(table.name))
+            yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
+        if self._audit:
+            for row in bookkeeping.applied_rows(self._service, events, now, self._token):
+                yield _insert("thl.thl_applied", row)
+
+    def _run(self, steps: Sequence[Step]) -> None:
+        """Run statements in one round trip, and compare how many rows each touched."""
+        if not steps:
+            return
+        cursor = self._db.cursor()
+        cursor.execute(";\n".join(step.sql for step in steps).encode())
+        for step in steps:
+            if step.expected is not None and cursor.rowcount != step.expected:
+                raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+            cursor.nextset()
+
+    def _check_token(self) -> None:
+        token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
+        if token != (self._token,):
+            raise Fenced("a newer applier has taken the target over", service=self._service, token=self._token)
+
+    def _row(self, query: LiteralString, *values: object) -> TupleRow:
+        row = self._db.execute(query, values or None).fetchone()
+        if row is None:
+            raise TargetDiffers("PostgreSQL gave no row", sql=query)
+        return row
+
+
+def _insert(table: str, values: Sequence[Value]) -> Step:
+    return Step(f"INSERT INTO {table} VALUES ({', '.join(_literal(value) for value in values)})", "", 1)
+
+
+def _literal(value: Value) -> str:
+    return sql.Literal(value).as_string(None)

@@ -1,0 +1,211 @@
+"""Operations on PostgreSQL's tables, inside the transaction of the commit.
+
+We make no secondary index and no constraint but the primary key: rows then come in any order within a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import sql
+from psycopg.errors import DataError, DuplicateTable
+
+from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
+from connector.thl.layout import Column, TableName
+from connector.write.operations import (
+    AlterTable,
+    CreateSchema,
+    CreateTable,
+    DropSchema,
+    DropTable,
+    Filled,
+    Kept,
+    Operation,
+    RenameTable,
+    Truncate,
+    Unknowable,
+    Value,
+)
+from connector.write.postgres_names import NAMING, column_name, column_names, quoted, table_name
+from connector.write.postgres_types import postgres_type
+from connector.write.table import Table
+
+_PASSING = "thl_passing"  # the name of a table on its way to another schema
+
+
+def run(connection: psycopg.Connection, operation: Operation) -> None:
+    """Do an operation.
+
+    Raises:
+        TargetDiffers: a table is there that we did not make.
+        Unsupported: existing rows get values that only the source knows.
+        ValueNotRepresentable: existing rows get a value that PostgreSQL has not.
+    """
+    for statement in _statements(connection, operation):
+        try:
+            connection.execute(statement.encode())
+        except DuplicateTable as error:
+            raise TargetDiffers(
+                f"a table is there that was not made by us: {error.diag.message_primary}",
+                hint="Drop it or rename it.",
+            ) from error
+        except DataError as error:
+            raise ValueNotRepresentable(f"PostgreSQL: {error.diag.message_primary}", statement=statement) from error
+
+
+def _statements(connection: psycopg.Connection, operation: Operation) -> Iterator[str]:
+    match operation:
+        case CreateSchema(schema):
+            yield from _schema(connection, schema)
+        case DropSchema(schema):
+            if schema != "public" and _is_empty(connection, schema):
+                yield f"DROP SCHEMA IF EXISTS {quoted(NAMING.column(schema))}"
+        case CreateTable(table):
+            yield from _schema(connection, table.name.schema)
+            yield _create(table)
+        case DropTable(table):
+            yield f"DROP TABLE {table_name(table.name)}"
+        case RenameTable(table, name):
+            yield from _rename(connection, table.name, name)
+        case Truncate(table):
+            # Not TRUNCATE: a reader's older snapshot would see an empty table before this commits.
+            yield f"DELETE FROM {table_name(table.name)}"
+        case AlterTable():
+            yield from _alter(connection, operation)
+
+
+def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:
+    name = NAMING.table(TableName(schema, ""))[0]
+    # CREATE SCHEMA IF NOT EXISTS asks for the right to create one even where it exists.
+    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone():
+        yield f"CREATE SCHEMA {quoted(name)}"
+
+
+def _is_empty(connection: psycopg.Connection, schema: str) -> bool:
+    """Whether a schema has nothing of anyone's in it."""
+    name = NAMING.table(TableName(schema, ""))[0]
+    return not connection.execute(
+        "SELECT 1 FROM pg_depend d JOIN pg_namespace n ON d.refobjid = n.oid "
+        "WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = %s",
+        (name,),
+    ).fetchone()
+
+
+def _create(table: Table) -> str:
+    parts = [
+        f"{column_name(column.name)} {postgres_type(column, key=index in table.layout.key)}"
+        for index, column in enumerate(table.columns)
+    ]
+    if table.key:
+        parts.append(f"PRIMARY KEY ({column_names(table.key)})")
+    return f"CREATE TABLE {table_name(table.name)} ({', '.join(parts)})"
+
+
+def _rename(connection: psycopg.Connection, old: TableName, new: TableName) -> Iterator[str]:
+    (before, _), (after, table) = NAMING.table(old), NAMING.table(new)
+    if before == after:
+        yield f"ALTER TABLE {table_name(old)} RENAME TO {quoted(table)}"
+        return
+    yield from _schema(connection, new.schema)
+    yield f"ALTER TABLE {table_name(old)} RENAME TO {_PASSING}"
+    yield f"ALTER TABLE {quoted(before)}.{_PASSING} SET SCHEMA {quoted(after)}"
+    yield f"ALTER TABLE {quoted(after)}.{_PASSING} RENAME TO {quoted(table)}"
+
+
+def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
+    _refuse_unknown(connection, change)
+    name = table_name(change.before.name)
+    before = {column.name: (column, column.name in change.before.key) for column in change.before.columns}
+    kept = {origin.name: index for index, origin in enumerate(change.origins) if isinstance(origin, Kept)}
+    # The key is the same if its columns are, whatever they are called now.
+    called = {
+        origin.name: column.name
+        for origin, column in zip(change.origins, change.after.columns, strict=True)
+        if isinstance(origin, Kept)
+    }
+    another = tuple(called.get(column) for column in change.before.key) != change.after.key
+    if another and change.before.key:
+        yield f"ALTER TABLE {name} DROP CONSTRAINT {_key_constraint(connection, change.before.name)}"
+        for part in change.before.key:
+            yield f"ALTER TABLE {name} ALTER COLUMN {column_name(part)} DROP NOT NULL"
+    for gone in before.keys() - kept.keys():
+        yield f"ALTER TABLE {name} DROP COLUMN {column_name(gone)}"
+    # Through names of our own, so that columns may swap theirs.
+    moved = [
+        (old, f"thl_moved_{index}", change.after.columns[index].name)
+        for old, index in kept.items()
+        if old != change.after.columns[index].name
+    ]
+    for old, passing, _ in moved:
+        yield f"ALTER TABLE {name} RENAME COLUMN {column_name(old)} TO {passing}"
+    for _, passing, new in moved:
+        yield f"ALTER TABLE {name} RENAME COLUMN {passing} TO {column_name(new)}"
+    for column, origin in zip(change.after.columns, change.origins, strict=True):
+        key = column.name in change.after.key
+        if isinstance(origin, Kept):
+            old_column, was_key = before[origin.name]
+            kind = postgres_type(column, key=key)
+            if kind != postgres_type(old_column, key=was_key):
+                yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} TYPE {kind}"
+        else:
+            yield from _add(connection, name, column, origin, key)
+    if another and change.after.key:
+        yield f"ALTER TABLE {name} ADD PRIMARY KEY ({column_names(change.after.key)})"
+
+
+def _add(
+    connection: psycopg.Connection, name: str, column: Column, origin: Filled | Unknowable, key: bool
+) -> Iterator[str]:
+    definition = f"{column_name(column.name)} {postgres_type(column, key=key)}"
+    # Of an empty table the value does not matter: it may be one that PostgreSQL has not.
+    if isinstance(origin, Unknowable) or origin.value is None or not _exists(connection, name):
+        yield f"ALTER TABLE {name} ADD COLUMN {definition}"
+        return
+    # A constant default fills existing rows without rewriting them; it is not to fill ours.
+    yield f"ALTER TABLE {name} ADD COLUMN {definition} DEFAULT {literal(column, origin.value)}"
+    yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} DROP DEFAULT"
+
+
+def literal(column: Column, value: Value) -> str:
+    """A value of the log as an expression of the column's type."""
+    kind = postgres_type(column)
+    if isinstance(value, bytes) and kind.startswith("bit"):
+        size = int(kind[4:-1])
+        return f"B'{int.from_bytes(value, 'big'):0{size}b}'"
+    if isinstance(value, str) and kind.endswith("with time zone") and column.type.startswith("timestamp"):
+        value += "+00"
+    if isinstance(value, bytes):
+        return f"'\\x{value.hex()}'::bytea"
+    if isinstance(value, str) and "\0" in value:
+        raise ValueNotRepresentable(f"column {column.name} gets U+0000, which PostgreSQL's text has not")
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f"{sql.Literal(text).as_string(None)}::{kind}"
+
+
+def _refuse_unknown(connection: psycopg.Connection, change: AlterTable) -> None:
+    name = table_name(change.before.name)
+    for origin in change.origins:
+        if isinstance(origin, Unknowable) and _exists(connection, name):
+            raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
+        if (
+            isinstance(origin, Kept)
+            and origin.filled
+            and _exists(connection, name, f"{column_name(origin.name)} IS NULL")
+        ):
+            raise Unsupported(f"column {origin.name} of {change.before.name} becomes NOT NULL and has NULLs")
+
+
+def _exists(connection: psycopg.Connection, name: str, where: str = "true") -> bool:
+    query = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {where})"
+    row = connection.execute(query.encode()).fetchone()
+    return bool(row and row[0])
+
+
+def _key_constraint(connection: psycopg.Connection, name: TableName) -> str:
+    row = connection.execute(
+        "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = %s::regclass", (table_name(name),)
+    ).fetchone()
+    if row is None:
+        raise TargetDiffers(f"table {name} has lost its primary key")
+    return quoted(str(row[0]))

@@ -1,0 +1,146 @@
+"""Staging in PostgreSQL: TEMP tables that belong to our session and are seen by nobody else.
+
+Rows come by COPY and are committed at once, so that no transaction stays open and no lock is held while an event is
+still coming. They are merged, in order, by the one transaction of the commit; a crash ends the session and takes them
+away. A table of staging is kept and used again; it is emptied by the transaction that merges it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import psycopg
+
+from connector import faults
+from connector.errors import ValueNotRepresentable
+from connector.thl.layout import TableLayout
+from connector.thl.net import Images, NetRows
+from connector.write.copy import HEADER, TRAILER, Unfit, copy_rows
+from connector.write.postgres_merge import Counts, Step, merge
+from connector.write.postgres_types import bit_count, copy_kind, postgres_type
+from connector.write.values import rows as decoded
+
+CHUNK_BYTES = 1 << 18
+# Beyond so many rows that came and went a table is truncated, which costs some catalogue rows, instead of deleted from.
+WORN_ROWS = 5_000
+# How many layouts keep their table of staging.
+KEPT_LAYOUTS = 256
+
+
+@dataclass(slots=True)
+class Staged:
+    """One table of staging: what its rows are, and how many were put in since it was last truncated."""
+
+    name: str
+    layout: TableLayout
+    counts: Counts = field(default_factory=Counts)
+    worn: int = 0
+
+
+class Staging:
+    """What is staged, in order.
+
+    Args:
+        connection: the session; in autocommit.
+    """
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        self._made = 0
+        self._idle: dict[TableLayout, Staged] = {}
+
+    def put(self, net: NetRows, before: Staged | None) -> Staged:
+        """Take net operations.
+
+        Args:
+            net: what to stage.
+            before: the table that this layout was last staged to since the last commit, if any: inserts alone are
+                added to it, because inserts come last in a merge.
+
+        Returns:
+            The table they are in.
+
+        Raises:
+            ValueNotRepresentable: a value that its column cannot hold.
+        """
+        if before is not None and not len(net.deletes) and not len(net.updates):
+            table = before
+        else:
+            table = self._idle.pop(net.layout) if net.layout in self._idle else self._create(net.layout)
+        every = bytes([1]) * len(net.layout.columns)
+        key = bytes(index in net.layout.key for index in range(len(net.layout.columns))) if net.layout.key else every
+        with self._connection.cursor().copy(f"COPY {table.name} FROM STDIN (FORMAT binary)") as copy:
+            copy.write(HEADER)
+            for images, wanted, letter in (
+                (net.deletes, key, "d"),
+                (net.updates, every, "u"),
+                (net.inserts, every, "i"),
+            ):
+                for chunk in _chunks(net.layout, images, wanted, letter):
+                    copy.write(chunk)
+                    faults.point("target.mid_stage")
+            copy.write(TRAILER)
+        table.counts.deletes += len(net.deletes)
+        table.counts.updates += len(net.updates)
+        table.counts.inserts += len(net.inserts)
+        table.worn += len(net.deletes) + len(net.updates) + len(net.inserts)
+        return table
+
+    def merged(self, table: Staged) -> Iterator[Step]:
+        """The statements that merge a table of staging and empty it."""
+        yield from merge(table.layout, table.name, table.counts)
+        if table.layout in self._idle or len(self._idle) >= KEPT_LAYOUTS:
+            yield Step(f"DROP TABLE {table.name}")
+            return
+        if table.worn >= WORN_ROWS:
+            yield Step(f"TRUNCATE {table.name}")
+            table.worn = 0
+        else:
+            yield Step(f"DELETE FROM {table.name}")
+        table.counts = Counts()
+        self._idle[table.layout] = table
+
+    def forget(self) -> None:
+        """Drop every idle table: layouts are others now."""
+        for table in self._idle.values():
+            self._connection.execute(f"DROP TABLE {table.name}")
+        self._idle.clear()
+
+    def drop(self, table: Staged) -> None:
+        """Drop a table with what is in it."""
+        self._connection.execute(f"DROP TABLE {table.name}")
+
+    def _create(self, layout: TableLayout) -> Staged:
+        self._made += 1
+        table = Staged(f"pg_temp.thl_stage_{self._made}", layout)
+        columns = "".join(
+            f", c{index} {postgres_type(column, key=index in layout.key)}"
+            for index, column in enumerate(layout.columns)
+        )
+        self._connection.execute(f'CREATE TEMP TABLE thl_stage_{self._made} (thl_op "char"{columns})')
+        return table
+
+
+def _chunks(layout: TableLayout, images: Images, wanted: bytes, letter: str) -> Iterator[bytes]:
+    kinds = bytes(copy_kind(column) for column in layout.columns)
+    bits = bytes(bit_count(column) for column in layout.columns)
+    done = 0
+    while done < len(images):
+        try:
+            chunk, done = copy_rows(images.data, images.ends, done, kinds, bits, wanted, ord(letter), CHUNK_BYTES)
+        except Unfit as unfit:
+            raise _located(layout, images, unfit) from unfit
+        yield chunk
+
+
+def _located(layout: TableLayout, images: Images, unfit: Unfit) -> ValueNotRepresentable:
+    """Which row and column of which table it is."""
+    row = decoded(images.data, images.ends, len(layout.columns))[unfit.image]
+    shown = layout.key or range(len(layout.columns))
+    return ValueNotRepresentable(
+        f"column {layout.columns[unfit.column].name} of {layout.name} has the value {row[unfit.column]!r:.200}, "
+        f"which {unfit.reason}",
+        hint="PostgreSQL has no such value: change it on the source, or leave the table out with source.filters.",
+        row=", ".join(f"{layout.columns[index].name}={row[index]!r:.100}" for index in shown),
+    )

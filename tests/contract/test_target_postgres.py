@@ -1,0 +1,207 @@
+"""The contract of a target, on PostgreSQL: a database per test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import psycopg
+import pytest
+
+from connector.clock import SystemClock
+from connector.errors import TargetUnavailable, ValueNotRepresentable
+from connector.sandbox.environment import DatabaseServer
+from connector.thl.layout import Column, TableLayout
+from connector.write.postgres import PostgresTarget
+from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_suite import *  # noqa: F403
+from tests.contract.target_suite import USERS, Applier
+from tests.contract.target_values import *  # noqa: F403
+from tests.support.net import Row, in_order, layout, net
+
+
+class PostgresPlace:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.opened: list[PostgresTarget] = []
+        self.reader = psycopg.connect(url, autocommit=True)
+
+    def open(self, *, audit: bool = False) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit))
+        return self.opened[-1]
+
+    def query(self, sql: str) -> list[Row]:
+        return self.reader.execute(sql.encode()).fetchall()
+
+    def read(self, table: TableLayout) -> list[Row] | None:
+        name = ".".join(quoted(part) for part in table.name)
+        if self.query(f"SELECT to_regclass('{name}')") == [(None,)]:
+            return None
+        columns = ", ".join(readable(column) for column in table.columns)
+        rows = self.query(f"SELECT {columns} FROM {name}")
+        return in_order(
+            tuple(
+                None if item is None else as_logged(item, column)
+                for item, column in zip(row, table.columns, strict=True)
+            )
+            for row in rows
+        )
+
+    def applied(self) -> list[tuple[int, int]]:
+        return [
+            (int(seqno), int(rows)) for seqno, rows in self.query("SELECT seqno, rows FROM thl.thl_applied ORDER BY 1")
+        ]
+
+    def staging(self) -> int:
+        sql = (
+            "SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = 'r' "
+            "AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'thl') "
+            "AND (nspname || '.' || relname) NOT IN (SELECT target_name FROM thl.thl_tables)"
+        )
+        left = -1
+        for _ in range(100):  # a session's tables go a moment after it
+            left = int(str(self.query(sql)[0][0]))
+            if left == 0:
+                break
+            time.sleep(0.05)
+        return left
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def readable(column: Column) -> str:
+    """An expression whose value Python has exactly."""
+    name = quoted(column.name)
+    if column.type.startswith("time") and not column.type.startswith("timestamp"):
+        return f"(extract(epoch FROM {name}) * 1000000)::bigint"
+    if column.type.startswith(("datetime", "timestamp")):
+        zone = " AT TIME ZONE 'UTC'" if column.type.startswith("timestamp") else ""
+        return f"({name}{zone})::timestamp"
+    return f"{name}::text" if column.type.startswith(("decimal", "date", "json", "bit", "float")) else name
+
+
+def as_logged(item: object, column: Column) -> int | float | str | bytes:
+    """A value as the log has it, from the type's own meaning: nothing of the target's code."""
+    base, _, sizes = column.type.partition("(")
+    places = int(sizes.rstrip(")")) if base in ("time", "datetime", "timestamp") and sizes else 0
+    if base == "bigint" and column.unsigned:
+        return int(str(item)) if int(str(item)) < 2**63 else str(item)
+    if base == "bit":
+        size = int(sizes.rstrip(")"))
+        return int(str(item), 2).to_bytes((size + 7) // 8, "big")
+    if base == "time":
+        assert isinstance(item, int)
+        seconds, micros = divmod(abs(item), 1_000_000)
+        text = f"{'-' if item < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return text + f".{micros:06}"[: places + 1] if places else text
+    if base in ("datetime", "timestamp"):
+        assert isinstance(item, datetime)
+        text = f"{item.year:04}-{item:%m-%d %H:%M:%S}"
+        return text + f".{item.microsecond:06}"[: places + 1] if places else text
+    if base == "float":
+        import struct
+
+        return float(struct.unpack("<f", struct.pack("<f", float(str(item))))[0])
+    assert isinstance(item, int | float | str | bytes)
+    return item
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: DatabaseServer) -> Iterator[str]:
+    server = postgres_server
+    base = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
+    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
+        admin.execute("CREATE DATABASE target_contract ENCODING 'UTF8' TEMPLATE template0")
+        yield f"{base}/target_contract"
+        admin.execute("DROP DATABASE target_contract WITH (FORCE)")
+
+
+@pytest.fixture
+def place(database: str) -> Iterator[PostgresPlace]:
+    made = PostgresPlace(database)
+    yield made
+    for target in made.opened:
+        target.close()
+    for (schema,) in made.query("SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^(pg_|information_)'"):
+        made.reader.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    made.reader.close()
+
+
+ZERO_DATES = [
+    ("date", "0000-00-00"),
+    ("date", "2024-00-10"),
+    ("date", "2023-02-29"),
+    ("datetime(3)", "0000-00-00 00:00:00.000"),
+    ("timestamp", "0000-00-00 00:00:00"),
+    ("varchar(9)", "a\0b"),
+    ("json", '"\0"'),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), ZERO_DATES)
+def test_what_postgresql_has_not_stops_with_table_key_and_column(place: PostgresPlace, kind: str, value: str) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", f"CREATE TABLE z (id INT PRIMARY KEY, v {kind} NULL)")
+    table = layout("shop.z", ["id int", f"v {kind}"], ["id"])
+    with pytest.raises(ValueNotRepresentable, match=r"column v of shop\.z") as caught:
+        applier.rows(net(table, inserts=[(1, None), (41, value)]))
+    assert caught.value.where["row"] == "id=41"
+    assert place.read(table) == []
+
+
+def test_zero_dates_for_existing_rows_stop(place: PostgresPlace, applier: Applier) -> None:
+    applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+    with pytest.raises(ValueNotRepresentable):
+        applier.sql("ALTER TABLE users ADD born DATE NOT NULL")
+    assert place.read(USERS) == [(1, "ann", None)]
+
+
+def test_zero_dates_for_no_rows_do_not(place: PostgresPlace, applier: Applier) -> None:
+    applier.sql("ALTER TABLE users ADD born DATE NOT NULL")
+    assert place.read(USERS) == []
+
+
+def test_a_session_that_is_killed_loses_what_is_staged(place: PostgresPlace, applier: Applier) -> None:
+    applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+    place.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'thl shop'")
+    with pytest.raises(TargetUnavailable):
+        applier.commit()
+    again = Applier(place.open())
+    assert again.position.seqno == 0
+    again.rows(net(USERS, inserts=[(1, "bob", None)]))
+    assert place.read(USERS) == [(1, "bob", None)]
+
+
+def test_staging_holds_no_lock_on_the_targets_tables(place: PostgresPlace, applier: Applier) -> None:
+    applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+    with place.reader.transaction():
+        place.reader.execute("SET LOCAL lock_timeout = '1s'")
+        place.reader.execute("LOCK TABLE shop.users IN ACCESS EXCLUSIVE MODE")
+
+
+def test_staging_is_used_again_and_does_not_grow(place: PostgresPlace, applier: Applier) -> None:
+    for batch in range(30):
+        applier.rows(net(USERS, inserts=[(batch * 1000 + n, "x" * 50, None) for n in range(1000)]))
+    sizes = place.query("SELECT pg_relation_size(oid) FROM pg_class WHERE relname LIKE 'thl_stage_%'")
+    assert len(sizes) == 1
+    assert int(sizes[0][0]) < 10 * 1000 * 100
+
+
+def test_names_longer_than_63_bytes_are_cut_and_two_of_them_refused(place: PostgresPlace, applier: Applier) -> None:
+    long = "x" * 62
+    applier.sql(f"CREATE TABLE {long}é (id INT PRIMARY KEY)")
+    applier.rows(net(layout(f"shop.{long}é", ["id int"], ["id"]), inserts=[(1,)]))
+    assert place.read(layout(f"shop.{long}", ["id int"])) == [(1,)]
+    with pytest.raises(ValueNotRepresentable, match=f"{long}é.*{long}ü"):
+        applier.sql(f"CREATE TABLE {long}ü (id INT PRIMARY KEY)")
+
+
+def test_an_interval_prints_as_mysql_prints_a_time(place: PostgresPlace, applier: Applier) -> None:
+    applier.sql("CREATE TABLE t (v TIME)")
+    applier.rows(net(layout("shop.t", ["v time"]), inserts=[("-838:59:59",)]))
+    assert place.query("SELECT v::text, v FROM shop.t") == [
+        ("-838:59:59", -timedelta(hours=838, minutes=59, seconds=59))
+    ]
