@@ -56,7 +56,7 @@ def _report(console: Console, outcome: Outcome, seconds: float, folder: Path) ->
     table.add_row(
         "latency, commit to target",
         f"p50 {outcome.percentile(50):.0f} ms, p95 {outcome.percentile(95):.0f} ms, p99 {outcome.percentile(99):.0f} ms"
-        " (kills and catching up included)",
+        " (before the first kill)",
     )
     table.add_row("kill -9", f"{outcome.kills}")
     for compared in outcome.verified.tables:

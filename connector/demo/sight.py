@@ -24,6 +24,11 @@ class Sight:
     gtid_set: str
     rows: int
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the initial load is in."""
+        return self.seqno >= 0 and self.consistent
+
 
 _NOTHING = Sight(-1, False, "", 0)
 
@@ -43,11 +48,12 @@ def look(target: Path) -> Sight:
     return _NOTHING if found is None else Sight(found[0], bool(found[1]), found[2] or "", rows)
 
 
-def latencies(target: Path, since: int) -> list[float]:
-    """Milliseconds from the source's commit to the target's, ascending, of events committed after `since` (µs)."""
+def latencies(target: Path, since: int, until: int) -> list[float]:
+    """Milliseconds from the source's commit to the target's, ascending, of events committed between two times (µs)."""
     with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
         found = connection.execute(
-            "SELECT (applied_at - commit_time) / 1000.0 FROM thl_applied WHERE commit_time > ? ORDER BY 1", (since,)
+            "SELECT (applied_at - commit_time) / 1000.0 FROM thl_applied WHERE commit_time BETWEEN ? AND ? ORDER BY 1",
+            (since, until),
         )
         return [row[0] for row in found]
 

@@ -11,10 +11,12 @@ from typing import Any
 import yaml
 
 from connector.errors import SandboxError
+from connector.sandbox.java import java_home
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.process import children
 from connector.sandbox.program import Program
+from connector.sandbox.spark import spark_kafka_jars
 
 SERVICE = "shop"
 
@@ -37,9 +39,9 @@ class Worker:
         self.kills = 0
         self._program = Program(
             self.name,
-            [sys.executable, "-m", "connector.cli", command, "--config", str(config)],
+            [sys.executable, "-m", "connector", command, "--config", str(config)],
             log=log,
-            environment=environment,
+            environment={"JAVA_HOME": str(java_home()), **(environment or {})},
             die_with_parent=True,
         )
 
@@ -130,7 +132,10 @@ def configuration(mysql: MySqlServer, kafka: KafkaBroker, folder: Path, target: 
             "filters": {"do": ["shop"]},
         },
         "kafka": {"bootstrap": kafka.bootstrap, "replication": 1, "min_isr": 1, "allow_unsafe": True},
-        "apply": {"checkpoint_dir": str(folder / "spark")},
+        "apply": {
+            "checkpoint_dir": str(folder / "spark"),
+            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
+        },
         "target": {"url": target, "audit": True},
     }
 

@@ -99,21 +99,24 @@ class Story:
         stage.producer.start()
         stage.applier.start()
         load.start(scale.workers)
-        began = self._clock.monotonic()
-        self._until(lambda: look(stage.target).consistent, "the initial load", 120)
+        started = self._clock.monotonic()
+        self._until(lambda: look(stage.target).loaded, "the initial load", 180)
         self._tell(f"initial load is in at seqno {look(stage.target).seqno}; the target is consistent")
-        online = self._clock.now()
+        began = self._clock.monotonic()
+        calm = self._clock.now()
 
+        shaken = 0
         for share, what in self._timeline(connect, load):
             self._wait(began, share)
+            shaken = shaken or self._clock.now()
             what()
         self._wait(began, 1.0)
         load.stop()
-        seconds = self._clock.monotonic() - began
+        seconds = self._clock.monotonic() - started
         self._tell(f"load ends after {load.transactions:,} transactions")
 
         executed = self._executed(connect)
-        self._until(lambda: executed.issubset(GtidSet.parse(look(stage.target).gtid_set)), "the rest", 120)
+        self._until(lambda: executed.issubset(GtidSet.parse(look(stage.target).gtid_set)), "the rest", 180)
         self._tell("everything has arrived; comparing every table")
         return Outcome(
             verified=verify(load_config(stage.config)),
@@ -122,7 +125,7 @@ class Story:
             load_seconds=seconds,
             kills=stage.producer.kills + stage.applier.kills,
             once=applied_once(stage.target),
-            milliseconds=latencies(stage.target, online),
+            milliseconds=latencies(stage.target, calm, shaken),
         )
 
     def _timeline(

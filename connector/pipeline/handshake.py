@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.publish.memory import control_state, position_record
-from connector.reassemble.control import Topics
+from connector.publish.reading import LogReader
 from connector.thl.history import History, check_offsets
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO
@@ -40,20 +39,17 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse us.
     """
-    with Topics(config.kafka, f"{config.topic}.applier") as topics:
-        control = None
-        if topics.partitions(config.control_topic):
-            control = control_state(topics.messages(config.control_topic))
+    with LogReader(config) as log:
+        control = log.control() if log.partitions(config.control_topic) else None
         if control is None or (control.log is None and position.seqno == NO_SEQNO):
             raise BrokerUnavailable(
                 "the log does not exist yet",
                 hint=f"thl produce begins it (service {config.service})",
                 topic=config.topic,
             )
-        found = [value for _, value in topics.messages(config.position_topic)]
-        record = position_record(found[-1]) if found else None
+        record = log.position()
         history = History.of(control, record.last_finished if record else NO_SEQNO)
-        partitions = topics.partitions(config.topic)
+        partitions = log.partitions(config.topic)
         if control.partitions is None or partitions != control.partitions.count:
             raise LogDamaged(
                 "the event topic has another number of partitions than the log was made with",
@@ -62,7 +58,7 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
                 expected=control.partitions.count if control.partitions else "unknown",
                 found=partitions,
             )
-        bounds = {number: topics.bounds(config.topic, number) for number in range(partitions)}
+        bounds = {number: log.bounds(number) for number in range(partitions)}
     starts = {number: low for number, (low, _) in bounds.items()}
     history.prove(
         position.log_id,

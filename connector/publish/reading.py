@@ -29,6 +29,9 @@ GROWTH: Final = 8
 class LogReader:
     """Reads a log's three topics. In no consumer group, commits no offsets.
 
+    Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse us, and
+    LogDamaged for a record that is not ours.
+
     Args:
         config: the service and its brokers.
     """
@@ -62,8 +65,24 @@ class LogReader:
         low, high = self._ends(topic, 0)
         return control_state((_key(message), _value(message)) for message in self._between(topic, 0, low, high))
 
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; 0 when there is no such topic."""
+        try:
+            found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
+        except KafkaException as error:
+            raise failure(error, "the brokers do not tell of a topic", topic=topic) from error
+        if found.error is None:
+            return len(found.partitions)
+        if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return 0
+        raise failure(found.error, "a topic cannot be read", topic=topic)
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset that is kept of a partition of the event topic, and the one after the last."""
+        return self._ends(self._config.topic, partition)
+
     def position(self) -> PositionRecord | None:
-        """The newest position; None in a new log."""
+        """The newest position; None in a new log. A producer may be at work: what it adds meanwhile is left out."""
         low, high = self._ends(self._config.position_topic, 0)
         message = self._newest(self._config.position_topic, 0, low, high)
         return position_record(_value(message)) if message else None

@@ -59,7 +59,7 @@ class Rig:
         self.producer.start()
         self.applier.start()
         self.load.start(4)
-        self.until(lambda: self.witness.look().consistent, "the initial load", 180)
+        self.until(lambda: self.witness.look().loaded, "the initial load", 180)
 
     def crash_at(self, command: str, point: str) -> None:
         """Let a worker run into kill -9 at a named point; then start it again without one."""

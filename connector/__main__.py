@@ -1,0 +1,7 @@
+"""`python -m connector` is `thl`."""
+
+import sys
+
+from connector.cli import main
+
+sys.exit(main())
