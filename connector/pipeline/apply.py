@@ -22,6 +22,7 @@ from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import shake_hands
 from connector.pipeline.retrying import Stopped, retry
 from connector.reassemble.handover import Handover
+from connector.reassemble.large import LargeMessages
 from connector.reassemble.scan import Message
 from connector.reassemble.spark import EARLIEST, Session, Stream
 from connector.thl.ledger import Ledger
@@ -98,11 +99,12 @@ class Applier:
         try:
             begun = self._position = target.claim(self._config.service)
             faults.point("apply.after_claim")
-            core, offsets = self._agreed(target, begun)
-            try:
-                self._follow(core, offsets)
-            finally:
-                self._position = core.position
+            with LargeMessages(self._config.kafka, self._config.topic) as large:
+                core, offsets = self._agreed(target, begun, large)
+                try:
+                    self._follow(core, offsets)
+                finally:
+                    self._position = core.position
         except PASSING as error:
             if self._position is begun:
                 raise
@@ -110,7 +112,9 @@ class Applier:
         finally:
             target.close()
 
-    def _agreed(self, target: Target, position: TargetPosition) -> tuple[ApplyCore, dict[int, int]]:
+    def _agreed(
+        self, target: Target, position: TargetPosition, large: LargeMessages
+    ) -> tuple[ApplyCore, dict[int, int]]:
         """The handshake, and the core that goes on from it, with the offsets to read from."""
         agreed = shake_hands(self._config, position)
         faults.point("apply.after_handshake")
@@ -120,6 +124,7 @@ class Applier:
             Ledger[Message](
                 topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
             ),
+            large,
             log_id=agreed.history.log_id,
             gtid_set=agreed.gtid_set,
             topic=self._config.topic,

@@ -11,8 +11,10 @@ Not promised: anything after an error. Whoever catches one closes the target and
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -31,6 +33,8 @@ from connector.thl.words import Kind, LogId, Outcome, Seqno
 from connector.write.target import Target
 
 COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so many
+COMMIT_BYTES: Final = 64 << 20  # or so many bytes
+RELEASE_BYTES: Final = 32 << 20  # so much of a batch is taken before anything of it is applied
 STAGE_BYTES: Final = 4 << 20  # less of an unfinished event is kept here instead of staged
 
 
@@ -53,6 +57,13 @@ class _Open:
     staged: bool = False
 
 
+class Large(Protocol):
+    """What fetches messages that are too large for a batch; see `connector.reassemble.large`."""
+
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        """One message as a batch of its own."""
+
+
 class ApplyCore:
     """Applies one log to one claimed target.
 
@@ -60,6 +71,7 @@ class ApplyCore:
         target: claimed.
         position: what the claim returned.
         ledger: made for that position.
+        large: fetches the messages that Spark does not carry.
         log_id: the log's.
         gtid_set: what counts as applied at that position; None where the source has none.
         topic: the event topic, named in errors.
@@ -72,6 +84,7 @@ class ApplyCore:
         target: Target,
         position: TargetPosition,
         ledger: Ledger[Message],
+        large: Large,
         *,
         log_id: LogId,
         gtid_set: str | None,
@@ -82,6 +95,7 @@ class ApplyCore:
         self.position = position
         self._target = target
         self._ledger = ledger
+        self._large = large
         self._log_id = log_id
         self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
         self._topic = topic
@@ -105,36 +119,52 @@ class ApplyCore:
         """Apply what has become whole with this batch.
 
         Args:
-            batch: columns partition, offset, value.
+            batch: columns partition, offset, value; a value that is null is fetched when its turn comes.
 
         Raises:
             ConnectorError: whatever the log or the target is found to be.
         """
-        messages = self._scanned(batch)
+        # Spark's tasks read ranges of the same partition in parallel: theirs come in any order.
+        parts = [part for part in batch.to_batches() if part.num_rows]
+        parts.sort(key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py()))
+        waiting: list[Message] = []
+        size = 0
+        for messages in chain.from_iterable(map(self._scanned, parts)):
+            for message in messages:
+                self._ledger.take(message.header, message.partition, message.offset, message)
+                size += message.size
+            waiting += messages
+            if size >= RELEASE_BYTES:
+                self._released(waiting)
+                waiting, size = [], 0
+        self._released(waiting)
+        self._commit()
+
+    def _scanned(self, part: pa.RecordBatch) -> Iterator[Sequence[Message]]:
+        """The part's messages, in order; large ones by themselves."""
+        start = 0
+        if part["value"].null_count:
+            for at, present in enumerate(part["value"].is_valid().to_pylist()):
+                if not present:
+                    yield self._scanner.scan(part.slice(start, at - start))
+                    one = self._large.fetch(part["partition"][at].as_py(), part["offset"][at].as_py())
+                    yield self._scanner.scan(one)
+                    start = at + 1
+        yield self._scanner.scan(part.slice(start))
+
+    def _released(self, messages: Sequence[Message]) -> None:
+        """Take what the ledger lets go."""
         for release in self._ledger.release():
             if isinstance(release, Voided):
                 self._forget()
             elif self._until is None or release.seqno <= self._until:
                 self._one(release)
-        self._commit()
         if self._ledger.waiting:
             # What waits for an earlier event on another partition must not keep this batch's memory.
             released = self._ledger.released
             for message in messages:
                 if message.header.seqno > released:
                     message.own()
-
-    def _scanned(self, batch: pa.Table) -> list[Message]:
-        # Spark's tasks read ranges of the same partition in parallel: theirs come in any order.
-        parts = [part for part in batch.to_batches() if part.num_rows]
-        parts.sort(key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py()))
-        messages: list[Message] = []
-        take = self._ledger.take
-        for part in parts:
-            for message in self._scanner.scan(part):
-                take(message.header, message.partition, message.offset, message)
-                messages.append(message)
-        return messages
 
     def _one(self, release: Release[Message]) -> None:
         header = release.header
@@ -164,7 +194,7 @@ class ApplyCore:
             self._open.staged = True
             self._consistent = False
         self._finished(header)
-        if begins or self._collapse.rows >= COMMIT_ROWS:
+        if begins or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
 
     def _rows(self, message: Message) -> None:

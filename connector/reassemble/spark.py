@@ -19,12 +19,14 @@ from typing import Self
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, length, when
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connector.config import Apply, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.reassemble import checkpoint, profile
 from connector.reassemble.handover import Closed, Handover
+from connector.reassemble.large import LARGE
 
 EARLIEST = -2  # Spark's word for a partition's first offset
 
@@ -102,8 +104,11 @@ class Stream:
         apply: how much at once.
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        handover: where batches go, each an Arrow table of partition, offset, value. Its `fail` tells what ended
-            the stream.
+        handover: where batches go, each an Arrow table of partition, offset, value, with null for the value of a
+            message that is larger than LARGE. Its `fail` tells what ended the stream.
+
+    Raises:
+        SparkGone: the session's JVM has ended.
     """
 
     def __init__(
@@ -118,7 +123,6 @@ class Stream:
     ) -> None:
         self._handover = handover
         self._folder = checkpoint.fresh(session.folder)
-        reader = session.spark.readStream.format("kafka")
         options = {
             **profile.OPTIONS,
             **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
@@ -127,11 +131,18 @@ class Stream:
             "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
             "maxOffsetsPerTrigger": str(apply.batch_messages),
         }
+        try:
+            self._query = self._started(session, options)
+        except (Py4JError, OSError) as error:
+            raise _gone() from error
+
+    def _started(self, session: Session, options: Mapping[str, str]) -> StreamingQuery:
+        reader = session.spark.readStream.format("kafka")
         for key, value in options.items():
             reader = reader.option(key, value)
-        frame = reader.load().select("partition", "offset", "value")
-        writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", os.fspath(self._folder))
-        self._query: StreamingQuery = writer.start()
+        carried = when(length("value") <= LARGE, col("value")).alias("value")
+        frame = reader.load().select("partition", "offset", carried)
+        return frame.writeStream.foreachBatch(self._take).option("checkpointLocation", os.fspath(self._folder)).start()
 
     def check(self) -> None:
         """See whether it still runs.

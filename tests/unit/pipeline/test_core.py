@@ -30,7 +30,7 @@ TOPIC = "thl.shop"
 UUID = "6f1c9a52-0000-11ee-8c99-0242ac120002"
 
 
-def table(values: Sequence[bytes], *, offset: int = 0, partition: int = 0) -> pa.Table:
+def table(values: Sequence[bytes | None], *, offset: int = 0, partition: int = 0) -> pa.Table:
     return pa.Table.from_batches([batch(values, offset=offset, partition=partition)])
 
 
@@ -50,15 +50,34 @@ def history(firsts: Iterable[int], last_finished: int, gtid_set: str | None = ""
     return History.of(ControlState(LogRecord(LOG_ID, 0), None, epochs), Seqno(last_finished))
 
 
+class Elsewhere:
+    """Large messages by their offsets."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        self.values = values
+
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        return batch([self.values[offset]], partition=partition, offset=offset)
+
+
 class Rig:
     """A core on a target, begun from what the target says."""
 
-    def __init__(self, target: MemoryTarget, known: History, *, until: int | None = None, partitions: int = 1) -> None:
+    def __init__(
+        self,
+        target: MemoryTarget,
+        known: History,
+        *,
+        until: int | None = None,
+        partitions: int = 1,
+        elsewhere: Sequence[bytes] = (),
+    ) -> None:
         position = target.claim("shop")
         self.core = ApplyCore(
             target,
             position,
             Ledger[Message](topic=TOPIC, partitions=partitions, position=position, history=known),
+            Elsewhere(elsewhere),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,
@@ -245,6 +264,16 @@ def test_what_spark_s_tasks_give_in_any_order_is_put_in_the_log_s() -> None:
     late, early = batch(values[3:], offset=3), batch(values[:3])
     Rig(target, history([0], 4)).core.take(pa.Table.from_batches([late, early]))
     assert target.log == ["stage", "commit 4"]
+
+
+@pytest.mark.parametrize("large", [{1}, {0, 5}, {2, 3}, set(range(6))])
+def test_values_that_are_null_are_fetched_in_their_turn(large: set[int]) -> None:
+    target = MemoryTarget()
+    values = log(*(record(n, [insert(n)]) for n in range(5)))
+    rig = Rig(target, history([0], 4), elsewhere=values)
+    rig.core.take(table([None if n in large else value for n, value in enumerate(values)]))
+    assert ids(target) == set(range(5))
+    assert [event.seqno for event in target.events] == list(range(5))
 
 
 def test_an_event_waits_for_an_earlier_one_of_another_partition() -> None:

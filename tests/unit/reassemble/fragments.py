@@ -102,7 +102,7 @@ def marker(epoch: int, first: int, last_finished: int, *, log_id: str, tail: int
     )
 
 
-def batch(values: Sequence[bytes], *, partition: int = 0, offset: int = 0) -> pa.RecordBatch:
+def batch(values: Sequence[bytes | None], *, partition: int = 0, offset: int = 0) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "partition": pa.array([partition] * len(values), pa.int32()),

@@ -1,0 +1,258 @@
+"""A real Kafka, a real Spark, the real SQLite target: what is in the log is in the target, whatever lies in the way."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from connector.clock import SystemClock
+from connector.config import Apply, Config, Kafka, Target
+from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged
+from connector.pipeline.apply import Applier
+from connector.reassemble.spark import Session
+from connector.sandbox.environment import Broker
+from connector.sandbox.spark import spark_kafka_jars
+from connector.thl.position import TargetPosition
+from connector.thl.words import Seqno
+from tests.support.log_writer import LogWriter
+from tests.unit.reassemble.fragments import change, record, statement
+
+CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
+TEXT = {"name": "v", "type": "varchar(100)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True}
+ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [], "nullable": False}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m")
+    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
+        yield session
+
+
+@pytest.fixture
+def config(kafka_broker: Broker, tmp_path: Path) -> Config:
+    return Config(
+        service=f"s{uuid.uuid4().hex[:10]}",
+        kafka=Kafka(bootstrap=kafka_broker.bootstrap, retries=5),
+        apply=Apply(checkpoint_dir=tmp_path / "spark", batch_messages=50),
+        target=Target(url=SecretStr(f"sqlite:///{tmp_path / 'target.db'}"), audit=True, retries=5),
+    )
+
+
+def create(seqno: int) -> dict[str, Any]:
+    return record(seqno, [statement(CREATE)], kind="ddl", shard="#UNKNOWN", last_barrier=seqno - 1 if seqno else -1)
+
+
+def rows(*ids: int, value: str = "x") -> dict[str, Any]:
+    return change("insert", [(None, [n, value]) for n in ids]) | {"columns": [ID, TEXT]}
+
+
+def inserts(first: int, count: int) -> list[dict[str, Any]]:
+    return [record(n, [rows(n)], last_barrier=0) for n in range(first, first + count)]
+
+
+def apply(config: Config, spark: Session, until: int) -> TargetPosition:
+    position = Applier(config, spark, SystemClock(), Event(), until=Seqno(until)).run()
+    assert position is not None
+    return position
+
+
+def found(config: Config) -> list[int]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        table = db.execute("SELECT target_name FROM thl_tables WHERE table_name = 'orders'").fetchone()[0]
+        return [row[0] for row in db.execute(f'SELECT id FROM "{table}" ORDER BY id')]
+
+
+def applied(config: Config) -> list[int]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        return [row[0] for row in db.execute("SELECT seqno FROM thl_applied ORDER BY seqno")]
+
+
+def test_the_log_is_in_the_target_each_event_once(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 120)])
+    log.events(inserts(121, 5), abort=True)
+    log.events(inserts(121, 30))
+    position = apply(config, spark, 150)
+    assert found(config) == list(range(1, 151))
+    assert applied(config) == list(range(151))
+    assert (position.seqno, position.epoch, position.consistent) == (150, 1, True)
+
+
+def test_an_applier_goes_on_where_the_target_is_not_where_spark_was(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 100)])
+    apply(config, spark, 40)
+    # What Spark read of events after 40 is forgotten; a checkpoint that lies there is not looked at.
+    for folder in (spark.folder, spark.folder.parent):
+        for name in ("offsets", "commits", "sources/0"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / name / "0").write_text("v1\n{}\n")
+        (folder / "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000000"}')
+    log.events(inserts(101, 50))
+    apply(config, spark, 150)
+    assert found(config) == list(range(1, 151))
+    assert applied(config) == list(range(151))
+
+
+def test_an_event_of_many_fragments_and_one_that_was_given_up(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0)])
+
+    def fragments(count: int, *, whole: bool) -> list[dict[str, Any]]:
+        return [
+            record(1, [rows(n)], fragno=n, rows=n + 1, last_frag=whole and n == count - 1, last_barrier=0)
+            for n in range(count)
+        ]
+
+    log.events(fragments(130, whole=False))
+    log.online()
+    log.events(fragments(170, whole=True))
+    log.events([record(2, [rows(1000)], last_barrier=0)])
+    position = apply(config, spark, 2)
+    assert found(config) == [*range(170), 1000]
+    assert position.epoch == 2
+
+
+def test_partitions_are_put_in_one_order(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=3)
+    log.online()
+    log.events([create(0)])
+    tails = {0: 0, 1: -1, 2: -1}
+    for seqno in range(1, 91):
+        partition = seqno * seqno % 3
+        log.events([record(seqno, [rows(seqno)], prev_seqno=tails[partition], last_barrier=0)], partition)
+        tails[partition] = seqno
+    apply(config, spark, 90)
+    assert found(config) == list(range(1, 91))
+    assert applied(config) == list(range(91))
+
+
+def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    wide = CREATE.replace("VARCHAR(100)", "LONGTEXT")
+    log.events([record(0, [statement(wide)], kind="ddl", shard="#UNKNOWN")])
+    for n in range(1, 4):
+        big = rows(n, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}
+        log.events([record(n, [big], last_barrier=0)])
+    apply(config, spark, 3)
+    assert found(config) == [1, 2, 3]
+
+
+def test_a_damaged_message_ends_it_with_its_place(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    apply(config, spark, 3)
+    log.raw(b"not a fragment")
+    with pytest.raises(LogDamaged, match=rf"{config.topic}-0@\d+"):
+        apply(config, spark, 10)
+    assert found(config) == [1, 2, 3]
+
+
+def test_another_log_is_refused(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    apply(config, spark, 3)
+    other = config.model_copy(update={"kafka": config.kafka.model_copy(update={"topic_prefix": "other"})})
+    again = LogWriter(other, log_id="e" * 32)
+    again.online()
+    again.events([create(0), *inserts(1, 9)])
+    with pytest.raises(HistoriesDiffer):
+        apply(other, spark, 9)
+    assert found(config) == [1, 2, 3]
+
+
+def test_a_log_that_does_not_exist_yet_is_waited_for_and_given_up(config: Config, spark: Session) -> None:
+    few = config.model_copy(
+        update={
+            "kafka": config.kafka.model_copy(update={"retries": 1}),
+            "target": config.target.model_copy(update={"retries": 1}),
+        }
+    )
+    with pytest.raises(BrokerUnavailable, match="does not exist yet"):
+        apply(few, spark, 0)
+
+
+def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    ended: list[BaseException] = []
+
+    def older() -> None:
+        try:
+            Applier(config, spark, SystemClock(), stop).run()
+        except Fenced as fenced:
+            ended.append(fenced)
+
+    stop = Event()
+    thread = Thread(target=older)
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(11)))
+        newer = Thread(target=apply, args=(config, spark, 30))
+        newer.start()
+        for n in itertools.count(11):
+            log.events(inserts(n, 1))
+            newer.join(0.5)
+            if n >= 30 and not newer.is_alive():
+                break
+        thread.join(30)
+    finally:
+        stop.set()
+        thread.join(30)
+    assert [type(one) for one in ended] == [Fenced]
+    assert applied(config) == list(range(31))
+
+
+def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_broker: Broker) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 20)])
+    stop = Event()
+    results: list[TargetPosition | None] = []
+    applier = Applier(config, spark, SystemClock(), stop, until=Seqno(40))
+    thread = Thread(target=lambda: results.append(applier.run()))
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(21)))
+        kafka_broker.kill()
+        kafka_broker.start()
+        log.events(inserts(21, 20))
+        thread.join(120)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert [one and one.seqno for one in results] == [40]
+    assert applied(config) == list(range(41))
+
+
+def applied_or_none(config: Config) -> list[int] | None:
+    try:
+        return applied(config)
+    except sqlite3.OperationalError:
+        return None
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    clock = SystemClock()
+    end = clock.monotonic() + seconds
+    while not condition():
+        assert clock.monotonic() < end, "waited too long"
+        clock.sleep(0.05)

@@ -1,0 +1,136 @@
+"""A log on a real Kafka, written without our producer: fastavro's fragments, control and position as it writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connector.config import Config
+from connector.publish.memory import control_message, position_message
+from connector.thl.control import EpochRecord, LogRecord, PartitionMap
+from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
+from connector.thl.words import Epoch, LogId, Seqno
+from tests.unit.reassemble.fragments import encoded, marker
+
+MESSAGE_BYTES = 128 << 20
+
+
+class LogWriter:
+    """Writes one service's log; every call is a Kafka transaction of its own.
+
+    Args:
+        config: the service and its brokers.
+        log_id: 32 hex digits.
+        partitions: of the event topic.
+    """
+
+    def __init__(self, config: Config, *, log_id: str = "f" * 32, partitions: int = 1) -> None:
+        self.config = config
+        self.log_id = log_id
+        self.partitions = partitions
+        self.epoch = 0
+        self._tails = dict.fromkeys(range(partitions), -1)
+        self._last: dict[str, Any] | None = None
+        admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+        sizes = {"max.message.bytes": str(MESSAGE_BYTES)}
+        for made in admin.create_topics(
+            [
+                NewTopic(config.topic, partitions, 1, config=sizes),
+                NewTopic(config.control_topic, 1, 1),
+                NewTopic(config.position_topic, 1, 1),
+            ]
+        ).values():
+            made.result(30)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": config.kafka.bootstrap,
+                "transactional.id": config.topic,
+                "message.max.bytes": MESSAGE_BYTES,
+                "compression.type": "lz4",
+            }
+        )
+        self._producer.init_transactions(60)
+
+    @property
+    def seqno(self) -> int:
+        """The last finished event."""
+        return self._last["seqno"] if self._last else -1
+
+    def online(self) -> None:
+        """A new epoch, a marker on every partition."""
+        self.epoch += 1
+        control: list[LogRecord | PartitionMap | EpochRecord] = []
+        if self.epoch == 1:
+            control += [LogRecord(LogId(self.log_id), 0), PartitionMap(1, self.partitions)]
+        control.append(
+            EpochRecord(
+                epoch=Epoch(self.epoch),
+                first_seqno=Seqno(self.seqno + 1),
+                source_id="db:3306",
+                server_uuid="u",
+                started=0,
+                reason="online",
+                gtid_set="",
+            )
+        )
+        self._producer.begin_transaction()
+        for record in control:
+            key, value = control_message(record)
+            self._producer.produce(self.config.control_topic, value, key, partition=0)
+        for partition, tail in self._tails.items():
+            one = marker(self.epoch, self.seqno + 1, self.seqno, log_id=self.log_id, tail=tail)
+            self._produce(encoded(one), partition)
+        self._commit()
+
+    def events(self, records: Sequence[dict[str, Any]], partition: int = 0, *, abort: bool = False) -> None:
+        """Fragments, as `fragments.record` makes them; or an aborted transaction with them."""
+        self._producer.begin_transaction()
+        for record in records:
+            self._produce(encoded({**record, "epoch": self.epoch}), partition)
+            if record["last_frag"] and not abort:
+                self._last = record
+                self._tails[partition] = record["seqno"]
+        if abort:
+            self._producer.flush()
+            self._producer.abort_transaction()
+        else:
+            self._commit()
+
+    def raw(self, value: bytes, partition: int = 0) -> None:
+        """Any message."""
+        self._producer.begin_transaction()
+        self._produce(value, partition)
+        self._commit()
+
+    def _produce(self, value: bytes, partition: int) -> None:
+        while True:
+            try:
+                self._producer.produce(self.config.topic, value, partition=partition)
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def _commit(self) -> None:
+        last = self._last
+        finished = last and Finished(
+            seqno=Seqno(last["seqno"]),
+            epoch=Epoch(self.epoch),
+            event_id=last["event_id"],
+            gtid=last["gtid"],
+            digest=Digest(last["rows"], 0, 0),
+            start=SourcePosition("binlog.000001", 4),
+        )
+        record = PositionRecord(
+            finished=finished,
+            resume=SourcePosition("binlog.000001", 4),
+            gtid_set=None,
+            open=None,
+            tails={partition: Seqno(tail) for partition, tail in self._tails.items()},
+        )
+        key, value = position_message(record)
+        self._producer.produce(self.config.position_topic, value, key, partition=0)
+        self._producer.commit_transaction(60)
