@@ -1,0 +1,236 @@
+"""A log on a real Kafka: fenced, atomic, read to its end past commit markers and aborted data."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config import Config
+from connector.encode.encoder import Encoder, Limits, Numbering
+from connector.errors import Fenced, LogDamaged, Unsupported
+from connector.publish.memory import position_message
+from connector.publish.publisher import Publisher
+from connector.publish.queue import Loaded, Work
+from connector.publish.reading import LogReader
+from connector.publish.topics import Topics
+from connector.publish.transactions import Transactions
+from connector.sandbox.environment import Broker
+from connector.thl.fragment import Fragment
+from connector.thl.online import OnlinePlan, SourceFacts, decide
+from connector.thl.piece import Passed, Piece, Statement
+from connector.thl.position import PositionRecord, SourcePosition
+from connector.thl.words import LogId, Seqno
+from tests.contract.test_publish_topics import config_of
+from tests.integration.producing import fragments
+from tests.unit.encode import making
+
+FACTS = SourceFacts(
+    source_id="db:3306",
+    server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
+    now=1,
+    log_id=LogId("ab" * 16),
+    start=SourcePosition("mysql-bin.000002", 4),
+)
+
+
+@pytest.fixture
+def config(kafka_broker: Broker) -> Config:
+    result = config_of(kafka_broker, partitions=2)
+    Topics(result).ensure()
+    return result
+
+
+class Log:
+    """A producer's Kafka side."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.points: list[str] = []
+        self.transactions = Transactions(config, SystemClock())
+        self.transactions.open()
+        self.publisher = Publisher(config, self.transactions, SystemClock(), self.points.append)
+        limits = Limits(fragment=1000, shard=2000, message=1 << 20)
+        self.encoder = Encoder(service=config.service, source_id="db:3306", partitions=2, limits=limits)
+
+    def online(self) -> OnlinePlan:
+        plan = look(self.config)
+        markers = [self.encoder.marker(partition, header) for partition, header in plan.markers.items()]
+        self.publisher.online(plan, markers)
+        self.encoder.begin(
+            Numbering(
+                epoch=plan.epoch.epoch,
+                next_seqno=Seqno(plan.position.last_finished + 1),
+                tails=plan.position.tails,
+                last_barrier=plan.position.last_barrier,
+            )
+        )
+        return plan
+
+    def event(self, text: str = "x") -> list[Fragment]:
+        return self.encoder.take(Piece(making.BEGIN, [Statement("a", text)], making.ENDING))
+
+    def close(self) -> None:
+        self.publisher.end()
+        self.transactions.close()
+
+
+def look(config: Config) -> OnlinePlan:
+    with LogReader(config) as reader:
+        control, position = reader.control(), reader.position()
+        return decide(control, position, {number: reader.tail(number) for number in range(2)}, FACTS)
+
+
+def next_start(config: Config) -> OnlinePlan:
+    """What the next producer finds. It fences first: Kafka tells of a commit before readers see it."""
+    transactions = Transactions(config, SystemClock())
+    transactions.open()
+    return look(config)
+
+
+def position_of(config: Config) -> PositionRecord:
+    return next_start(config).position
+
+
+@pytest.fixture
+def log(config: Config) -> Iterator[Log]:
+    result = Log(config)
+    yield result
+    result.close()
+
+
+def test_a_new_log_is_empty_and_has_its_first_epoch_everywhere(config: Config, log: Log) -> None:
+    plan = log.online()
+    assert plan.new
+    again = next_start(config)
+    assert (again.new, again.epoch.epoch, again.control.log) == (False, 2, plan.control.log)
+    for partition in (0, 1):
+        assert [record["kind"] for record in fragments(config, partition)] == ["epoch"]
+
+
+def test_events_and_position_are_there_together_and_found_again(config: Config, log: Log) -> None:
+    log.online()
+    work: Work = [*log.event(), *log.event(), Passed(SourcePosition("mysql-bin.000009", 7), None)]
+    log.publisher.put(work)
+    committed = log.publisher.drain()
+    assert committed == position_of(config)
+    assert (committed.last_finished, committed.resume.file) == (1, "mysql-bin.000009")
+    assert [record["seqno"] for record in fragments(config) if record["kind"] != "epoch"] == [0, 1]
+    assert next_start(config).epoch.first_seqno == 2
+
+
+def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
+    log.online()
+    log.publisher.put([*log.event()])
+    big = making.whole([making.Change(LAYOUT, making.Action.INSERT, [ROW] * 50)])[0].changes
+    begun = log.encoder.take(Piece(making.BEGIN, big, None))
+    assert begun
+    log.publisher.put([*begun, Passed(SourcePosition("mysql-bin.000009", 7), None)])
+    position = log.publisher.drain()
+    assert position.open is not None
+    assert (position.open.seqno, position.open.fragno) == (1, len(begun) - 1)
+    assert (position.last_finished, position.resume) == (0, making.ENDING.end)
+    assert log.points[-1] == "produce.mid_event_after_commit"
+    plan = next_start(config)
+    assert (plan.epoch.first_seqno, plan.position.open) == (1, None)
+
+
+def test_what_was_passed_moves_the_position_when_nothing_else_does(config: Config, log: Log) -> None:
+    log.online()
+    log.publisher.put([Passed(SourcePosition("mysql-bin.000009", 7), None)])
+    log.publisher.drain()
+    assert position_of(config).resume == SourcePosition("mysql-bin.000009", 7)
+
+
+def test_an_initial_load_ends_with_its_last_event(config: Config, log: Log) -> None:
+    log.online()
+    log.publisher.put([*log.event(), Loaded("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")])
+    position = log.publisher.drain()
+    assert (position.snapshot, position.gtid_set) == (False, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")
+    assert log.points[-1] == "produce.snapshot_end_after_commit"
+
+
+def test_the_older_of_two_is_fenced_and_told(config: Config, log: Log) -> None:
+    log.online()
+    newer = Log(config)
+    try:
+        newer.online()
+        log.publisher.put([*log.event()])
+        with pytest.raises(Fenced, match="newer producer"):
+            log.publisher.drain()
+        newer.publisher.put([*newer.event()])
+        assert newer.publisher.drain().last_finished == 0
+    finally:
+        newer.close()
+    events = [record for record in fragments(config) if record["kind"] != "epoch"]
+    assert [(record["seqno"], record["epoch"]) for record in events] == [(0, 2)]
+
+
+def test_the_older_of_two_is_told_though_it_has_nothing_to_write(config: Config, log: Log) -> None:
+    log.online()
+    log.publisher.drain()
+    newer = Log(config)
+    try:
+        with pytest.raises(Fenced):
+            log.publisher.confirm()
+    finally:
+        newer.close()
+
+
+def test_aborted_events_are_invisible_and_the_tail_is_found_behind_them(config: Config, log: Log) -> None:
+    log.online()
+    log.publisher.put([*log.event()])
+    before = log.publisher.drain()
+    for _ in range(40):  # more than one look's width of aborted data and markers
+        log.transactions.begin()
+        for fragment in log.event():
+            log.transactions.send(config.topic, 0, fragment.key, fragment.value)
+        log.transactions.send(config.position_topic, 0, *position_message(before))
+        log.transactions._producer.flush()
+        log.transactions._producer.abort_transaction(30)
+    assert position_of(config) == before
+    assert [record["seqno"] for record in fragments(config) if record["kind"] != "epoch"] == [0]
+    assert len(fragments(config, isolation="read_uncommitted")) > 40
+    with LogReader(config) as reader:
+        tail = reader.tail(0)
+        assert (tail.seqno, tail.epoch) == (0, 1)
+
+
+def test_a_partition_more_is_noticed(config: Config, log: Log) -> None:
+    log.online()
+    with LogReader(config) as reader:
+        control, position = reader.control(), reader.position()
+        tails = {number: reader.tail(number) for number in range(2)}
+    with pytest.raises(LogDamaged, match="number of partitions"):
+        decide(control, position, {**tails, 2: tails[1]}, FACTS)
+
+
+def test_a_message_that_the_topic_does_not_take_is_told_with_what_to_raise(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker, partitions=2, max_message_bytes=100_000)
+    Topics(config).ensure()
+    larger = config.model_copy(update={"kafka": config.kafka.model_copy(update={"max_message_bytes": 1 << 20})})
+    log = Log(larger)
+    try:
+        log.online()
+        log.publisher.put([*log.event(secrets.token_hex(250_000))])
+        with pytest.raises(Unsupported, match="cannot be committed") as refused:
+            log.publisher.drain()
+        assert "max.message.bytes" in refused.value.hint
+    finally:
+        log.close()
+
+
+def test_many_small_events_share_transactions(config: Config, log: Log) -> None:
+    log.online()
+    for _ in range(500):
+        log.publisher.put([*log.event()])
+    assert log.publisher.drain().last_finished == 499
+    assert log.points.count("produce.after_commit") < 250
+    assert threading.active_count() < 50
+
+
+LAYOUT = making.TableLayout(making.TableName("a", "t"), (making.Column("c", "varchar(100)"),), (0,))
+ROW = {"before": None, "after": ["x" * 90]}

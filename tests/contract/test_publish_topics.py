@@ -1,0 +1,74 @@
+"""Topics on a real Kafka: made safe, refused when unsafe, never changed behind our back."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from connector.config import Config, Kafka
+from connector.errors import BrokerUnavailable, UnsafeTopic
+from connector.publish import topics
+from connector.publish.topics import Topics
+from connector.sandbox.environment import Broker
+
+
+def config_of(broker: Broker, **kafka: object) -> Config:
+    settings = {"replication": 1, "min_isr": 1, "allow_unsafe": True, **kafka}
+    section = Kafka.model_validate({"bootstrap": broker.bootstrap, **settings})
+    return Config(service=f"s{uuid.uuid4().hex[:8]}", kafka=section)
+
+
+def create(config: Config, name: str, **settings: str) -> None:
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    renamed = {key.replace("_", "."): value for key, value in settings.items()}
+    admin.create_topics([NewTopic(name, 1, 1, config=renamed)])[name].result()
+
+
+def test_topics_are_made_once_and_found_again(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker, partitions=3)
+    assert Topics(config).ensure() == 3
+    assert Topics(config).ensure() == 3
+    found = AdminClient({"bootstrap.servers": kafka_broker.bootstrap}).list_topics(timeout=10).topics
+    assert {name: len(found[name].partitions) for name in (config.control_topic, config.position_topic)} == {
+        config.control_topic: 1,
+        config.position_topic: 1,
+    }
+
+
+def test_the_partitions_that_are_there_count(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker, partitions=3)
+    Topics(config).ensure()
+    other = config.model_copy(update={"kafka": config.kafka.model_copy(update={"partitions": 7})})
+    assert Topics(other).ensure() == 3
+
+
+def test_one_copy_is_refused_outside_a_sandbox(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker, allow_unsafe=False)
+    with pytest.raises(UnsafeTopic, match=r"would lose data: replication must be 2, min\.insync\.replicas must be 2"):
+        Topics(config).ensure()
+
+
+def test_an_unsafe_topic_is_refused_with_the_command_that_mends_it(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker, allow_unsafe=False, replication=1)
+    create(config, config.topic, retention_ms="1000")
+    with pytest.raises(UnsafeTopic) as refused:
+        Topics(config).ensure()
+    assert "could lose data" in str(refused.value)
+    assert "retention.ms must be 604800000" in str(refused.value)
+    assert f"--entity-name {config.topic} --add-config " in refused.value.hint
+    assert "retention.ms=604800000" in refused.value.hint
+
+
+def test_more_copies_than_brokers_cannot_be_had(kafka_broker: Broker) -> None:
+    with pytest.raises(UnsafeTopic, match="needs 3 brokers"):
+        Topics(config_of(kafka_broker, replication=3)).ensure()
+
+
+def test_no_broker_is_a_passing_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "PATIENCE", 1.0)
+    config = Config(kafka=Kafka(bootstrap="127.0.0.1:1"))
+    with pytest.raises(BrokerUnavailable):
+        Topics(config).ensure()
