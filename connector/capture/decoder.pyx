@@ -105,6 +105,7 @@ cdef class Decoder:
     cdef dict uuids
     cdef list found
     cdef Py_ssize_t produced
+    cdef object failure  # what ended the decoding, told when what was found before it is handed out
 
     def __init__(self, Frames frames, filters, Py_ssize_t piece_bytes, service, str file=""):
         if piece_bytes < 1:
@@ -136,9 +137,11 @@ cdef class Decoder:
         """What can be made of what was received, about two pieces' bytes at most; empty when that is nothing.
 
         Raises:
-            ConnectorError: with file, position and event type of the event that it is about.
+            ConnectorError: with file, position and type of the event that it is about; from then on at every call.
         """
         cdef Cursor event
+        if self.failure is not None:
+            raise self.failure
         self.produced = 0
         try:
             while self.produced < self.piece_bytes and self._next(&event):
@@ -148,7 +151,9 @@ cdef class Decoder:
             if self.type:
                 where["event"] = event_types.name(self.type)
             error.where = where | error.where
-            raise
+            self.failure = error
+            if not self.found:
+                raise
         found = self.found
         self.found = []
         return found

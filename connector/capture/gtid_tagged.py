@@ -47,7 +47,10 @@ def tagged_gtid(body: bytes) -> GtidEvent:
     while event.left:
         field = varint(event)
         if field == UUID:
-            source = bytes(varint(event) for _ in range(16))
+            octets = [varint(event) for _ in range(16)]
+            if max(octets) > 0xFF:
+                raise CorruptBinlog("a GTID event's uuid has an octet above 255")
+            source = bytes(octets)
         elif field == TAG:
             tag = event.take(varint(event)).decode(errors="replace")
         elif field <= TICKET:

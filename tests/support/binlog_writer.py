@@ -1,0 +1,126 @@
+"""A binary log written by the tests: a few kinds of events, as MySQL's format documentation describes them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from connector.thl.piece import Passed, Piece
+from tests.support.binlog import row_changes, whole_file
+
+POST_HEADERS = [0] * 42
+for _kind, _size in {2: 13, 4: 8, 15: 98, 19: 8, 23: 8, 24: 8, 25: 8, 30: 10, 31: 10, 32: 10, 33: 42, 34: 42}.items():
+    POST_HEADERS[_kind - 1] = _size
+
+
+def packed(number: int) -> bytes:
+    if number < 251:
+        return bytes([number])
+    if number < 1 << 16:
+        return b"\xfc" + struct.pack("<H", number)
+    return b"\xfd" + struct.pack("<I", number)[:3]
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """A column of a TABLE_MAP.
+
+    Args:
+        code: the type's code. STRING with the real type in `meta` for enum and set.
+        meta: its metadata.
+        unsigned: None for columns that are no numbers.
+        collation: None for columns that are no text; of labels for enum and set.
+        labels: of enum and set.
+    """
+
+    code: int
+    meta: bytes = b""
+    unsigned: bool | None = None
+    collation: int | None = None
+    labels: tuple[bytes, ...] | None = None
+
+
+class LogWriter:
+    """Appends events; `data` is the file."""
+
+    def __init__(self, *, checksum: bool = True, server: bytes = b"8.4.0") -> None:
+        self.data = b"\xfebin"
+        self.checksum = checksum
+        body = struct.pack("<H50sIB", 4, server, 0, 19) + bytes(POST_HEADERS) + bytes([checksum])
+        self.event(15, body if checksum else body + bytes(4))
+
+    def event(self, kind: int, body: bytes, *, flags: int = 0, log_pos: int | None = None) -> None:
+        size = 19 + len(body) + 4 * self.checksum
+        end = len(self.data) + size if log_pos is None else log_pos
+        event = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, size, end & 0xFFFFFFFF, flags) + body
+        self.data += event + (struct.pack("<I", zlib.crc32(event)) if self.checksum else b"")
+
+    def query(self, sql: bytes, *, schema: bytes = b"s", state: bytes = b"") -> None:
+        head = struct.pack("<IIBHH", 7, 0, len(schema), 0, len(state))
+        self.event(2, head + state + schema + b"\0" + sql)
+
+    def begin(self) -> None:
+        self.query(b"BEGIN")
+
+    def commit(self) -> None:
+        self.event(16, struct.pack("<Q", 9))
+
+    def table_map(self, columns: Sequence[ColumnDef], *, table_id: int = 11, names: bool = True) -> None:
+        types = bytes(column.code for column in columns)
+        metas = b"".join(column.meta for column in columns)
+        nulls = bytes([0xFF] * ((len(columns) + 7) // 8))
+        body = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x01s\x00" + b"\x01t\x00"
+        body += packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, names)
+        self.event(19, body)
+
+    def _metadata(self, columns: Sequence[ColumnDef], names: bool) -> bytes:
+        signs = [column.unsigned for column in columns if column.unsigned is not None]
+        bits = bytearray((len(signs) + 7) // 8)
+        for at, unsigned in enumerate(signs):
+            bits[at // 8] |= unsigned << 7 - at % 8
+        texts = [column.collation for column in columns if column.collation is not None and column.labels is None]
+        labelled = [column for column in columns if column.labels is not None]
+        fields = {1: bytes(bits), 3: b"".join(map(packed, texts))}
+        if names:
+            fields[4] = b"".join(packed(len(b"c%d" % at)) + b"c%d" % at for at in range(len(columns)))
+        fields[11] = b"".join(packed(column.collation or 0) for column in labelled)
+        for kind, code in ((5, 248), (6, 247)):
+            fields[kind] = b"".join(
+                packed(len(column.labels or ())) + b"".join(packed(len(label)) + label for label in column.labels or ())
+                for column in labelled
+                if column.meta[0] == code
+            )
+        return b"".join(bytes([kind]) + packed(len(value)) + value for kind, value in fields.items() if value)
+
+    def rows(self, kind: int, width: int, images: bytes, *, table_id: int = 11, present: bytes | None = None) -> None:
+        bitmap = bytes([0xFF] * ((width + 7) // 8)) if present is None else present
+        head = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x02\x00" + packed(width)
+        self.event(kind, head + bitmap * (2 if kind == 31 else 1) + images)
+
+
+def image(values: Sequence[bytes | None]) -> bytes:
+    """A row image: the bits of the NULLs, then the values."""
+    nulls = bytearray((len(values) + 7) // 8)
+    for at, value in enumerate(values):
+        if value is None:
+            nulls[at // 8] |= 1 << at % 8
+    return bytes(nulls) + b"".join(value for value in values if value is not None)
+
+
+def read_back(log: LogWriter | bytes, folder: Path) -> list[Piece | Passed]:
+    path = folder / "log.000001"
+    path.write_bytes(log if isinstance(log, bytes) else log.data)
+    return whole_file(path)
+
+
+def through(folder: Path, column: ColumnDef, values: Sequence[bytes | None]) -> list[object]:
+    """What the reader makes of values of one column, a row each."""
+    log = LogWriter()
+    log.begin()
+    log.table_map([column])
+    log.rows(30, 1, b"".join(image([value]) for value in values))
+    log.commit()
+    return [after[0] for _, _, after in row_changes(read_back(log, folder), "t") if after]
