@@ -1,0 +1,62 @@
+"""A fragment as one JSON object: text and numbers as the log holds them, bytes in hexadecimal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connector.listing.log import Listed
+from connector.listing.tungsten import present, time_of
+
+
+def as_object(listed: Listed, *, headers: bool = False) -> dict[str, Any]:
+    """One fragment.
+
+    Args:
+        listed: it.
+        headers: without what it changes.
+    """
+    fragment = listed.fragment
+    found: dict[str, Any] = {
+        "seqno": fragment["seqno"],
+        "fragno": fragment["fragno"],
+        "lastFrag": fragment["last_frag"],
+        "file": listed.place,
+        "time": time_of(fragment["commit_time"]),
+        "epoch": fragment["epoch"],
+        "eventId": fragment["event_id"],
+        "sourceId": fragment["source_id"],
+        "gtid": fragment["gtid"],
+        "kind": fragment["kind"],
+        "shard": fragment["shard"],
+        "metadata": fragment["metadata"],
+    }
+    if listed.voided:
+        found["voided"] = True
+    if not headers:
+        found["changes"] = [_change(change) for change in fragment["changes"]]
+    return found
+
+
+def _change(change: dict[str, Any]) -> dict[str, Any]:
+    if "sql" in change:
+        return {"schema": change["schema"], "sql": change["sql"], "options": change["options"]}
+    columns = [column["name"] for column in change["columns"]]
+    before, after = (present(change[f"{image}_present"], len(columns)) for image in ("before", "after"))
+    return {
+        "action": change["action"].upper(),
+        "schema": change["schema"],
+        "table": change["table"],
+        "key": [columns[index] for index in change["key_columns"]],
+        "rows": [
+            {
+                image: {columns[index]: _value(value) for index, value in zip(places, row[image], strict=True)}
+                for image, places in (("before", before), ("after", after))
+                if row[image] is not None
+            }
+            for row in change["rows"]
+        ],
+    }
+
+
+def _value(value: object) -> object:
+    return {"hex": value.hex()} if isinstance(value, bytes) else value

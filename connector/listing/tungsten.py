@@ -1,0 +1,98 @@
+"""The layout of Tungsten's `thl list`, which its users read and parse: line by line, blank by blank.
+
+FILE is what stands there here: topic-partition@offset. Times are UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from connector.listing.log import Listed
+
+EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def lines(listed: Listed, *, headers: bool = False) -> Iterator[str]:
+    """One fragment.
+
+    Args:
+        listed: it.
+        headers: without what it changes.
+    """
+    fragment = listed.fragment
+    last = " (last frag)" if fragment["last_frag"] else ""
+    voided = " (voided)" if listed.voided else ""
+    yield f"SEQ# = {fragment['seqno']} / FRAG# = {fragment['fragno']}{last}{voided}"
+    yield f"- FILE = {listed.place}"
+    yield f"- TIME = {time_of(fragment['commit_time'])}"
+    yield f"- EPOCH# = {fragment['epoch']}"
+    yield f"- EVENTID = {_or_null(fragment['event_id'])}"
+    yield f"- SOURCEID = {fragment['source_id']}"
+    yield f"- METADATA = [{';'.join(f'{name}={value}' for name, value in fragment['metadata'].items())}]"
+    yield f"- TYPE = {EVENT_TYPE}"
+    if headers:
+        return
+    for number, change in enumerate(fragment["changes"]):
+        yield from _statement(number, change) if "sql" in change else _rows(number, change)
+
+
+def time_of(microseconds: int | None) -> str:
+    """`2025-03-19 11:07:32.0`: at least one digit of a second, and no zeros at the end beyond it."""
+    if microseconds is None:
+        return "null"
+    moment = EPOCH + timedelta(microseconds=microseconds)
+    fraction = f"{moment.microsecond:06}".rstrip("0") or "0"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
+
+
+def shown(value: object) -> str:
+    """A value: NULL, text as it is, bytes in hexadecimal."""
+    if value is None:
+        return "NULL"
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def present(bits: bytes, columns: int) -> list[int]:
+    """The indexes of the columns that an image holds; no bits: all of them."""
+    return [index for index in range(columns) if not bits or bits[index // 8] >> (index % 8) & 1]
+
+
+def _statement(number: int, change: Mapping[str, Any]) -> Iterator[str]:
+    if change["options"]:
+        yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in change['options'].items())}]"
+    yield f"- SCHEMA = {change['schema']}"
+    yield f"- SQL({number}) = {change['sql']}"
+
+
+def _rows(number: int, change: Mapping[str, Any]) -> Iterator[str]:
+    columns = [column["name"] for column in change["columns"]]
+    before = present(change["before_present"], len(columns))
+    after = present(change["after_present"], len(columns))
+    yield f"- SQL({number}) ="
+    yield f" - ACTION = {change['action'].upper()}"
+    yield f" - SCHEMA = {change['schema']}"
+    yield f" - TABLE = {change['table']}"
+    for row_number, row in enumerate(change["rows"]):
+        yield f" - ROW# = {row_number}"
+        if row["after"] is not None:
+            yield from _image("COL", columns, after, row["after"], range(len(columns)))
+        # The key is what a row was found by: its old values; without a key, the whole old row.
+        old, places = (row["after"], after) if row["before"] is None else (row["before"], before)
+        key = change["key_columns"] or ([] if row["before"] is None else range(len(columns)))
+        yield from _image("KEY", columns, places, old, key)
+
+
+def _image(
+    word: str, columns: Sequence[str], places: Sequence[int], values: Sequence[object], wanted: Sequence[int]
+) -> Iterator[str]:
+    found = dict(zip(places, values, strict=True))
+    for index in sorted(wanted):
+        if index in found:
+            yield f"  - {word}({index + 1}: {columns[index]}) = {shown(found[index])}"
+
+
+def _or_null(value: object) -> str:
+    return "null" if value is None else str(value)
