@@ -78,6 +78,7 @@ def test_killed_in_the_stream_every_event_is_there_once(bench: Bench, point: str
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         assert killed.ended() == -signal.SIGKILL
     with bench.start() as third:
+        third.online()
         until(lambda: last_seqno(bench) >= 4)
         assert third.stop() == 0
     check(bench)
@@ -192,6 +193,31 @@ def test_a_lost_source_is_found_again(bench: Bench) -> None:
         assert "the source is back" in running.text
         assert running.stop() == 0
     check(bench)
+
+
+@pytest.mark.faults
+def test_a_killed_broker_is_found_again(bench: Bench) -> None:
+    with bench.start() as running:
+        until(lambda: last_seqno(bench) >= 3)
+        bench.kafka.kill()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        bench.kafka.start()
+        bench.insert_many(3000)
+        until(lambda: last_seqno(bench) >= 5, 120)
+        assert running.stop() == 0
+    check(bench)
+
+
+def test_asked_to_stop_it_ends_at_an_events_end(bench: Bench) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(100_000)
+    with bench.start() as running:
+        running.online()
+        assert running.stop() == 0
+        assert "unfinished" not in running.text
+    assert len(check(bench)) == 4
 
 
 def stopped(pid: int) -> bool:
