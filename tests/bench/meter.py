@@ -33,16 +33,16 @@ def family(pid: int) -> list[int]:
 
 
 def usage(pid: int, *, name: str = "") -> Usage:
-    """Of `pid` and its children; with `name`, only members whose command contains it."""
+    """Of `pid` and its children; with `name`, only members whose program is called so."""
     cpu, peak = 0.0, 0
     for member in family(pid):
         try:
             stat = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
             status = Path(f"/proc/{member}/status").read_text()
-            command = Path(f"/proc/{member}/cmdline").read_text()
+            program = Path(f"/proc/{member}/cmdline").read_text().partition("\0")[0]
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended between the list and the look
-        if name not in command:
+        if not Path(program).name.startswith(name):
             continue
         cpu += (int(stat[11]) + int(stat[12])) / _TICK  # utime, stime: proc_pid_stat(5)
         peak += next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
