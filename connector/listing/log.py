@@ -26,6 +26,8 @@ from connector.thl.words import NO_SEQNO, Kind, Seqno
 
 PATIENCE: Final = 30.0  # seconds without a message or the end
 HEADER_BYTES: Final = 10
+FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
+GROWTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,20 @@ class Extent:
     newest: Seqno = NO_SEQNO
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The two ends of the log.
+
+    Args:
+        oldest, newest: finished events that Kafka holds, NO_SEQNO when there are none.
+        newest_commit: when the newest was committed on the source, µs since 1970 UTC.
+    """
+
+    oldest: Seqno = NO_SEQNO
+    newest: Seqno = NO_SEQNO
+    newest_commit: int | None = None
+
+
 class LogList:
     """Reads the event topic. In no consumer group, commits no offsets.
 
@@ -97,6 +113,43 @@ class LogList:
         ]
         for _, _, listed in heapq.merge(*streams, key=lambda entry: entry[:2]):
             yield listed
+
+    def ends(self) -> Ends:
+        """The log's two ends, without reading what is between.
+
+        Raises:
+            BrokerUnavailable, PreflightError, LogDamaged: as `events`.
+        """
+        oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
+        for partition, (start, end) in self._ends().items():
+            first = self._first(partition, start, end)
+            oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest
+            last = self._last(partition, start, end)
+            if last is not None and last["seqno"] > newest:
+                newest, commit = Seqno(last["seqno"]), last["commit_time"]
+        return Ends(oldest, newest, commit)
+
+    def _first(self, partition: int, start: int, end: int) -> Seqno:
+        """The first event that is whole."""
+        for _, value in self._messages(partition, start, end):
+            place = place_of(value)
+            if place.kind is not Kind.EPOCH and place.fragno == 0:
+                return place.seqno
+        return NO_SEQNO
+
+    def _last(self, partition: int, start: int, end: int) -> dict[str, Any] | None:
+        """The last fragment that finishes an event, found by looks that go further and further back."""
+        width, before = FIRST_LOOK, end
+        while before > start:
+            begin = max(start, before - width)
+            found: dict[str, Any] | None = None
+            for offset, value in self._messages(partition, begin, before):
+                if place_of(value).finishes:
+                    found = self._decoded(value, partition, offset)
+            if found is not None:
+                return found
+            width, before = width * GROWTH, begin
+        return None
 
     def _extent(self, partition: int, start: int, end: int) -> Extent:
         extent, open_from, last = Extent(), -1, -1

@@ -1,0 +1,123 @@
+"""All that is known of a service, asked of Kafka, the source and the target; what does not answer is a problem."""
+
+from __future__ import annotations
+
+from connector.clock import Clock, SystemClock
+from connector.config import Config
+from connector.errors import ConnectorError
+from connector.listing.log import Ends, LogList
+from connector.publish.reading import LogReader
+from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
+from connector.status.source import SourceView, read_source
+from connector.status.target import TargetRow, read_target
+from connector.thl.control import ControlState
+from connector.thl.gtid import GtidSet
+from connector.thl.position import PositionRecord
+
+
+def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Status:
+    """Ask all three.
+
+    Args:
+        config: where they are.
+        limits: beyond which something is a problem.
+        clock: for what is behind.
+    """
+    now = (clock or SystemClock()).now()
+    problems: list[str] = []
+    control: ControlState | None = None
+    position: PositionRecord | None = None
+    ends = Ends()
+    source: SourceView | None = None
+    target: TargetRow | None = None
+    known = False
+    try:
+        with LogReader(config) as reader:
+            control, position = reader.control(), reader.position()
+        ends = LogList(config).ends()
+    except ConnectorError as error:
+        problems.append(error.message)
+    try:
+        source = read_source(config.source)
+    except ConnectorError as error:
+        problems.append(error.message)
+    try:
+        target = read_target(config.target.url.get_secret_value(), config.service)
+        known = True
+    except ConnectorError as error:
+        problems.append(error.message)
+    producer = producer_status(control, position, ends, source, now)
+    applier = applier_status(target, ends, now, known=known)
+    return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
+
+
+def producer_status(
+    control: ControlState | None, position: PositionRecord | None, ends: Ends, source: SourceView | None, now: int
+) -> ProducerStatus:
+    """The producer's half, from what did answer."""
+    if control is None or control.log is None or position is None:
+        return ProducerStatus(
+            state=State.UNKNOWN if control is None else State.NONE,
+            current_event_id=str(source.end) if source else None,
+        )
+    behind = _transactions(source, position)
+    age = _seconds(now, ends.newest_commit)
+    state = State.UNKNOWN
+    if source is not None:
+        state = State.OFFLINE if not source.read else State.BEHIND if behind else State.ONLINE
+    if position.snapshot:
+        state = State.LOADING
+    return ProducerStatus(
+        state=state,
+        log_id=control.log.log_id,
+        latest_epoch_number=control.epochs[-1].epoch if control.epochs else 0,
+        restarts=max(len(control.epochs) - 1, 0),
+        minimum_stored_seqno=ends.oldest,
+        maximum_stored_seqno=position.last_finished,
+        last_event_id=position.finished.event_id if position.finished else "",
+        resume=str(position.resume),
+        current_event_id=str(source.end) if source else None,
+        events_behind=behind,
+        seconds_behind=None if behind is None else age if behind else 0.0,
+        unfinished=position.open is not None,
+        seconds_until_purge=source.seconds_until_purge(position.resume.file, ends.newest_commit, now)
+        if source
+        else None,
+    )
+
+
+def applier_status(target: TargetRow | None, ends: Ends, now: int, *, known: bool) -> ApplierStatus:
+    """The applier's half."""
+    if target is None:
+        return ApplierStatus(state=State.NONE if known else State.UNKNOWN)
+    behind = max(ends.newest - target.seqno, 0) if ends.newest >= 0 else None
+    relative = _seconds(now, target.commit_time or None)
+    if not target.consistent:
+        state = State.LOADING
+    else:
+        state = State.UNKNOWN if behind is None else State.BEHIND if behind else State.ONLINE
+    return ApplierStatus(
+        state=state,
+        applied_last_seqno=target.seqno,
+        applied_last_event_id=target.event_id,
+        applied_last_epoch=target.epoch,
+        applied_latency=_seconds(target.applied_at, target.commit_time or None),
+        relative_latency=relative,
+        events_behind=behind,
+        seconds_behind=None if behind is None else relative if behind else 0.0,
+        consistent=target.consistent,
+        restarts=max(target.token - 1, 0),
+    )
+
+
+def _transactions(source: SourceView | None, position: PositionRecord) -> int | None:
+    """How many transactions the source has that the log neither has nor passed over."""
+    if source is None:
+        return None
+    if source.gtid_set is None or position.gtid_set is None:
+        return 0 if source.end <= position.resume else None
+    return (GtidSet.parse(source.gtid_set) - GtidSet.parse(position.gtid_set)).count()
+
+
+def _seconds(later: int, earlier: int | None) -> float | None:
+    return None if earlier is None else max(later - earlier, 0) / 1e6

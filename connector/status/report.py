@@ -1,0 +1,161 @@
+"""The numbers of a service, under Tungsten's names where it has them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Of the producer or the applier, as far as it can be seen from outside."""
+
+    ONLINE = "ONLINE"
+    LOADING = "GOING-ONLINE:SNAPSHOT"
+    BEHIND = "ONLINE:BEHIND"
+    OFFLINE = "OFFLINE"
+    NONE = "NONE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStatus:
+    """From Kafka's control and position topics and from the source; None where it cannot be told.
+
+    Args:
+        state: ONLINE while a replica with our server_id reads the source's binary log.
+        log_id: which log this is.
+        latest_epoch_number: the newest epoch.
+        restarts: how often a producer went online, or went back within an event, after the first time.
+        minimum_stored_seqno, maximum_stored_seqno: of the events that Kafka holds.
+        last_event_id: of the last finished event.
+        resume: where the producer would read on, file:offset.
+        current_event_id: the end of the source's binary log.
+        events_behind: transactions that the source has and the log has not.
+        seconds_behind: how old the last finished event is; 0 when nothing is behind.
+        unfinished: an event is begun in the log and not finished.
+        seconds_until_purge: at least so long the source keeps what is needed next; None: for ever, or unknown.
+    """
+
+    state: State
+    log_id: str = ""
+    latest_epoch_number: int = 0
+    restarts: int = 0
+    minimum_stored_seqno: int = -1
+    maximum_stored_seqno: int = -1
+    last_event_id: str = ""
+    resume: str = ""
+    current_event_id: str | None = None
+    events_behind: int | None = None
+    seconds_behind: float | None = None
+    unfinished: bool = False
+    seconds_until_purge: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplierStatus:
+    """From the target's own position and the log.
+
+    Args:
+        state: ONLINE when nothing is behind; a target does not tell whether an applier runs.
+        applied_last_seqno, applied_last_event_id, applied_last_epoch: the last applied event.
+        applied_latency: seconds from that event's commit on the source to its commit on the target.
+        relative_latency: seconds since that event's commit on the source.
+        events_behind: events that the log has and the target has not.
+        seconds_behind: the relative latency; 0 when nothing is behind.
+        consistent: false during an initial load.
+        restarts: how often the target was claimed after the first time.
+    """
+
+    state: State
+    applied_last_seqno: int = -1
+    applied_last_event_id: str = ""
+    applied_last_epoch: int = 0
+    applied_latency: float | None = None
+    relative_latency: float | None = None
+    events_behind: int | None = None
+    seconds_behind: float | None = None
+    consistent: bool = False
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A service.
+
+    Args:
+        service: its name.
+        producer, applier: the two ends.
+        problems: what could not be asked, and what is beyond its limit; empty when all is well.
+    """
+
+    service: str
+    producer: ProducerStatus
+    applier: ApplierStatus
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Beyond these something is wrong.
+
+    Args:
+        seconds_behind: of either end.
+        seconds_until_purge: less than this is left.
+    """
+
+    seconds_behind: float = 60.0
+    seconds_until_purge: float = 3600.0
+
+
+def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits) -> list[str]:
+    """What is beyond its limit."""
+    found = []
+    if producer.state is State.OFFLINE:
+        found.append("no producer reads the source's binary log")
+    for name, end in (("producer", producer), ("applier", applier)):
+        if (end.seconds_behind or 0) > limits.seconds_behind:
+            found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({end.events_behind} events)")
+    left = producer.seconds_until_purge
+    if left is not None and left < limits.seconds_until_purge:
+        found.append(f"the source may purge what the producer needs in {max(left, 0):.0f} s")
+    if applier.state is not State.NONE and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
+        found.append(
+            f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
+            f"its first is {producer.minimum_stored_seqno}"
+        )
+    if applier.state in {State.NONE, State.LOADING}:
+        found.append("the target is not consistent yet")
+    return found
+
+
+def as_object(status: Status) -> dict[str, object]:
+    """For JSON, with Tungsten's spelling of names."""
+    return {
+        "serviceName": status.service,
+        "producer": _named(status.producer),
+        "applier": _named(status.applier),
+        "problems": list(status.problems),
+    }
+
+
+def as_text(status: Status) -> str:
+    """For people: a name and a value a line."""
+    lines = [_line("serviceName", status.service)]
+    for title, end in (("producer", status.producer), ("applier", status.applier)):
+        lines += ["", title, *(_line(name, value) for name, value in _named(end).items())]
+    return "\n".join([*lines, *(f"problem: {problem}" for problem in status.problems)])
+
+
+def _named(end: ProducerStatus | ApplierStatus) -> dict[str, object]:
+    return {_spelling(item.name): getattr(end, item.name) for item in fields(end)}
+
+
+def _spelling(name: str) -> str:
+    first, *rest = name.replace("stored_seqno", "stored_seq_no").split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _line(name: str, value: object) -> str:
+    if isinstance(value, float):
+        value = f"{value:.3f}"
+    return f"{name:<22}: {'-' if value is None or value == '' else value}"
