@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from connector.verify import Report
 
 DIFFERENT = 9
+SHOWN = 20
 
 
 @click.command()
@@ -39,7 +40,9 @@ def _text(report: Report) -> str:
     lines = []
     for table in report.tables:
         lines.append(f"{table.name}: {table.rows:,} rows, {'equal' if table.equal else 'DIFFERENT'}")
-        lines += [f"  {difference}" for difference in table.differences]
+        lines += [f"  {difference}" for difference in table.differences[:SHOWN]]
+        if len(table.differences) > SHOWN:
+            lines.append(f"  … and {len(table.differences) - SHOWN} more")
     if not report.equal and not report.exact:
         lines.append("the target did not have exactly what the source had: what differs may be on its way")
     state = "equal" if report.equal else "NOT equal"

@@ -18,9 +18,9 @@ from zlib import crc32
 from connector.verify.report import Difference, What
 from connector.verify.values import Row, shown
 
-BUCKETS: Final = 4096
-EXAMINED: Final = 16
-NAMED: Final = 20
+BUCKETS: Final = 1 << 14
+EXAMINED: Final = 256
+NAMED: Final = 500
 _MODULUS: Final = 1 << 128
 
 Rows = Callable[[], Iterable[Row]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,8 @@ def verify(
     """Compare the captured tables of source and target.
 
     The source's view is taken first; then the target is waited for until it has all that the view shows. While the
-    source is written to, the target may be beyond that: tables that differ then are compared again, a few times.
+    source is written to, the target may be beyond that: tables that differ then are compared again, a few times, and
+    what differs in each of these rounds is reported.
 
     Args:
         config: where both are.
@@ -57,12 +59,21 @@ def verify(
                 _refuse_unknown(tables, captured)
                 for name, table in sorted(captured.items()):
                     if wanted is None or name in wanted:
-                        reports[name] = _table(source, target, name, table, state)
+                        found = _table(source, target, name, table, state)
+                        reports[name] = found if exact else _lasting(reports.get(name), found)
             wanted = {name for name, report in reports.items() if not report.equal}
             if exact or not wanted or not remaining:
                 break
             _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(wanted)})
     return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact)
+
+
+def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
+    """What differed in the round before, too: other rows were on their way. All of it, where not all was named."""
+    if before is None or any(difference.what is What.MORE for difference in (*before.differences, *now.differences)):
+        return now
+    rows = {difference.row for difference in before.differences}
+    return replace(now, differences=tuple(difference for difference in now.differences if difference.row in rows))
 
 
 def open_reader(config: Config) -> TargetReader:

@@ -50,7 +50,7 @@ def test_a_changed_row_is_named_with_both_values() -> None:
 def test_what_is_named_is_bounded() -> None:
     many: list[Row] = [(str(number).encode(), b"") for number in range(20_000)]
     found = compare(lambda: many, list[Row], NAMES, (0,))[1]
-    assert len(found) < 100
+    assert len(found) < 1000
     assert found[-1].what is What.MORE
 
 
