@@ -21,6 +21,7 @@ def produce(config: Config, start: str | None) -> None:
     A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
     exists goes on where it ends.
     """
+    import gc
     import signal
     from threading import Event
 
@@ -37,6 +38,10 @@ def produce(config: Config, start: str | None) -> None:
         signal.signal(number, lambda *_: stop.set())
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")
+    # What passes through has no cycles, but is many objects: looking for cycles among them at every 700th costs a
+    # fifth of the time.
+    gc.freeze()
+    gc.set_threshold(100_000)
     clock = SystemClock()
     position = Producer(config, MySqlSource(config, clock), clock, stop).run()
     if position is None:

@@ -8,54 +8,28 @@ one fragment's worth of them; numbers move when an event ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
+from zlib import crc32
 
-from connector.encode import change as encoded
 from connector.encode import primitive as avro
-from connector.encode.cut import Group
+from connector.encode.cut import Group, RowSlice
 from connector.encode.event import Event
 from connector.encode.fragment import EventHead, FragmentWriter
+from connector.encode.numbering import Limits, Numbering
+from connector.encode.remembered import Heads, Route, Routes
 from connector.encode.schema import single_object_header
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.event_id import EventId
 from connector.thl.fragment import Fragment
 from connector.thl.header import FragmentHeader
-from connector.thl.layout import TableLayout
-from connector.thl.piece import Begin, Ending, Piece
-from connector.thl.position import Finished
-from connector.thl.shard import partition_of, shard_of
-from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Action, Epoch, Kind, Seqno, ShardId, is_barrier
+from connector.thl.layout import TableName
+from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
+from connector.thl.position import Digest, Finished
+from connector.thl.shard import shard_of
+from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, Seqno, ShardId, is_barrier
 
-KEPT_HEADS: Final = 4096
 BATCH_OVERHEAD: Final = 512  # what Kafka's record batch adds to one message, at most
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How large things may be, in bytes; see `connector.config.Publish` and `Kafka`."""
-
-    fragment: int
-    shard: int
-    message: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbering:
-    """Where numbering goes on: what going online, or going back, has decided.
-
-    Args:
-        epoch: the epoch of what follows.
-        next_seqno: of the next event.
-        tails: partition → its last finished event.
-        last_barrier: the last finished barrier.
-    """
-
-    epoch: Epoch
-    next_seqno: Seqno
-    tails: Mapping[int, Seqno]
-    last_barrier: Seqno
 
 
 class Encoder:
@@ -69,12 +43,10 @@ class Encoder:
     """
 
     def __init__(self, *, service: str, source_id: str, partitions: int, limits: Limits) -> None:
-        self._service = service
-        self._partitions = partitions
         self._limits = limits
         self._writer = FragmentWriter(single_object_header(), source_id)
-        self._heads: dict[tuple[int, Action], tuple[TableLayout, bytes]] = {}
-        self._metadata: dict[tuple[int, ShardId], bytes] = {}
+        self._heads = Heads()
+        self._routes = Routes(service, partitions)
         self._event: Event | None = None
         self._epoch = Epoch(0)
         self._next = Seqno(0)
@@ -111,21 +83,29 @@ class Encoder:
         if piece.begin is not None:
             if event is not None:
                 raise CorruptBinlog("a transaction begins within another", start=piece.begin.start, seqno=self._next)
-            event = self._event = Event(piece.begin, self._limits.fragment, self._row_change_head)
+            if piece.ending is not None:
+                small = self._small(piece.begin, piece.changes, piece.ending)
+                if small is not None:
+                    return [small]
+            event = self._event = Event(piece.begin, self._limits.fragment, self._heads)
         if event is None:
             raise CorruptBinlog("changes outside of a transaction", seqno=self._next)
         for change in piece.changes:
             event.hold(change)
-        if event.head is None:
+        if event.head is None or event.route is None:
             large = event.size > self._limits.shard
             if piece.ending is None and not large:
                 return []
-            barrier = large or event.begin.kind is not Kind.TRANSACTION
-            self._decide(event, UNKNOWN_SHARD if barrier else shard_of(event.schemas))
-        fragments = [self._fragment(event, group) for change in event.held for group in event.cutter.add(change)]
+            event.route = self._route(event.begin, UNKNOWN_SHARD if large else _shard(event.begin, event.schemas))
+            event.head = self._head(event.begin, event.route)
+        head, route = event.head, event.route
+        groups = [group for change in event.held for group in event.cutter.add(change)]
         event.held.clear()
+        fragments = [self._fragment(event, head, route, group) for group in groups]
         if piece.ending is not None:
-            fragments.append(self._last(event, piece.ending))
+            event_id = _end(head, event.begin, piece.ending)
+            last = self._fragment(event, head, route, event.cutter.rest(), last=True)
+            fragments.append(self._finish(last, event.begin, piece.ending, event_id, event.digest))
         return fragments
 
     def marker(self, partition: int, header: FragmentHeader) -> Fragment:
@@ -153,105 +133,115 @@ class Encoder:
             avro.string_map(header.metadata),
         )
         if header.outcome is not None:
-            head.end(header.event_id or "", header.commit_time or 0, header.outcome)
-        value = self._writer.write(head, header.fragno, header.outcome is not None, header.rows, [])
-        return Fragment(
-            partition=partition,
-            key=header.shard.encode(),
-            value=value,
-            seqno=header.seqno,
-            fragno=header.fragno,
-            finished=None,
-            resume=None,
-            barrier=False,
-            commit_time=None,
-        )
+            head.end(header.event_id, header.commit_time, header.outcome)
+        value = self._writer.write(head, header.fragno, header.last_frag, header.rows, [])
+        return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
 
-    def _decide(self, event: Event, shard: ShardId) -> None:
-        begin = event.begin
-        event.partition = partition_of(shard, self._partitions)
-        event.key = shard.encode()
-        event.head = EventHead(
+    def _small(self, begin: Begin, changes: list[Rows | Statement], ending: Ending) -> Fragment | None:
+        """An event of rows that is one fragment, as nearly all are: what the long way gives, but quicker.
+
+        Returns:
+            The fragment; None when the long way has to be taken.
+        """
+        items: list[bytes | RowSlice] = []
+        schemas = set()
+        table = None
+        rows = size = heads = check = 0
+        for change in changes:
+            if not isinstance(change, Rows):
+                return None
+            head = self._heads(change.layout, change.action)
+            data = change.data
+            items.append((head, len(change.ends), data, 0, len(data)))
+            table = change.layout.name
+            schemas.add(table.schema)
+            rows += len(change.ends)
+            size += len(data)
+            heads += len(head)
+            check = crc32(data, check)
+        if size > self._limits.shard or size + heads > self._limits.fragment:
+            return None
+        route = self._route(begin, _shard(begin, schemas))
+        event = self._head(begin, route)
+        event_id = _end(event, begin, ending)
+        value = self._writer.write(event, 0, True, rows, items)
+        self._check_size(value, route, table)
+        fragment = _unfinished(route.partition, route.key, value, self._next, 0)
+        return self._finish(fragment, begin, ending, event_id, Digest(rows, size, check))
+
+    def _route(self, begin: Begin, shard: ShardId) -> Route:
+        return self._routes(begin.server_id, shard)
+
+    def _head(self, begin: Begin, route: Route) -> EventHead:
+        return EventHead(
             self._next,
             self._epoch,
             begin.kind,
-            shard,
-            self._tails.get(event.partition, NO_SEQNO),
+            route.shard,
+            self._tails.get(route.partition, NO_SEQNO),
             self._last_barrier,
             begin.server_id,
             begin.thread_id,
             begin.gtid,
             begin.last_committed,
             begin.sequence_number,
-            self._event_metadata(begin, shard),
+            avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata,
         )
 
-    def _fragment(self, event: Event, group: Group, ending: Ending | None = None) -> Fragment:
-        if event.head is None:  # `take` decides before it cuts
-            raise CorruptBinlog("a fragment of an event without a number", seqno=self._next)
+    def _fragment(self, event: Event, head: EventHead, route: Route, group: Group, *, last: bool = False) -> Fragment:
         event.written += group.rows
-        value = self._writer.write(event.head, event.fragno, ending is not None, event.written, group.items)
-        if len(value) + len(event.key) + BATCH_OVERHEAD > self._limits.message:
-            raise Unsupported(
-                f"a row of {group.table} or a statement takes {len(value)} bytes, more than a Kafka message may have",
-                hint="raise kafka.max_message_bytes, and on the topic and the brokers max.message.bytes and "
-                "message.max.bytes",
-                seqno=self._next,
-                limit=self._limits.message,
-            )
-        fragment = Fragment(
-            partition=event.partition,
-            key=event.key,
-            value=value,
-            seqno=self._next,
-            fragno=event.fragno,
-            finished=None,
-            resume=None,
-            barrier=False,
-            commit_time=None,
-        )
+        value = self._writer.write(head, event.fragno, last, event.written, group.items)
+        self._check_size(value, route, group.table)
         event.fragno += 1
-        return fragment
+        return _unfinished(route.partition, route.key, value, self._next, event.fragno - 1)
 
-    def _last(self, event: Event, ending: Ending) -> Fragment:
-        begin, head = event.begin, event.head
-        if head is None:  # `take` decides before it ends an event
-            raise CorruptBinlog("the end of an event without a number", seqno=self._next)
-        event_id = str(EventId(ending.end.file, ending.end.offset, begin.thread_id))
-        head.end(event_id, ending.commit_time, ending.outcome)
-        fragment = self._fragment(event, event.cutter.rest(), ending)
-        seqno = self._next
-        fragment.finished = Finished(
-            seqno=seqno, epoch=self._epoch, event_id=event_id, gtid=begin.gtid, digest=event.digest, start=begin.start
+    def _check_size(self, value: bytes, route: Route, table: TableName | None) -> None:
+        if len(value) + len(route.key) + BATCH_OVERHEAD <= self._limits.message:
+            return
+        what = f"a row of {table}" if table else "a statement"
+        raise Unsupported(
+            f"{what} takes {len(value)} bytes, more than a Kafka message may have",
+            hint="raise kafka.max_message_bytes, and on the topic max.message.bytes",
+            seqno=self._next,
+            limit=self._limits.message,
         )
-        fragment.resume = ending.end
-        fragment.commit_time = ending.commit_time
-        fragment.barrier = is_barrier(begin.kind, ShardId(event.key.decode()))
+
+    def _finish(self, last: Fragment, begin: Begin, ending: Ending, event_id: str, digest: Digest) -> Fragment:
+        """Make a fragment its event's last, and go on to the next number."""
+        seqno = last.seqno
+        last.finished = Finished(
+            seqno=seqno, epoch=self._epoch, event_id=event_id, gtid=begin.gtid, digest=digest, start=begin.start
+        )
+        last.resume = ending.end
+        last.commit_time = ending.commit_time
+        last.barrier = is_barrier(begin.kind, ShardId(last.key.decode()))
         self._event = None
         self._next = Seqno(seqno + 1)
-        self._tails[event.partition] = seqno
-        if fragment.barrier:
+        self._tails[last.partition] = seqno
+        if last.barrier:
             self._last_barrier = seqno
-        return fragment
+        return last
 
-    def _row_change_head(self, layout: TableLayout, action: Action) -> bytes:
-        # by identity: hashing a layout means hashing every column; the layout is kept, so its id stays its own
-        kept = self._heads.get((id(layout), action))
-        if kept is None:
-            if len(self._heads) >= KEPT_HEADS:
-                self._heads.clear()
-            kept = self._heads[id(layout), action] = layout, encoded.row_change_head(layout, action)
-        return kept[1]
 
-    def _event_metadata(self, begin: Begin, shard: ShardId) -> bytes:
-        if begin.metadata:
-            return avro.string_map({**self._fixed(begin.server_id, shard), **begin.metadata})
-        kept = self._metadata.get((begin.server_id, shard))
-        if kept is None:
-            if len(self._metadata) >= KEPT_HEADS:
-                self._metadata.clear()
-            kept = self._metadata[begin.server_id, shard] = avro.string_map(self._fixed(begin.server_id, shard))
-        return kept
+def _shard(begin: Begin, schemas: Collection[str]) -> ShardId:
+    return shard_of(schemas) if begin.kind is Kind.TRANSACTION else UNKNOWN_SHARD
 
-    def _fixed(self, server_id: int, shard: ShardId) -> dict[str, str]:
-        return {"mysql_server_id": str(server_id), "dbms_type": "mysql", "service": self._service, "shard": shard}
+
+def _end(head: EventHead, begin: Begin, ending: Ending) -> str:
+    event_id = str(EventId(ending.end.file, ending.end.offset, begin.thread_id))
+    head.end(event_id, ending.commit_time, ending.outcome)
+    return event_id
+
+
+def _unfinished(partition: int, key: bytes, value: bytes, seqno: Seqno, fragno: int) -> Fragment:
+    return Fragment(
+        partition=partition,
+        key=key,
+        value=value,
+        seqno=seqno,
+        fragno=fragno,
+        finished=None,
+        resume=None,
+        barrier=False,
+        commit_time=None,
+    )

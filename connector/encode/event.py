@@ -6,6 +6,7 @@ from zlib import crc32
 
 from connector.encode.cut import Cutter, Head
 from connector.encode.fragment import EventHead
+from connector.encode.remembered import Route
 from connector.thl.piece import Begin, Rows, Statement
 from connector.thl.position import Digest
 
@@ -21,32 +22,18 @@ class Event:
         row_change_head: for the cutter.
     """
 
-    __slots__ = (
-        "_crc32",
-        "begin",
-        "cutter",
-        "fragno",
-        "head",
-        "held",
-        "key",
-        "partition",
-        "rows",
-        "schemas",
-        "size",
-        "written",
-    )
+    __slots__ = ("_crc32", "_rows", "begin", "cutter", "fragno", "head", "held", "route", "schemas", "size", "written")
 
     def __init__(self, begin: Begin, limit: int, row_change_head: Head) -> None:
         self.begin = begin
         self.cutter = Cutter(limit, row_change_head)
         self.held: list[Rows | Statement] = []
         self.schemas: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
-        self.rows = 0
+        self._rows = 0
         self.size = 0  # bytes, as `Digest` counts them
         self._crc32 = 0
         self.head: EventHead | None = None
-        self.partition = 0
-        self.key = b""
+        self.route: Route | None = None
         self.fragno = 0
         self.written = 0  # rows that are in fragments
 
@@ -54,7 +41,7 @@ class Event:
         """Take a change: count it, and keep it until `held` is emptied."""
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
-            self.rows += len(change.ends)
+            self._rows += len(change.ends)
             self.schemas.add(change.layout.name.schema)
         else:
             data = change.sql.encode()
@@ -66,4 +53,4 @@ class Event:
     @property
     def digest(self) -> Digest:
         """Of everything held so far, however it came in pieces and went out in fragments."""
-        return Digest(self.rows, self.size, self._crc32)
+        return Digest(self._rows, self.size, self._crc32)

@@ -38,6 +38,7 @@ cdef class EventHead:
     cdef readonly long long seqno
     cdef long long epoch, prev_seqno, last_barrier, server_id, thread_id, last_committed, sequence_number, commit_time
     cdef int kind, outcome
+    cdef bint timed
     cdef str shard, gtid, event_id
     cdef bytes metadata
 
@@ -60,12 +61,13 @@ cdef class EventHead:
         self.metadata = metadata
         self.outcome = ABSENT
 
-    def end(self, str event_id not None, long long commit_time, int outcome):
-        """How the event ended: the next fragment written is its last."""
+    def end(self, str event_id, commit_time, int outcome):
+        """How the event ended: the next fragment written is its last. A marker has neither event id nor time."""
         if outcome < 0:
             raise ValueError("an outcome is an index of the Avro enum")
         self.event_id = event_id
-        self.commit_time = commit_time
+        self.timed = commit_time is not None
+        self.commit_time = commit_time if self.timed else 0
         self.outcome = outcome
 
 
@@ -204,8 +206,9 @@ cdef class FragmentWriter:
         if not last:
             return self._raw(b"\x00\x00\x00", 3)  # event_id, commit_time, outcome: null
         self._optional_string(head.event_id)
-        self._long(1)
-        self._long(head.commit_time)
+        self._long(1 if head.timed else 0)
+        if head.timed:
+            self._long(head.commit_time)
         self._long(1)
         return self._long(head.outcome)
 

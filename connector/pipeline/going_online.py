@@ -14,7 +14,8 @@ from typing import Final
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.encode.encoder import Encoder, Limits, Numbering
+from connector.encode.encoder import Encoder
+from connector.encode.numbering import Limits, Numbering
 from connector.errors import HistoriesDiffer
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream

@@ -10,7 +10,8 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.config import Config
-from connector.encode.encoder import Encoder, Limits, Numbering
+from connector.encode.encoder import Encoder
+from connector.encode.numbering import Limits, Numbering
 from connector.errors import Fenced, LogDamaged, Unsupported
 from connector.publish.memory import position_message
 from connector.publish.publisher import Publisher

@@ -1,0 +1,79 @@
+"""What is the same for many events, encoded once: a row change's head, and where a shard goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from connector.encode import change as encoded
+from connector.encode import primitive as avro
+from connector.thl.layout import TableLayout
+from connector.thl.shard import partition_of
+from connector.thl.words import Action, ShardId
+
+KEPT: Final = 4096
+
+
+class Heads:
+    """Row changes' heads by layout and action."""
+
+    def __init__(self) -> None:
+        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
+        self._kept: dict[tuple[int, Action], tuple[TableLayout, bytes]] = {}
+
+    def __call__(self, layout: TableLayout, action: Action) -> bytes:
+        """The head of a row change; see `change.row_change_head`."""
+        kept = self._kept.get((id(layout), action))
+        if kept is None:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            kept = self._kept[id(layout), action] = layout, encoded.row_change_head(layout, action)
+        return kept[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the events of a shard go, and what they say of it.
+
+    Args:
+        shard, partition, key: where.
+        facts: metadata that every event of the shard and server has.
+        metadata: the same as an encoded Avro map.
+    """
+
+    shard: ShardId
+    partition: int
+    key: bytes
+    facts: dict[str, str]
+    metadata: bytes
+
+
+class Routes:
+    """Routes by server and shard.
+
+    Args:
+        service: whose log.
+        partitions: of the event topic.
+    """
+
+    def __init__(self, service: str, partitions: int) -> None:
+        self._service = service
+        self._partitions = partitions
+        self._kept: dict[tuple[int, ShardId], Route] = {}
+
+    def __call__(self, server_id: int, shard: ShardId) -> Route:
+        """The route of a shard's events that a server executed first."""
+        kept = self._kept.get((server_id, shard))
+        if kept is None:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            facts = {
+                "mysql_server_id": str(server_id),
+                "dbms_type": "mysql",
+                "service": self._service,
+                "shard": shard,
+            }
+            partition = partition_of(shard, self._partitions)
+            kept = Route(shard, partition, shard.encode(), facts, avro.string_map(facts))
+            self._kept[server_id, shard] = kept
+        return kept
