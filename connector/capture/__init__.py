@@ -1,1 +1,11 @@
-"""MySQL's binary log, live or in files, into pieces of transactions. The only stage that knows MySQL."""
+"""MySQL's binary log, live or in files, into pieces of transactions. The only stage that knows MySQL.
+
+- Before: `connection`, `source_facts`, `privileges`, `cascades`, `preflight`, `source_state`; `filters`; `snapshot`.
+- The way of the bytes: `stream` opens the dump, `frames` cuts events out of what it gives, `decoder` reads them in turn,
+  `group` gathers a transaction's rows, `reader` hands its pieces out.
+- What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
+- What a row is: `tables`, `table_map`, `columns`, `charsets`, `rows`, `values`, `text`, `jsontext`; `memory` guards
+  every byte that is read or written.
+
+Compiled modules (`.pyx`) do what happens for every event and row, Python what is rare.
+"""

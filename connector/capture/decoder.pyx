@@ -7,10 +7,33 @@ Formats are those of MySQL's `libs/mysql/binlog/event/*.h`. Rare events are deco
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
+from connector.capture.event cimport (
+    ANONYMOUS_GTID,
+    ARTIFICIAL,
+    DELETE_ROWS,
+    DELETE_ROWS_V1,
+    FORMAT_DESCRIPTION,
+    GTID,
+    GTID_TAGGED,
+    HEARTBEAT,
+    HEARTBEAT_V2,
+    IGNORABLE,
+    IN_USE,
+    QUERY,
+    RELAY_LOG,
+    ROTATE,
+    TABLE_MAP,
+    TRANSACTION_PAYLOAD,
+    WRITE_ROWS,
+    WRITE_ROWS_V1,
+    XID,
+    Event,
+    read_header,
+)
 from connector.capture.frames cimport EventFrames, Frames
-from connector.capture.group cimport Group, Table
-from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, packed, take
-from connector.capture.rows cimport RowCodec
+from connector.capture.group cimport Group
+from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, take
+from connector.capture.tables cimport Table, Tables
 
 import uuid
 import zlib
@@ -22,7 +45,6 @@ from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
 from connector.capture.query import wants_statement
-from connector.capture.table_map import table_layout, table_name
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
 from connector.thl.position import SourcePosition
@@ -36,45 +58,6 @@ cdef object crc32 = zlib.crc32
 cdef object COMMIT = Outcome.COMMIT
 cdef object ROLLBACK = Outcome.ROLLBACK
 cdef dict NOTHING = {}
-
-cdef enum Type:  # those that are decoded here; the others are named in event_types.py
-    QUERY = 2
-    ROTATE = 4
-    FORMAT_DESCRIPTION = 15
-    XID = 16
-    TABLE_MAP = 19
-    WRITE_ROWS_V1 = 23
-    DELETE_ROWS_V1 = 25
-    HEARTBEAT = 27
-    WRITE_ROWS = 30
-    DELETE_ROWS = 32
-    GTID = 33
-    ANONYMOUS_GTID = 34
-    TRANSACTION_PAYLOAD = 40
-    HEARTBEAT_V2 = 41
-    GTID_TAGGED = 42
-
-cdef enum Flag:
-    IN_USE = 0x01
-    ARTIFICIAL = 0x20
-    RELAY_LOG = 0x40
-    IGNORABLE = 0x80
-
-cdef enum:
-    HEADER = 19
-    MAX_LAYOUTS = 20000
-    # A rows event that only ends a statement names this table.
-    NO_TABLE = 0xFFFFFF
-
-
-cdef struct Event:
-    uint32_t timestamp
-    uint8_t type
-    uint32_t server_id
-    uint32_t size
-    uint32_t log_pos
-    uint32_t flags
-
 
 cdef class Decoder:
     """Turns frames into pieces.
@@ -100,8 +83,7 @@ cdef class Decoder:
     cdef int64_t here_offset
     cdef bint formatted, checksum
     cdef uint8_t type
-    cdef dict tables  # table id → Table
-    cdef dict known  # bytes of a TABLE_MAP → Table
+    cdef Tables tables
     cdef dict uuids
     cdef list found
     cdef Py_ssize_t produced
@@ -118,8 +100,7 @@ cdef class Decoder:
         self.file = file
         self.start = self.offset = 4
         self.reported = -1
-        self.tables = {}
-        self.known = {}
+        self.tables = Tables(filters)
         self.uuids = {}
         self.found = []
 
@@ -185,14 +166,9 @@ cdef class Decoder:
 
     cdef int _event(self, Cursor* body) except -1:
         cdef const uint8_t* all = body.data
-        cdef const uint8_t* p = take(body, HEADER)
         cdef Event event
-        event.timestamp = little4(p)
-        event.type = self.type = p[4]
-        event.server_id = little4(p + 5)
-        event.size = little4(p + 9)
-        event.log_pos = little4(p + 13)
-        event.flags = p[17] | (<uint32_t>p[18] << 8)
+        read_header(body, &event)
+        self.type = event.type
         if event.size != body.end - all:
             damaged(b"an event's length is not that of its packet")
         if self.inner is None:
@@ -333,71 +309,22 @@ cdef class Decoder:
     # Rows
 
     cdef int _table_map(self, Cursor* body) except -1:
-        cdef uint64_t table_id = little(take(body, 6), 6)
-        cdef bytes definition
         if not self.group.open:
             damaged(b"a table is described outside of a transaction")
-        take(body, 2)
-        definition = rest(body)
-        table = self.known.get(definition)
-        if table is None:
-            if len(self.known) >= MAX_LAYOUTS:
-                self.known.clear()
-            table = self.known[definition] = self._table(definition)
-        self.tables[table_id] = table
-        return 0
-
-    cdef Table _table(self, bytes definition):
-        name = table_name(definition)
-        if not self.filters.wants(name.schema, name.table):
-            return Table(None, None)
-        layout, specs = table_layout(definition)
-        return Table(layout, RowCodec(specs))
+        return self.tables.describe(body)
 
     cdef int _rows(self, int action, bint second, Cursor* body) except -1:
-        """Table id, flags, extra data in the second version; columns; a bit per column that is there; the rows."""
-        cdef uint64_t table_id = little(take(body, 6), 6)
-        cdef Py_ssize_t extra
-        cdef uint64_t width
         cdef Table table
-        take(body, 2)
-        if second:
-            extra = <Py_ssize_t>little(take(body, 2), 2)
-            if extra < 2:
-                damaged(b"a rows event's extra data is shorter than its own length")
-            take(body, extra - 2)
         if not self.group.open:
             damaged(b"rows stand outside of a transaction")
-        table = self.tables.get(table_id)
+        table = self.tables.of_rows(body, second, action)
         if table is None:
-            if table_id == NO_TABLE:
-                return 0
-            damaged(b"rows of a table that was not described")
-        if not table.wanted:
             return 0
-        width = packed(body)
-        if width != <uint64_t>table.codec.width:
-            damaged(b"rows have another number of columns than their table")
-        self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
-        if action == 1:
-            self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
         while left(body):
             self.group.rows(table, action, body, self.piece_bytes)
             if self.group.size >= self.piece_bytes:
                 self.produced += self.group.size
                 self.found.append(self.group.cut())
-        return 0
-
-    cdef int _full(self, Table table, const uint8_t* present) except -1:
-        """Every column must be in the image."""
-        cdef int i
-        for i in range(table.codec.width):
-            if not present[i >> 3] >> (i & 7) & 1:
-                raise Unsupported(
-                    "a row image is not full",
-                    hint="SET GLOBAL binlog_row_image = FULL, and in the sessions that have set it otherwise",
-                    table=table.layout.name, column=table.layout.columns[i].name,
-                )
         return 0
 
     # The log itself
@@ -413,7 +340,7 @@ cdef class Decoder:
             if event.flags & ARTIFICIAL or event.log_pos == 0:
                 return 0
             damaged(b"a transaction is cut off by a new format description")
-        self.tables.clear()
+        self.tables.forget()
         return self._move(event)
 
     cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1:

@@ -1,14 +1,9 @@
 # The transaction that is being read.
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from connector.capture.memory cimport Cursor, Out
-from connector.capture.rows cimport RowCodec
-
-cdef class Table:
-    cdef readonly object layout
-    cdef readonly RowCodec codec
-    cdef readonly bint wanted
+from connector.capture.tables cimport Table
 
 cdef class Group:
     cdef bint open  # a BEGIN was seen

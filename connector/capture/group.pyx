@@ -1,10 +1,10 @@
 """The transaction that is being read: gathers runs of rows and hands them out in pieces."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from connector.capture.memory cimport Cursor, Out, release
-from connector.capture.rows cimport RowCodec
+from connector.capture.tables cimport Table
 
 from array import array
 
@@ -19,20 +19,6 @@ cdef dict NOTHING = {}
 
 cdef enum:
     KEEP = 8 << 20  # a run's buffer that has grown larger is given back
-
-
-cdef class Table:
-    """A table of the open transaction.
-
-    Args:
-        layout: as the TABLE_MAP described it; None when it is not wanted.
-        codec: decodes its rows; None when it is not wanted.
-    """
-
-    def __init__(self, layout, RowCodec codec):
-        self.layout = layout
-        self.codec = codec
-        self.wanted = codec is not None
 
 
 cdef class Group:

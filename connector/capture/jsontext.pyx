@@ -9,14 +9,13 @@ Nothing forbids two entries to share an offset, so a small document could stand 
 and the text may only be as long as an honest document of the size can get.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from connector.capture.memory cimport (
     Cursor,
     Out,
     damaged,
-    left,
     little,
     put_byte,
     put_digits,

@@ -3,7 +3,7 @@
 # A `Cursor` walks over bytes that somebody else owns; nothing is read that `take` has not granted. An `Out` is a
 # buffer that grows; nothing is written that `room` has not granted.
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cdef struct Cursor:

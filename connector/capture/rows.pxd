@@ -1,6 +1,6 @@
 # A table's rows: one C structure per column, and the loop over them.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from connector.capture.memory cimport Cursor, Out
 

@@ -12,7 +12,6 @@ from connector.capture.memory cimport (
     Cursor,
     Out,
     damaged,
-    left,
     little,
     put_block,
     put_byte,

@@ -77,7 +77,10 @@ def table_layout(body: bytes) -> tuple[TableLayout, list[Spec]]:
 def _name(event: Fields) -> TableName:
     names = []
     for _ in range(2):
-        names.append(event.text().decode(errors="surrogateescape"))
+        try:
+            names.append(event.text().decode())
+        except UnicodeDecodeError as error:
+            raise CorruptBinlog("a table's name is not UTF-8") from error
         if event.number(1):
             raise CorruptBinlog("a zero byte is missing behind a name")
     return TableName(*names)

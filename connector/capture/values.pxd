@@ -1,6 +1,6 @@
 # Numbers and times of row images, and of values inside JSON.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 
 from connector.capture.memory cimport Cursor, Out
 

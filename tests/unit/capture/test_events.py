@@ -84,7 +84,6 @@ def test_an_unknown_event_stops_us_unless_the_source_marked_it_ignorable(tmp_pat
         (162, b"", Unsupported, "MARIADB_GTID"),
         (16, bytes(8), CorruptBinlog, "has not begun"),
         (19, bytes(8), CorruptBinlog, "outside of a transaction"),
-        (30, bytes(10), CorruptBinlog, "extra data"),
         (30, bytes(8) + b"\x02\x00", CorruptBinlog, "outside of a transaction"),
         (40, b"\x00", CorruptBinlog, "length"),
         (33, bytes(3), CorruptBinlog, "length"),
@@ -125,6 +124,22 @@ def test_rows_of_one_table_and_action_are_one_run(tmp_path: Path) -> None:
     ]
 
     assert runs == [("INSERT", 3), ("DELETE", 2)]
+
+
+def test_rows_that_do_not_fit_their_table_are_corrupt(tmp_path: Path) -> None:
+    for body, text in [(bytes(10), "extra data"), (bytes([12, 0, 0, 0, 0, 0, 1, 0, 2, 0, 1, 0xFF]), "not described")]:
+        log = LogWriter()
+        log.begin()
+        log.table_map([INT])
+        log.event(30, body)
+        with pytest.raises(CorruptBinlog, match=text):
+            read_back(log, tmp_path)
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT])
+    log.rows(30, 2, ONE)
+    with pytest.raises(CorruptBinlog, match="another number of columns"):
+        read_back(log, tmp_path)
 
 
 def test_a_row_image_with_a_column_missing_is_refused(tmp_path: Path) -> None:

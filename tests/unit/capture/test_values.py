@@ -58,7 +58,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, list[Decimal]]:
     precision = draw(st.integers(1, 65))
     scale = draw(st.integers(0, min(30, precision)))
     number = st.integers(-(10**precision) + 1, 10**precision - 1)
-    return precision, scale, [Decimal(n).scaleb(-scale) for n in draw(st.lists(number, min_size=1, max_size=5))]
+    return precision, scale, [Decimal(f"{n}E-{scale}") for n in draw(st.lists(number, min_size=1, max_size=5))]
 
 
 @quick

@@ -1,0 +1,19 @@
+# The tables that rows belong to, by the ids that TABLE_MAP events give them.
+
+from connector.capture.memory cimport Cursor
+from connector.capture.rows cimport RowCodec
+
+cdef class Table:
+    cdef readonly object layout
+    cdef readonly RowCodec codec
+    cdef readonly bint wanted
+
+cdef class Tables:
+    cdef object filters
+    cdef dict ids  # table id → Table
+    cdef dict known  # bytes of a TABLE_MAP → Table
+    cdef int forget(self) except -1
+    cdef int describe(self, Cursor* body) except -1
+    cdef Table of_rows(self, Cursor* body, bint second, int action)
+    cdef Table _made(self, bytes definition)
+    cdef int _full(self, Table table, const unsigned char* present) except -1

@@ -1,0 +1,113 @@
+# cython: cdivision=True
+"""The tables that rows belong to: TABLE_MAP events, and what stands before the images of a rows event."""
+
+from libc.stdint cimport uint8_t, uint64_t
+
+from connector.capture.memory cimport Cursor, damaged, little, packed, take
+from connector.capture.rows cimport RowCodec
+
+from connector.capture.table_map import table_layout, table_name
+from connector.errors import Unsupported
+
+cdef enum:
+    MAX_LAYOUTS = 20000
+    NO_TABLE = 0xFFFFFF  # a rows event that only ends a statement names this table
+    UPDATE = 1
+
+
+cdef class Table:
+    """A table as one TABLE_MAP described it.
+
+    Args:
+        layout: its columns; None when it is not wanted.
+        codec: decodes its rows; None when it is not wanted.
+    """
+
+    def __init__(self, layout, RowCodec codec):
+        self.layout = layout
+        self.codec = codec
+        self.wanted = codec is not None
+
+
+cdef class Tables:
+    """Finds the table of every rows event.
+
+    An id means nothing beyond its server's life. The bytes behind it are the definition: the same bytes are the same
+    table, and give the same layout object.
+
+    Args:
+        filters: `wants(schema, table)`.
+    """
+
+    def __init__(self, filters):
+        self.filters = filters
+        self.ids = {}
+        self.known = {}
+
+    cdef int forget(self) except -1:
+        """A new file: its server may be another, or have started again."""
+        self.ids.clear()
+        return 0
+
+    cdef int describe(self, Cursor* body) except -1:
+        """TABLE_MAP: 6 bytes id, 2 flags, then the definition."""
+        cdef uint64_t table_id = little(take(body, 6), 6)
+        cdef bytes definition
+        take(body, 2)
+        definition = body.data[: body.end - body.data]
+        table = self.known.get(definition)
+        if table is None:
+            if len(self.known) >= MAX_LAYOUTS:
+                self.known.clear()
+            table = self.known[definition] = self._made(definition)
+        self.ids[table_id] = table
+        return 0
+
+    cdef Table _made(self, bytes definition):
+        name = table_name(definition)
+        if not self.filters.wants(name.schema, name.table):
+            return Table(None, None)
+        layout, specs = table_layout(definition)
+        return Table(layout, RowCodec(specs))
+
+    cdef Table of_rows(self, Cursor* body, bint second, int action):
+        """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.
+
+        Returns None when the table is not wanted.
+        """
+        cdef uint64_t table_id = little(take(body, 6), 6)
+        cdef Py_ssize_t extra
+        cdef uint64_t width
+        cdef Table table
+        take(body, 2)
+        if second:
+            extra = <Py_ssize_t>little(take(body, 2), 2)
+            if extra < 2:
+                damaged(b"a rows event's extra data is shorter than its own length")
+            take(body, extra - 2)
+        table = self.ids.get(table_id)
+        if table is None:
+            if table_id == NO_TABLE:
+                return None
+            damaged(b"rows of a table that was not described")
+        if not table.wanted:
+            return None
+        width = packed(body)
+        if width != <uint64_t>table.codec.width:
+            damaged(b"rows have another number of columns than their table")
+        self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+        if action == UPDATE:
+            self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+        return table
+
+    cdef int _full(self, Table table, const uint8_t* present) except -1:
+        """Every column must be in the image."""
+        cdef int i
+        for i in range(table.codec.width):
+            if not present[i >> 3] >> (i & 7) & 1:
+                raise Unsupported(
+                    "a row image is not full",
+                    hint="SET GLOBAL binlog_row_image = FULL, and in the sessions that have set it otherwise",
+                    table=table.layout.name, column=table.layout.columns[i].name,
+                )
+        return 0
