@@ -10,6 +10,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 ABI = "0x030B0000"
 
@@ -28,7 +29,21 @@ def extensions() -> list[Extension]:
     ]
 
 
+class BuildPy(build_py):
+    """A wheel takes the schemas along; in a checkout they are read where they are."""
+
+    def run(self) -> None:
+        """Copy the modules, then the schemas."""
+        super().run()
+        if not self.editable_mode:
+            folder = Path(self.build_lib, "connector", "schemas")
+            self.mkpath(str(folder))
+            for path in sorted(Path("schemas").glob("*.avsc")):
+                self.copy_file(str(path), str(folder / path.name))
+
+
 setup(
+    cmdclass={"build_py": BuildPy},
     ext_modules=cythonize(extensions(), language_level=3) if extensions() else [],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if extensions() else {},
 )
