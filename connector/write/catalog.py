@@ -20,6 +20,7 @@ class Catalog:
 
     def __init__(self, tables: Iterable[Table] = ()) -> None:
         self._tables: Mapping[TableName, Table] = MappingProxyType({table.name: table for table in tables})
+        self._checked: dict[TableName, TableLayout] = {}
 
     def __iter__(self) -> Iterator[Table]:
         return iter(self._tables.values())
@@ -63,6 +64,8 @@ class Catalog:
         Raises:
             TargetDiffers: other columns, another order, another type, another key, or no such table.
         """
+        if self._checked.get(layout.name) == layout:
+            return
         table = self.get(layout.name)
         ours, theirs = table.columns, layout.columns
         if [column.name for column in ours] != [column.name for column in theirs]:
@@ -79,6 +82,7 @@ class Catalog:
                 raise TargetDiffers(f"column {our.name} of table {layout.name} has other labels in the log")
         if set(table.layout.key) != set(layout.key):
             raise TargetDiffers(f"table {layout.name} has another primary key in the log")
+        self._checked[layout.name] = layout
 
 
 def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:

@@ -18,11 +18,12 @@ from typing import LiteralString
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
+from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.piece import Statement
@@ -41,12 +42,15 @@ from connector.write.table import from_json, to_json
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 30
+IDLE_SECONDS = 10
 LOCK_SECONDS = 60
 
+# A server that is gone without a word is noticed after a minute. What the URL says goes before these.
+_CONNECTION = "application_name=thl connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
 _SESSION = f"""
 SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
-SET client_min_messages = 'warning'; SET statement_timeout = 0; SET synchronous_commit = on;
+SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
+SET synchronous_commit = on;
 SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
 SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
 """
@@ -85,7 +89,7 @@ class PostgresTarget:
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
         with translated():
-            self._db = psycopg.connect(url, autocommit=True, application_name="thl")
+            self._db = psycopg.connect(_with_defaults(url), autocommit=True)
             self._db.execute(_SESSION)
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
@@ -244,6 +248,14 @@ class PostgresTarget:
         if row is None:
             raise TargetDiffers("PostgreSQL gave no row", sql=query)
         return row
+
+
+def _with_defaults(url: str) -> str:
+    try:
+        given = {**conninfo_to_dict(_CONNECTION), **conninfo_to_dict(url)}
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(f"target.url is no URL of PostgreSQL: {error}") from None
+    return make_conninfo("", **{name: str(value) for name, value in given.items() if value is not None})
 
 
 def _insert(table: str, values: Sequence[Value]) -> Step:
