@@ -1,7 +1,7 @@
 """MySQL's binary log, live or in files, into pieces of transactions. The only stage that knows MySQL.
 
 - Before: `connection`, `source_facts`, `privileges`, `cascades`, `preflight`, `source_state`; `filters`; `snapshot`.
-- The way of the bytes: `stream` opens the dump, `frames` cuts events out of what it gives, `decoder` reads them in turn,
+- The way of the bytes: `stream` opens the dump, `frames` cuts events out of its bytes, `decoder` takes them in turn,
   `group` gathers a transaction's rows, `reader` hands its pieces out.
 - What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
 - What a row is: `tables`, `table_map`, `columns`, `charsets`, `rows`, `values`, `text`, `jsontext`; `memory` guards

@@ -24,10 +24,14 @@ class Fields:
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
+        return bytes(self.view(size))
+
+    def view(self, size: int) -> memoryview:
+        """The next `size` bytes, not copied."""
         if not 0 <= size <= self.left:
             raise CorruptBinlog(f"a length points outside of its event: {size} bytes wanted, {self.left} there")
         self._at += size
-        return self._data[self._at - size : self._at]
+        return memoryview(self._data)[self._at - size : self._at]
 
     def rest(self) -> bytes:
         """Everything unread."""

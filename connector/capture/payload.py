@@ -58,7 +58,7 @@ def payload(body: bytes) -> Payload:
     header = {}
     while (kind := event.packed()) != END:
         header[kind] = Fields(event.packed_text()).packed()
-    data = event.take(header.get(SIZE, -1))
+    data = event.view(header.get(SIZE, -1))
     compression = header.get(COMPRESSION, NONE)
     if compression != ZSTD:
         raise Unsupported(f"a transaction compressed by method {compression}")
