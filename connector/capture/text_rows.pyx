@@ -145,12 +145,15 @@ cdef class TextRows:
     cdef _packet(self, const unsigned char[::1] payload):
         if payload.shape[0] == 0:
             raise CorruptBinlog("the source sent an empty row")
-        if payload[0] == ERROR:
+        if payload[0] == ERROR and payload.shape[0] > 2:
             raise ServerError(int(payload[1]) | int(payload[2]) << 8, bytes(payload[3:]).decode("utf-8", "replace"))
         if payload[0] == END and payload.shape[0] < 9:
             self.ended = True
             return
-        self._row(payload)
+        try:
+            self._row(payload)
+        except (IndexError, ValueError) as error:
+            raise CorruptBinlog("a row of the source ends within a value, or holds no number") from error
 
     cdef _row(self, const unsigned char[::1] row):
         cdef Py_ssize_t at = 0, column, columns = len(self._kinds), length
