@@ -27,12 +27,13 @@ from tests.unit.thl.world.producer import Producer
 from tests.unit.thl.world.source import Source
 from tests.unit.thl.world.truth import Truth
 
-TROUBLES = ("none", "none", "retention", "tail", "anew", "source crash", "failover")
+TROUBLES = ("none", "retention", "tail", "anew", "rebuilt", "source crash", "failover")
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
     "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
     "tail": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
     "anew": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "rebuilt": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
     "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
     "failover": {"producer": (HistoriesDiffer,), "applier": ()},
 }
@@ -41,7 +42,7 @@ TRANSACTION = st.tuples(
     st.integers(0, 1),  # what it does
     st.sampled_from((1, 1, 2, 3, 5)),  # its size in fragments
     st.sampled_from(SCHEMAS),
-    st.sampled_from((False, False, False, True)),  # filtered
+    st.sampled_from((False, False, True)),  # filtered
 )
 READ = st.tuples(st.integers(0, 3), st.integers(1, 20))  # a partition, and how many messages of it
 WHICH = st.integers(0, 1)
@@ -50,6 +51,8 @@ ACT = st.one_of(
     st.tuples(st.just("source"), st.lists(TRANSACTION, min_size=1, max_size=5)),
     st.tuples(st.just("producer"), WHICH, st.integers(1, 40)),
     st.tuples(st.just("applier"), WHICH, st.lists(READ, min_size=1, max_size=8), COMMITS),
+    st.tuples(st.just("broker"), st.integers(0, 3)),
+    st.tuples(st.just("kill"), st.sampled_from(("producer", "applier")), WHICH),
 )
 
 
@@ -57,6 +60,7 @@ class ProtocolModel(RuleBasedStateMachine):
     """One service: a source, a Kafka, up to two producers and two appliers at a time."""
 
     troubles: tuple[str, ...] = TROUBLES
+    one_transaction = True  # events and position
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,6 +70,13 @@ class ProtocolModel(RuleBasedStateMachine):
         self.logs = 0
         self.trouble = "none"
         self.happened = False  # the trouble did
+        self.acts: dict[str, Callable[..., None]] = {
+            "source": self.source_executes,
+            "producer": self.producer_goes_on,
+            "applier": self.applier_goes_on,
+            "broker": self.marker_arrives,
+            "kill": self.somebody_is_killed,
+        }
 
     @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=st.lists(TRANSACTION, max_size=8))
     def begin(self, partitions: int, trouble: Any, transactions: list[tuple[int, int, str, bool]]) -> None:
@@ -86,11 +97,14 @@ class ProtocolModel(RuleBasedStateMachine):
 
     @rule(acts=st.lists(ACT, min_size=1, max_size=12))
     def life_goes_on(self, acts: list[tuple[Any, ...]]) -> None:
-        """The source, a producer and an applier each do a little, in any order."""
+        """Each does a little, in any order; each may be killed at any moment and is started again."""
         for who, *what in acts:
-            {"source": self.source_executes, "producer": self.producer_goes_on, "applier": self.applier_goes_on}[who](
-                *what
-            )
+            self.acts[who](*what)
+
+    def somebody_is_killed(self, who: str, which: int) -> None:
+        running: list[Any] = self.producers if who == "producer" else self.appliers
+        if running:
+            del running[which % len(running)]
 
     # --- the source
 
@@ -127,7 +141,9 @@ class ProtocolModel(RuleBasedStateMachine):
     def start_producer(self, every: int, shard_limit: int) -> None:
         self.logs += 1
         log_id = f"{self.logs:032x}"
-        self.producers.append(Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit))
+        producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
+        producer.one_transaction = self.one_transaction
+        self.producers.append(producer)
 
     def producer_goes_on(self, which: int, steps: int) -> None:
         """For some steps; then it stands still, as under SIGSTOP, until it is its turn again."""
@@ -161,15 +177,8 @@ class ProtocolModel(RuleBasedStateMachine):
     def newest_session(self) -> Producer | None:
         return next((p for p in self.producers if p.session == self.kafka.session), None)
 
-    @precondition(lambda self: self.producers)
-    @rule(which=st.integers(0, 1))
-    def producer_is_killed(self, which: int) -> None:
-        del self.producers[which % len(self.producers)]
-
     # --- Kafka
 
-    @precondition(lambda self: self.kafka.ending is not None)
-    @rule(which=st.integers(0, 3))
     def marker_arrives(self, which: int) -> None:
         self.kafka.tell_one(which)
 
@@ -194,16 +203,22 @@ class ProtocolModel(RuleBasedStateMachine):
             self.truth.looked_before = self.kafka.session
 
     @precondition(lambda self: self.trouble == "anew" and not self.happened and self.truth.log_id)
-    @rule(
-        topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (CONTROL, POSITION), (EVENTS, CONTROL, POSITION)))
-    )
+    @rule(topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (CONTROL, POSITION))))
     def topics_are_made_anew(self, topics: tuple[str, ...]) -> None:
-        """By an operator, who ends the producers first; the source may have been filled again as well."""
+        """By somebody who ends the producers first."""
         self.happened = True
         self.producers.clear()
         self.kafka.init_transactions()
         for topic in topics:
             self.kafka.make_anew(topic)
+
+    @precondition(lambda self: self.trouble == "rebuilt" and not self.happened and self.target.rows)
+    @rule(transactions=st.lists(TRANSACTION, min_size=10, max_size=20))
+    def log_is_rebuilt(self, transactions: list[tuple[int, int, str, bool]]) -> None:
+        """The source is filled again and its log begins again; the targets are left as they were."""
+        self.topics_are_made_anew((EVENTS, CONTROL, POSITION))
+        self.source.make_anew()
+        self.source_executes(transactions)
 
     # --- appliers
 
@@ -241,11 +256,6 @@ class ProtocolModel(RuleBasedStateMachine):
         if applier in self.appliers:
             self.appliers.remove(applier)
         return False
-
-    @precondition(lambda self: self.appliers)
-    @rule(which=st.integers(0, 1))
-    def applier_is_killed(self, which: int) -> None:
-        del self.appliers[which % len(self.appliers)]
 
     # --- what holds
 

@@ -92,15 +92,18 @@ class Applier:
             self._next[number] = offset + 1
         for item in self._ledger.release():
             if isinstance(item, Voided):
-                self._parts = []
+                self.forget()
                 continue
-            if item.first:
-                self._parts = []
             self._parts += item.bodies
             if item.complete:
                 applied = Applied(item.seqno, item.epoch, tuple(self._parts))
                 self._ready.append((applied, item.header.event_id or ""))
+                self._parts = []
         return len(batch)
+
+    def forget(self) -> None:
+        """Drop the parts of an event that was given up."""
+        self._parts = []
 
     def commit(self, most: int | None = None) -> None:
         """Make what is complete, or the first of it, visible with the position."""

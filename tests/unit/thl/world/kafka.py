@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -46,24 +47,27 @@ class Partition:
     start: int = 0
     end: int = 0
     entries: list[Entry] = field(default_factory=list)
+    undecided: dict[Transaction, int] = field(default_factory=dict)  # here, and from which offset on
 
     def append(self, transaction: Transaction, value: Any = None, *, marker: bool = False) -> Entry:
         entry = Entry(self.end, transaction, value, marker)
         self.entries.append(entry)
         self.end += 1
+        if marker:
+            self.undecided.pop(transaction, None)
+        else:
+            self.undecided.setdefault(transaction, entry.offset)
         return entry
 
     def stable(self) -> int:
         """The last stable offset: everything before it is decided here."""
-        told = {id(entry.transaction) for entry in self.entries if entry.marker}
-        undecided = (e.offset for e in self.entries if not e.marker and id(e.transaction) not in told)
-        return min(undecided, default=self.end)
+        return min(self.undecided.values(), default=self.end)
 
     def committed(self, offset: int = 0) -> Iterator[Entry]:
         """What `read_committed` shows from `offset` on."""
         stable = self.stable()
-        for entry in list(self.entries):
-            if offset <= entry.offset < stable and not entry.marker and entry.transaction.decided == "commit":
+        for entry in self.entries[bisect_left(self.entries, offset, key=lambda e: e.offset) :]:
+            if entry.offset < stable and not entry.marker and entry.transaction.decided == "commit":
                 yield entry
 
 

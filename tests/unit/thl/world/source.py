@@ -110,6 +110,11 @@ class Source:
                 )  # fmt: skip
             self.offset += 100
 
+    def make_anew(self) -> None:
+        """The operator empties it, binary log and all, and fills it again."""
+        self.log.clear()
+        self.file, self.offset, self.next_number = 1, 4, 1
+
     def published(self) -> list[Sourced]:
         """What a log of it holds, in order."""
         return [t for t in self.log if not t.filtered]

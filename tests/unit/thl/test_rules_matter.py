@@ -1,0 +1,291 @@
+"""Every rule of the protocol is there for something: broken alone, the model finds what goes wrong.
+
+A rule is broken in the real code where it is code, in the small world where a vendor or a stage keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from connector.errors import ConnectorError
+from connector.thl import chain, history, ledger, online, progress, tail, trapped
+from connector.thl.position import Finished
+from tests.unit.thl.machine import ProtocolModel
+from tests.unit.thl.world import applier as world_applier
+
+Patch = pytest.MonkeyPatch
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """A check that is not made."""
+
+
+def ignores(patch: Patch, *messages: str) -> None:
+    """The ledger does not mind what it would have called so."""
+    damaged = ledger.Ledger._damaged
+
+    def tolerant(self: Any, chain: Any, offset: Any, header: Any, message: str) -> None:
+        if not message.startswith(messages):
+            damaged(self, chain, offset, header, message)
+
+    patch.setattr(ledger.Ledger, "_damaged", tolerant)
+
+
+def world(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
+    """A rule of the world is broken: `part=(attribute, value)`."""
+
+    def broken(patch: Patch) -> None:
+        def prepare(self: ProtocolModel) -> None:
+            for part, (name, value) in settings.items():
+                setattr(getattr(self, part) if part != "model" else self, name, value)
+
+        patch.setattr(ProtocolModel, "prepare", prepare)
+
+    return broken
+
+
+# --- going online
+
+
+def no_markers(patch: Patch) -> None:
+    patch.setattr(online, "markers", lambda *_: {})
+
+
+def markers_on_one_partition_only(patch: Patch) -> None:
+    markers = online.markers
+    patch.setattr(online, "markers", lambda *args: {0: markers(*args)[0]})
+
+
+def markers_outside_the_chain(patch: Patch) -> None:
+    markers = online.markers
+    patch.setattr(online, "markers", lambda *args: {p: replace(m, prev_seqno=-1) for p, m in markers(*args).items()})
+
+
+def the_epoch_stays(patch: Patch) -> None:
+    patch.setattr(online, "Epoch", lambda number: max(number - 1, 1))
+
+
+def the_open_event_is_counted(patch: Patch) -> None:
+    plan = online._plan
+    patch.setattr(
+        online,
+        "_plan",
+        lambda control, position, *rest: plan(
+            control,
+            replace(position, finished=replace(position.finished, seqno=position.open.seqno))
+            if position.open and position.finished
+            else position,
+            *rest,
+        ),
+    )
+
+
+def the_log_is_not_looked_at(patch: Patch) -> None:
+    patch.setattr(online, "check_log", nothing)
+
+
+def the_tails_are_not_looked_at(patch: Patch) -> None:
+    patch.setattr(tail, "_check_tail", nothing)
+
+
+def only_the_tails_seqno_is_looked_at(patch: Patch) -> None:
+    check = tail._check_tail
+    patch.setattr(
+        tail,
+        "_check_tail",
+        lambda partition, found, seqno, epoch: check(
+            partition, replace(found, epoch=epoch) if found.readable else found, seqno, epoch
+        ),
+    )
+
+
+def trapped_transactions_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(online, "check_source", nothing)
+
+
+def the_source_shows_nothing_again(patch: Patch) -> None:
+    patch.setattr(trapped, "check_redo", nothing)
+    patch.setattr(trapped, "_check_files", nothing)
+
+
+def the_digest_is_not_compared(patch: Patch) -> None:
+    check = trapped.check_redo
+    patch.setattr(trapped, "_check_files", nothing)
+
+    def only_the_gtid(finished: Finished, redone: Any, **_: Any) -> None:
+        check(finished, redone and replace(redone, digest=finished.digest))
+
+    patch.setattr(trapped, "check_redo", only_the_gtid)
+
+
+def only_the_digest_is_compared(patch: Patch) -> None:
+    check = trapped.check_redo
+    patch.setattr(trapped, "_check_files", nothing)
+    patch.setattr(trapped, "check_redo", lambda finished, redone, **_: check(finished, redone and redone.digest))
+
+
+def the_sources_files_are_not_looked_at(patch: Patch) -> None:
+    patch.setattr(trapped, "_check_files", nothing)
+
+
+# --- the position
+
+
+def the_position_moves_while_an_event_is_open(patch: Patch) -> None:
+    def passed(self: progress.Progress, passed: Any) -> bool:
+        if self._gtids is not None and passed.gtid is not None:
+            self._gtids.add(passed.gtid)
+        return True
+
+    patch.setattr(progress.Progress, "passed", passed)
+
+
+def the_filtered_tail_does_not_move_the_position(patch: Patch) -> None:
+    take = progress.Progress.take
+
+    def forgetful(self: progress.Progress, fragment: Any) -> None:
+        take(self, replace(fragment, finished=fragment.finished and replace(fragment.finished, gtid=None)))
+
+    patch.setattr(progress.Progress, "take", forgetful)
+
+
+def the_tails_do_not_move(patch: Patch) -> None:
+    take = progress.Progress.take
+
+    def forgetful(self: progress.Progress, fragment: Any) -> None:
+        before = dict(self._tails)
+        take(self, fragment)
+        self._tails = before
+
+    patch.setattr(progress.Progress, "take", forgetful)
+
+
+# --- the reader
+
+
+def the_target_starts_behind_what_it_lacks(patch: Patch) -> None:
+    patch.setattr(chain.Chain, "resumable", lambda self, _: self.next_offset if self.seen else None)
+
+
+def the_target_starts_behind_the_next_event_only(patch: Patch) -> None:
+    """As if what is finished, but waits for an earlier one, was on the target."""
+
+    def resumable(self: chain.Chain[Any], upto: int) -> int | None:
+        unfinished = [offset for seqno, offset in self.starts if seqno == self.seqno]
+        return unfinished[0] if unfinished else self.next_offset if self.seen else None
+
+    patch.setattr(chain.Chain, "resumable", resumable)
+
+
+def nothing_is_given_up(patch: Patch) -> None:
+    patch.setattr(ledger.Ledger, "_learn", nothing)
+    patch.setattr(ledger.Ledger, "_limit", lambda *_: chain.NO_LIMIT)
+
+
+def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
+    learn = ledger.Ledger._learn
+
+    def own(self: Any, chain: Any, offset: Any, header: Any, first: Any) -> None:
+        chains, self._chains = self._chains, [chain]
+        events, self._events = self._events, {s: e for s, e in self._events.items() if e.chain is chain}
+        learn(self, chain, offset, header, first)
+        self._chains, self._events = chains, {s: e for s, e in events.items() if e.chain is not chain} | self._events
+
+    patch.setattr(ledger.Ledger, "_learn", own)
+
+
+def a_given_up_part_is_kept(patch: Patch) -> None:
+    patch.setattr(world_applier.Applier, "forget", nothing)
+
+
+def the_chain_is_not_followed(patch: Patch) -> None:
+    ignores(patch, "Events are missing")
+
+
+def missing_fragments_are_not_minded(patch: Patch) -> None:
+    ignores(patch, "Fragment ", "A fragment is missing", "Event ", "Events are missing", "The epoch's marker")
+
+
+def the_log_id_is_not_compared(patch: Patch) -> None:
+    prove = history.History.prove
+    patch.setattr(
+        history.History,
+        "prove",
+        lambda self, log_id, *args, **kwargs: prove(self, log_id and self.log_id, *args, **kwargs),
+    )
+    patch.setattr(world_applier, "check_offsets", nothing)
+
+
+def the_handshake_is_not_made(patch: Patch) -> None:
+    patch.setattr(history.History, "prove", nothing)
+    patch.setattr(world_applier, "check_offsets", nothing)
+
+
+RULES: list[tuple[Callable[[Patch], None], str]] = [
+    (no_markers, "none"),
+    (markers_on_one_partition_only, "none"),
+    (markers_outside_the_chain, "none"),
+    (the_epoch_stays, "none"),
+    (the_open_event_is_counted, "none"),
+    (the_log_is_not_looked_at, "anew"),
+    (the_tails_are_not_looked_at, "tail"),
+    (only_the_tails_seqno_is_looked_at, "tail"),
+    (trapped_transactions_are_not_looked_for, "failover"),
+    (the_source_shows_nothing_again, "source crash"),
+    (the_digest_is_not_compared, "source crash"),
+    (only_the_digest_is_compared, "source crash"),
+    (the_sources_files_are_not_looked_at, "source crash"),
+    (the_position_moves_while_an_event_is_open, "none"),
+    (the_filtered_tail_does_not_move_the_position, "none"),
+    (the_tails_do_not_move, "none"),
+    (the_target_starts_behind_what_it_lacks, "none"),
+    (the_target_starts_behind_the_next_event_only, "none"),
+    (nothing_is_given_up, "none"),
+    (only_the_partitions_own_marker_gives_up, "none"),
+    (a_given_up_part_is_kept, "none"),
+    (the_chain_is_not_followed, "tail"),
+    (missing_fragments_are_not_minded, "tail"),
+    (the_log_id_is_not_compared, "rebuilt"),
+    (the_handshake_is_not_made, "rebuilt"),
+    (world(kafka=("fences", False)), "none"),
+    (world(kafka=("reads_to_the_end", False)), "none"),
+    (world(target=("checks_token", False)), "none"),
+    (world(target=("commits_at_once", False)), "none"),
+    (world(model=("one_transaction", False)), "none"),
+]
+NAMES = [rule.__name__ for rule, _ in RULES[:-5]] + [
+    "an_older_producer_is_not_fenced",
+    "undecided_transactions_are_not_waited_for",
+    "an_older_applier_is_not_fenced",
+    "the_targets_position_is_committed_apart",
+    "the_position_is_committed_apart",
+]
+
+
+@pytest.mark.parametrize(("broken", "trouble"), RULES, ids=NAMES)
+def test_the_model_finds_a_broken_rule(
+    broken: Callable[[Patch], None], trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    model = type("Broken", (ProtocolModel,), {"troubles": (trouble,)})
+    with pytest.raises((AssertionError, ConnectorError)):
+        run_state_machine_as_test(
+            model,
+            settings=settings(
+                max_examples=1000,
+                stateful_step_count=40,
+                deadline=None,
+                derandomize=True,
+                database=None,
+                phases=[Phase.generate],
+                report_multiple_bugs=False,
+                print_blob=False,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
