@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
-# How many processes `make faults` kills, and what else to hand to pytest, the demo or the bench.
+# How many processes `make faults` kills at least, and what else to hand to pytest, the demo or the soak.
 KILLS  ?= 60
 ARGS   ?=
 
@@ -69,8 +69,8 @@ demo: fetch ## The main job on real servers: load, kill, compare
 bench: fetch ## First figures: rates, latencies, memory
 	$(BIN)/python -m tests.bench $(ARGS)
 
-faults: fetch ## Kill things, many times (KILLS=60)
-	THL_FAULT_KILLS=$(KILLS) $(BIN)/python -m pytest tests/faults $(ARGS)
+faults: fetch ## Kill things, many times, on both targets (KILLS=60)
+	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 
 pins: ## Write what is installed now into constraints.txt
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt

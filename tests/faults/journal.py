@@ -12,7 +12,8 @@ from pymysql.cursors import Cursor
 from connector.demo.load import Connect
 from connector.demo.shop import SCHEMA
 
-CREATE: Final = "CREATE TABLE journal (entry BIGINT NOT NULL, note VARCHAR(40) NOT NULL)"
+CREATE: Final = "CREATE TABLE journal (entry BIGINT NOT NULL, note VARCHAR(2000) NOT NULL)"
+FLOOD_ROWS: Final = 2400  # of 2000 bytes: more than the applier keeps in memory of an unfinished event
 _numbers = count()
 
 
@@ -27,3 +28,14 @@ def append(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
     entry = next(_numbers)
     cursor.executemany("INSERT INTO journal VALUES (%s, %s)", [(entry, f"line {n}") for n in range(4)])
     cursor.execute("UPDATE products SET rating = %s WHERE id = %s", (entry % 100, random.randrange(1, 200)))
+
+
+def flood(connect: Connect) -> None:
+    """One transaction that needs several Kafka transactions, several batches and several stagings."""
+    entry = next(_numbers)
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"USE {SCHEMA}")
+        for first in range(0, FLOOD_ROWS, 400):
+            rows = [(entry, f"{n} ".ljust(2000, "x")) for n in range(first, first + 400)]
+            cursor.executemany("INSERT INTO journal VALUES (%s, %s)", rows)
+        connection.commit()

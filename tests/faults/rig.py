@@ -1,24 +1,29 @@
 """What a fault run needs: real servers, a producer and an applier as processes, a load, and the proof at the end.
 
 The proof: every table of source and target equal; every seqno in thl_applied exactly once (it is written in the same
-target transaction as the data); an append-only table without a key equal; nothing left in staging.
+target transaction as the data); an append-only table without a key equal; nothing left in staging; no process of ours
+outlives the one that was killed.
 """
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
+import psutil
+import psycopg
 import yaml
 
 from connector.clock import SystemClock
 from connector.demo import load as shop_load
-from connector.demo.stage import Worker, configuration
+from connector.demo.stage import SERVICE, Worker, configuration
 from connector.demo.traffic import KINDS
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
@@ -30,132 +35,256 @@ from tests.faults import journal
 from tests.faults.witness import Witness
 
 CLOCK = SystemClock()
+WORKERS: Final = 4
+RATE: Final = 15.0
+PATIENCE: Final = 150.0  # the machine may be busy with other things
+ORPHAN_SECONDS: Final = 30.0
+
+# Small, so that a flood is many fragments, Kafka transactions and batches.
+SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "source": {"piece_bytes": 65536},
+    "publish": {"fragment_bytes": 16384, "shard_bytes": 65536, "commit_bytes": 262144},
+    "apply": {"batch_messages": 100, "heap": "512m"},
+}
 
 
-@dataclass
 class Rig:
-    """Everything that can be killed, and what watches it."""
+    """Everything that can be killed, and what watches it.
 
-    folder: Path
-    mysql: MySqlServer
-    kafka: KafkaBroker
-    postgres: PostgresServer | None
-    config: Path
-    witness: Witness
-    connect: shop_load.Connect
-    load: shop_load.Load
-    kills: dict[str, int] = field(default_factory=dict)
-    producer: Worker = field(init=False)
-    applier: Worker = field(init=False)
+    Args:
+        folder: everything lies here.
+        mysql, kafka, postgres: running.
+        seed: of the rows and of the load.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, folder: Path, mysql: MySqlServer, kafka: KafkaBroker, postgres: PostgresServer | None, seed: int
+    ) -> None:
+        self.folder = folder
+        self.mysql = mysql
+        self.kafka = kafka
+        self.postgres = postgres
+        self.random = Random(seed)
+        self.kills: Counter[str] = Counter()
+        self.connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
+        self.load: shop_load.Load | None = None
+        self._began = CLOCK.monotonic()
+        self._workers: list[Worker] = []
+        self._bereaved: list[psutil.Process] = []
+        self._services = 0
+        shop_load.create(self.connect)
+        journal.create(self.connect)
+        shop_load.fill(self.connect, seed=seed, customers=1000, products=200, clicks=2000)
+        self.renew()
+
+    def renew(self) -> None:
+        """A new service with a target of its own, on the same servers: nothing of it is started yet."""
+        self._services += 1
+        name = f"{SERVICE}{self._services}"
+        if self.postgres:
+            with psycopg.connect(self.postgres.dsn, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}".encode())
+            self.url = self.postgres.dsn.rpartition("/")[0] + f"/{name}"
+        else:
+            self.url = f"sqlite:///{self.folder / name}.db"
+        values = configuration(self.mysql, self.kafka, self.folder, self.url) | {"service": name}
+        for section, changes in SMALL.items():
+            values[section] = {**values.get(section, {}), **changes}
+        self.config = self.folder / f"{name}.yaml"
+        self.config.write_text(yaml.safe_dump(values))
+        cluster = {"master": "local-cluster[2,1,1024]"}
+        spark = {**values["apply"]["spark"], "spark.executor.memory": "512m"}
+        values["apply"] = {**values["apply"], **cluster, "spark": spark}
+        self.cluster_config = self.folder / f"{name}-cluster.yaml"
+        self.cluster_config.write_text(yaml.safe_dump(values))
+        self.witness = Witness(self.url)
         self.producer = self.worker("produce")
         self.applier = self.worker("apply")
 
-    def worker(self, command: str, environment: dict[str, str] | None = None) -> Worker:
-        return Worker(command, self.config, self.folder / f"{command}.log", environment)
+    def worker(self, command: str, environ: Mapping[str, str] | None = None, *, cluster: bool = False) -> Worker:
+        """A `thl` command that is not started yet."""
+        log = self.folder / f"{command}-{len(self._workers)}.log"
+        config = self.cluster_config if cluster else self.config
+        made = Worker(command, config, log, {**_spark_home(), **(environ or {})})
+        made.expects_crash = any(name.startswith("THL_CRASH") for name in environ or ())
+        self._workers.append(made)
+        return made
 
     def start(self) -> None:
+        """Producer, applier and load; returns when the initial load is on the target."""
         self.producer.start()
         self.applier.start()
-        self.load.start(4)
-        self.until(lambda: self.witness.look().loaded, "the initial load", 180)
+        self.resume()
+        self.until(lambda: self.witness.look().loaded, "the initial load")
+        self.tell("loaded")
 
-    def crash_at(self, command: str, point: str) -> None:
-        """Let a worker run into kill -9 at a named point; then start it again without one."""
-        self._replace(command, {"THL_CRASH_POINT": point})
-        self.until(lambda: not self._worker(command).running, f"the crash at {point}", 90)
-        code = self._worker(command).exit_code
-        assert code == -signal.SIGKILL, f"{command} at {point} ended with {code}\n{self._worker(command).log_tail()}"
-        self._replace(command, {})
-        self.count(point)
-
-    def kill(self, name: str, process: Any) -> None:
-        """kill -9 a server or worker and start it again at once."""
-        process.kill()
-        process.start()
-        self.count(name)
+    def tell(self, what: str) -> None:
+        """A line for whoever wants to know where the time goes."""
+        print(f"{CLOCK.monotonic() - self._began:7.1f}s  seqno {self.witness.look().seqno:6}  {what}", flush=True)
 
     def count(self, name: str) -> None:
-        self.kills[name] = self.kills.get(name, 0) + 1
+        """Something was killed."""
+        self.kills[name] += 1
+        self.tell(f"kill -9: {name}")
 
-    def progress(self, events: int = 20, seconds: float = 120) -> None:
+    def resume(self) -> None:
+        """Begin the load, unless it runs."""
+        if self.load is None:
+            seed = self.random.randrange(10**6)
+            self.load = shop_load.Load(self.connect, CLOCK, seed=seed, rate=RATE, kinds=(*KINDS, journal.append))
+            self.load.start(WORKERS)
+
+    def pause(self) -> None:
+        """End the load."""
+        if self.load is not None:
+            self.load.stop()
+            self.load = None
+
+    def flood(self) -> None:
+        """One large transaction."""
+        journal.flood(self.connect)
+
+    def become(self, worker: Worker) -> None:
+        """This one is the producer, or the applier, from now on; the older one is not looked after any more."""
+        if worker.name == self.producer.name:
+            self.producer = worker
+        else:
+            self.applier = worker
+
+    def bereave(self, worker: Worker) -> None:
+        """Remember the children of a process that is going to die alone."""
+        self.mourn(descendants(worker))
+
+    def mourn(self, left: Iterable[psutil.Process]) -> None:
+        """Remember processes that have lost the one that started them: they have to end by themselves."""
+        self._bereaved += left
+
+    def progress(self, events: int = 20) -> None:
         """Wait until so many further events are applied: nobody is stuck."""
         goal = self.witness.look().seqno + events
-        self.until(lambda: self.witness.look().seqno >= goal, f"{events} further events", seconds)
+        self.until(lambda: self.witness.look().seqno >= goal, f"{events} further events")
 
-    def finish(self) -> Report:
-        """Stop the load, wait for the rest, and prove."""
-        self.load.stop()
+    def prove(self) -> Report:
+        """Stop the load, wait for the rest, and compare."""
+        self.pause()
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
             executed = GtidSet.parse(cursor.fetchone()[0].replace("\n", ""))
-        self.until(lambda: executed.issubset(GtidSet.parse(self.witness.look().gtid_set)), "the rest", 240)
+        self.until(lambda: executed.issubset(GtidSet.parse(self.witness.look().gtid_set)), "the rest")
+        self.tell("everything has arrived")
         report = verify(load_config(self.config))
-        assert report.equal, [(t.name, t.differences[:3]) for t in report.tables if not t.equal]
-        assert {"shop.journal", "shop.orders"} <= {str(t.name) for t in report.tables}
+        assert report.equal, [(table.name, table.differences[:3]) for table in report.tables if not table.equal]
+        assert {"shop.journal", "shop.orders"} <= {str(table.name) for table in report.tables}
         self.witness.prove_applied_once()
-        self.witness.prove_nothing_staged()
+        self.tell("equal, each event once")
         return report
 
-    def until(self, reached: Callable[[], bool], what: str, seconds: float) -> None:
+    def finish(self) -> Report:
+        """Prove, end both cleanly, and see that nothing is left: no staging, no process."""
+        report = self.prove()
+        for worker in (self.producer, self.applier):
+            self.bereave(worker)
+            worker.stop()
+            assert worker.exit_code == 0, f"{worker.name} ended with {worker.exit_code}\n{worker.log_tail()}"
+        # Of a killed PostgreSQL, its own autovacuum takes away what dead sessions had.
+        _wait(lambda: not self.witness.staged(), lambda: f"staging is left: {self.witness.staged()}")
+        _wait(lambda: not self.orphans(), lambda: f"orphans: {self.orphans()}")
+        return report
+
+    def orphans(self) -> list[str]:
+        """Processes that have lost the one that started them, and go on."""
+        return [f"{one.pid} {' '.join(one.cmdline())[:80]}" for one in self._bereaved if alive(one)]
+
+    def until(self, reached: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+        """Wait, while producer and applier do what they are expected to."""
         deadline = CLOCK.monotonic() + seconds
         while not reached():
             for worker in (self.producer, self.applier):
                 if worker.ended_badly:
-                    raise AssertionError(f"{worker.name} ended by itself\n{worker.log_tail()}")
+                    raise AssertionError(f"{worker.name} ended with {worker.exit_code}\n{worker.log_tail()}")
             assert CLOCK.monotonic() < deadline, (
                 f"{what} did not happen in {seconds:.0f} s; seqno {self.witness.look().seqno}\n"
-                f"{self.producer.log_tail()}\n{self.applier.log_tail()}"
+                f"producer:\n{self.producer.log_tail()}\napplier:\n{self.applier.log_tail()}"
             )
             CLOCK.sleep(0.05)
 
     def close(self) -> None:
-        for worker in (self.producer, self.applier):
+        """End everything, whatever its state."""
+        for worker in self._workers:
+            self._bereaved += descendants(worker)
             worker.kill()
-        for server in (self.kafka, self.mysql, self.postgres):
-            if server:
-                server.kill()
-
-    def _worker(self, command: str) -> Worker:
-        return self.producer if command == "produce" else self.applier
-
-    def _replace(self, command: str, environment: dict[str, str]) -> None:
-        self._worker(command).kill()
-        fresh = self.worker(command, environment)
-        fresh.expects_crash = bool(environment)
-        if command == "produce":
-            self.producer = fresh
-        else:
-            self.applier = fresh
-        fresh.start()
+        for one in self._bereaved:
+            if alive(one):
+                one.kill()
+        try:
+            self.pause()
+        finally:
+            for server in (self.kafka, self.mysql, self.postgres):
+                if server:
+                    server.kill()
 
 
 @contextmanager
-def rig(
-    folder: Path, target: str, *, seed: int = 1, settings: dict[str, dict[str, Any]] | None = None
-) -> Iterator[Rig]:
+def rig(folder: Path, target: str, *, seed: int = 1) -> Iterator[Rig]:
     """Servers up, shop filled, nothing of ours started yet. `target` is `sqlite` or `postgres`."""
     mysql = MySqlServer(folder / "mysql", die_with_parent=True)
     kafka = KafkaBroker(folder / "kafka", die_with_parent=True)
-    postgres = PostgresServer(folder / "postgres", die_with_parent=True) if target == "postgres" else None
-    for server in (mysql, kafka, postgres):
-        if server:
-            server.start()
-    url = postgres.dsn if postgres else f"sqlite:///{folder / 'target.db'}"
-    values = configuration(mysql, kafka, folder, url)
-    for section, changes in (settings or {}).items():
-        values[section].update(changes)
-    config = folder / "thl.yaml"
-    config.write_text(yaml.safe_dump(values))
-    connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
-    shop_load.create(connect)
-    journal.create(connect)
-    shop_load.fill(connect, seed=seed, customers=1000, products=200, clicks=2000)
-    load = shop_load.Load(connect, CLOCK, seed=Random(seed).randrange(10**6), rate=20, kinds=(*KINDS, journal.append))
-    made = Rig(folder, mysql, kafka, postgres, config, Witness(url), connect, load)
+    settings = {"autovacuum_naptime": "1s"}
+    postgres = PostgresServer(folder / "postgres", settings=settings, die_with_parent=True)
     try:
-        yield made
+        mysql.start()
+        kafka.start()
+        if target == "postgres":
+            postgres.start()
+        made = Rig(folder, mysql, kafka, postgres if target == "postgres" else None, seed)
+        try:
+            yield made
+        finally:
+            made.close()
     finally:
-        made.load._stop.set()
-        made.close()
+        for server in (kafka, mysql, postgres):
+            server.kill()
+
+
+def signalled(worker: Worker, number: signal.Signals) -> None:
+    """Send a signal to a worker alone: its JVM gets none."""
+    assert worker.pid is not None
+    os.kill(worker.pid, number)
+
+
+def stopped(worker: Worker) -> bool:
+    """Whether SIGSTOP holds it."""
+    assert worker.pid is not None
+    return psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED
+
+
+def descendants(worker: Worker) -> list[psutil.Process]:
+    """Its children, and theirs."""
+    if not worker.running or worker.pid is None:
+        return []
+    try:
+        return psutil.Process(worker.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it still runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _wait(reached: Callable[[], bool], otherwise: Callable[[], str]) -> None:
+    deadline = CLOCK.monotonic() + ORPHAN_SECONDS
+    while not reached():
+        assert CLOCK.monotonic() < deadline, otherwise()
+        CLOCK.sleep(0.1)
+
+
+def _spark_home() -> dict[str, str]:
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return {"SPARK_HOME": str(Path(spec.origin).parent), "SPARK_LOCAL_IP": "127.0.0.1"}

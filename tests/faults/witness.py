@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from connector.demo.sight import Sight
+
+NOTHING = Sight(-1, False, "", 0)
 
 
 class Witness:
@@ -16,13 +19,42 @@ class Witness:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._sqlite = url.startswith("sqlite")
+        prefix = "" if self._sqlite else "thl."
+        self._position, self._applied = f"{prefix}thl_position", f"{prefix}thl_applied"
 
-    @property
-    def sqlite(self) -> bool:
-        return self._url.startswith("sqlite")
+    def look(self) -> Sight:
+        """The position now; nothing while the target, or its server, is not there."""
+        found = self._query(f"SELECT seqno, consistent, gtid_set FROM {self._position}")
+        return Sight(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
 
-    def query(self, sql: str) -> list[tuple]:
-        if self.sqlite:
+    def prove_applied_once(self) -> None:
+        """Every seqno up to the position's has its one row, written in the transaction that applied it."""
+        ((count, distinct, low, high),) = self._query(
+            f"SELECT count(*), count(DISTINCT seqno), min(seqno), max(seqno) FROM {self._applied}"
+        )
+        assert (count, low, high) == (distinct, 0, count - 1), "a seqno is missing in thl_applied, or there twice"
+        assert high == self.look().seqno
+
+    def tokens(self) -> list[int]:
+        """Who applied, in the order of the seqnos: a token for each run of events."""
+        found = self._query(f"SELECT token FROM {self._applied} ORDER BY seqno")
+        tokens = [row[0] for row in found]
+        return [token for at, token in enumerate(tokens) if at == 0 or token != tokens[at - 1]]
+
+    def staged(self) -> list[str]:
+        """Tables of staging that are there; to be asked when no applier runs."""
+        if self._sqlite:
+            return [name for (name,) in self._query("SELECT name FROM sqlite_master WHERE name LIKE '%stag%'")]
+        return [name for (name,) in self._query("SELECT relname FROM pg_class WHERE relname LIKE '%thl\\_stag%'")]
+
+    def sessions(self) -> list[int]:
+        """Process ids of PostgreSQL's backends that serve an applier."""
+        found = self._query("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'thl%'")
+        return [pid for (pid,) in found]
+
+    def _query(self, sql: str) -> list[tuple[Any, ...]]:
+        if self._sqlite:
             path = self._url.removeprefix("sqlite:///")
             if not Path(path).exists():
                 return []
@@ -34,38 +66,7 @@ class Witness:
                         return []
                     raise
         try:
-            with psycopg.connect(self._url, autocommit=True) as connection:
-                return connection.execute(sql).fetchall()
+            with psycopg.connect(self._url, autocommit=True, application_name="witness") as connection:
+                return connection.execute(sql.encode()).fetchall()
         except (psycopg.errors.UndefinedTable, psycopg.OperationalError):
             return []  # not there yet, or just killed
-
-    def look(self) -> Sight:
-        position, applied = self._tables()
-        found = self.query(f"SELECT seqno, consistent, gtid_set FROM {position}")
-        rows = self.query(f"SELECT coalesce(sum(rows), 0) FROM {applied}")
-        if not found or not rows:
-            return Sight(-1, False, "", 0)
-        return Sight(found[0][0], bool(found[0][1]), found[0][2] or "", int(rows[0][0]))
-
-    def prove_applied_once(self) -> None:
-        _, applied = self._tables()
-        count, distinct, low, high = self.query(
-            f"SELECT count(*), count(DISTINCT seqno), min(seqno), max(seqno) FROM {applied}"
-        )[0]
-        assert (count, low, high) == (distinct, 0, count - 1), "a seqno is missing in thl_applied, or there twice"
-        assert high == self.look().seqno
-
-    def prove_nothing_staged(self) -> None:
-        """No staging table outlives the session that made it."""
-        if self.sqlite:
-            left = self.query("SELECT name FROM sqlite_master WHERE name LIKE '%stag%'")
-        else:
-            left = self.query(
-                "SELECT relname FROM pg_class c WHERE relkind = 'r' AND relname LIKE '%stag%'"
-                " AND NOT (relpersistence = 't' AND EXISTS (SELECT 1 FROM pg_stat_activity"
-                " WHERE application_name LIKE 'thl%'))"
-            )
-        assert left == [], left
-
-    def _tables(self) -> tuple[str, str]:
-        return ("thl_position", "thl_applied") if self.sqlite else ("thl.thl_position", "thl.thl_applied")

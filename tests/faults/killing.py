@@ -1,0 +1,168 @@
+"""The ways in which things are killed, always by kill -9, always under the load."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+import psutil
+
+from connector import faults
+from connector.demo.stage import Worker
+from connector.errors import SparkGone
+from connector.sandbox.server import Server
+from tests.faults.rig import CLOCK, Rig, alive, descendants, signalled
+
+JVM: Final = "SparkSubmit"
+EXECUTOR: Final = "CoarseGrainedExecutorBackend"
+# Passed once in the life of a process; all others are passed with every commit.
+ONCE: Final = frozenset(
+    (
+        "produce.after_init",
+        "produce.after_read",
+        "produce.before_online_commit",
+        "produce.after_online_commit",
+        "apply.after_claim",
+        "apply.after_handshake",
+        "target.after_claim",
+    )
+)
+ONLY_POSTGRES: Final = frozenset(("target.before_merge",))  # SQLite's staging is the transaction itself
+SNAPSHOT: Final = tuple(point for point in faults.PRODUCE if "snapshot" in point)
+
+
+def points(target: str) -> list[str]:
+    """Every named point that a process passes with this target."""
+    return [point for point in faults.POINTS if target == "postgres" or point not in ONLY_POSTGRES]
+
+
+def command(point: str) -> str:
+    """Which of our processes passes it."""
+    return "produce" if point in faults.PRODUCE else "apply"
+
+
+def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
+    """Start a worker that will run into kill -9 at that passage of a point."""
+    name = command(point)
+    worker = rig.producer if name == "produce" else rig.applier
+    if worker.running:
+        rig.bereave(worker)
+        worker.expects_crash = True
+        signalled(worker, signal.SIGKILL)
+        gone(rig, worker)
+    fresh = rig.worker(name, {"THL_CRASH_POINT": f"{point}:{passage}"})
+    rig.become(fresh)
+    fresh.start()
+    if "mid_event" in point or "stage" in point:
+        rig.flood()
+    return fresh
+
+
+def crashed(rig: Rig, worker: Worker, point: str) -> None:
+    """Wait until it has."""
+    family: dict[int, psutil.Process] = {}
+
+    def ended() -> bool:
+        family.update({one.pid: one for one in descendants(worker)})
+        return not worker.running
+
+    rig.until(ended, f"the crash at {point}")
+    assert worker.exit_code == -signal.SIGKILL, f"{worker.name}: {worker.exit_code} at {point}\n{worker.log_tail()}"
+    rig.mourn(family.values())
+    rig.count(point)
+
+
+def again(rig: Rig, name: str, **environ: str) -> None:
+    """Start a worker anew."""
+    fresh = rig.worker(name, environ)
+    rig.become(fresh)
+    fresh.start()
+
+
+def crash(rig: Rig, *passages: str) -> None:
+    """One kill after the other at points of one process; `produce.after_commit:3` is the third passage."""
+    for passage in passages:
+        point, _, number = passage.partition(":")
+        crashed(rig, arm(rig, point, int(number or 1)), point)
+    again(rig, command(passages[-1].partition(":")[0]))
+
+
+def server(rig: Rig, victim: Server, name: str) -> None:
+    """A server, which is started again at once."""
+    victim.kill()
+    victim.start()
+    rig.count(name)
+
+
+def process(rig: Rig, worker: Worker, name: str, **environ: str) -> None:
+    """A worker alone, at any moment; what it leaves behind has to end by itself."""
+    rig.bereave(worker)
+    worker.expects_crash = True
+    signalled(worker, signal.SIGKILL)
+    gone(rig, worker)
+    rig.count(name)
+    again(rig, "produce" if worker is rig.producer else "apply", **environ)
+
+
+def jvm(rig: Rig) -> None:
+    """The JVM of the applier: the driver has to end with its reason, for a supervisor to start it again."""
+    worker = rig.applier
+    worker.expects_crash = True
+    (java,) = family(worker, JVM)
+    rig.bereave(worker)
+    java.kill()
+    rig.until(lambda: not worker.running, "the driver's end without its JVM")
+    assert worker.exit_code == SparkGone.exit_code, f"{worker.exit_code}\n{worker.log_tail()}"
+    assert "Spark's JVM has ended" in worker.log_tail()
+    rig.count("JVM")
+    again(rig, "apply")
+
+
+def executor(rig: Rig) -> None:
+    """One executor of a Spark of several processes; the applier is started on one if it is not."""
+    if rig.applier.config != rig.cluster_config:
+        rig.applier.stop()
+        fresh = rig.worker("apply", cluster=True)
+        rig.become(fresh)
+        fresh.start()
+        rig.progress()
+    victim = rig.random.choice(family(rig.applier, EXECUTOR))
+    rig.bereave(rig.applier)
+    victim.kill()
+    rig.until(lambda: not alive(victim), "the executor's end")
+    rig.count("executor")
+    rig.progress()
+
+
+def backend(rig: Rig) -> None:
+    """The backend of PostgreSQL that serves the applier: the server then restarts all of them."""
+    found: list[int] = []
+
+    def serves() -> bool:
+        found[:] = rig.witness.sessions()
+        return bool(found)
+
+    rig.until(serves, "a session of the applier")
+    os.kill(found[0], signal.SIGKILL)
+    rig.count("PostgreSQL's backend")
+
+
+def family(worker: Worker, word: str) -> list[psutil.Process]:
+    """Its descendants with a word in their command line."""
+    found = []
+    for one in descendants(worker):
+        try:
+            if any(word in part for part in one.cmdline()):
+                found.append(one)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def gone(rig: Rig, worker: Worker) -> None:
+    """Wait for the end of a killed process; what it left may still be ending."""
+    deadline = CLOCK.monotonic() + 10
+    while worker.running:
+        assert CLOCK.monotonic() < deadline, f"{worker.name} does not die"
+        CLOCK.sleep(0.01)

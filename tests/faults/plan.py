@@ -1,0 +1,88 @@
+"""What a soak kills, in which order: made from a seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from tests.faults import killing
+
+PRODUCER_AT_RANDOM: Final = ("producer", "broker", "MySQL")
+APPLIER_AT_RANDOM: Final = ("driver", "JVM")
+POSTGRES_AT_RANDOM: Final = ("PostgreSQL", "PostgreSQL's backend")
+EXECUTOR: Final = "executor"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Kills that happen beside each other.
+
+    Args:
+        applier: what befalls the applying side: a named point, or a kind of random kill; empty: nothing.
+        passage: at which passage of a named point.
+        other: what befalls the producing side meanwhile.
+        other_passage: likewise.
+        moment: seconds to wait before a random kill.
+    """
+
+    applier: str
+    passage: int
+    other: str
+    other_passage: int
+    moment: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One service from its initial load to its proof.
+
+    Args:
+        snapshot: points at which the producer dies within the initial load, in order.
+        steps: under the load.
+        executors: so many executors die at the end.
+    """
+
+    snapshot: Sequence[str]
+    steps: Sequence[Step]
+    executors: int
+
+    @property
+    def kills(self) -> int:
+        """How many."""
+        each = sum(bool(step.applier) + bool(step.other) for step in self.steps)
+        return len(self.snapshot) + each + self.executors
+
+
+def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iterator[Round]:
+    """So many rounds; in each, everything dies once.
+
+    Args:
+        target: `sqlite` or `postgres`.
+        seed: the same one gives the same rounds.
+        number: of rounds.
+        producer_rounds: in so many of them, the producer's named points are among it.
+    """
+    random = Random(f"{seed} {target}")
+    named = killing.points(target)
+    for at in range(number):
+        produce = [point for point in named if killing.command(point) == "produce" and point not in killing.SNAPSHOT]
+        first = [*(produce if at < producer_rounds else ()), *PRODUCER_AT_RANDOM]
+        second = [point for point in named if killing.command(point) == "apply"]
+        second += APPLIER_AT_RANDOM + (POSTGRES_AT_RANDOM if target == "postgres" else ())
+        random.shuffle(first)
+        random.shuffle(second)
+        length = max(len(first), len(second))
+        first += [""] * (length - len(first))
+        second += [""] * (length - len(second))
+        steps = [
+            Step(applier, _passage(random, applier), other, _passage(random, other), random.uniform(0, 1.5))
+            for applier, other in zip(second, first, strict=True)
+        ]
+        yield Round(killing.SNAPSHOT if at < producer_rounds else (), steps, 1)
+
+
+def _passage(random: Random, point: str) -> int:
+    number = random.randrange(1, 5)
+    return 1 if point in killing.ONCE or "mid_event" in point else number
