@@ -1,7 +1,5 @@
 """`python -m connector` is `thl`."""
 
-import sys
-
 from connector.cli import main
 
-sys.exit(main())
+main()
