@@ -14,7 +14,7 @@ from connector.write.operations import AlterTable, Filled, Kept, Operation, Rena
 from connector.write.sql_reader import Reader
 from connector.write.table import Table, make_table
 from connector.write.table_options import partitioning, table_option
-from connector.write.types import widening
+from connector.write.types import CHARACTERS, parse, widening
 
 _INDEX = ("INDEX", "KEY", "FOREIGN", "CHECK", "CONSTRAINT")
 _PARTITION_CLAUSES = (
@@ -277,12 +277,11 @@ def _rename(reader: Reader, state: _State, name: str, new: str) -> None:
 
 def _change(reader: Reader, state: _State, name: str, new: str) -> None:
     at = state.old_index(reader, name)
-    old = state.columns[at].column
     spec = column_spec(reader, new, state.charset, state.sql_mode)
     state.columns[at].origin = _widened(reader, state.columns[at], spec)
     if spec.primary:
         state.key = (new,)
-    state.columns[at].column = replace(spec.column, charset=spec.column.charset or old.charset)
+    state.columns[at].column = spec.column
     _place(reader, state, at)
 
 
@@ -293,7 +292,7 @@ def _widened(reader: Reader, item: _Column, spec: ColumnSpec) -> Kept:
         reader.stop("a column is changed twice")
     if item.generated or spec.generated or spec.inexact:
         reader.stop(f"column {old.name} gets values that only the source knows")
-    change = widening(old, replace(new, charset=new.charset or old.charset))
+    change = widening(old, new)
     if change is None:
         reader.stop(f"column {old.name} changes from {_shown(old)} to {_shown(new)}, which may change values,")
     return Kept(item.origin.name, item.origin.pad + change.pad, filled=old.nullable and not new.nullable)
@@ -305,7 +304,7 @@ def _convert(reader: Reader, state: _State) -> None:
     charset = charset_name(reader.take().text)
     if reader.accept("COLLATE"):
         charset = charset_of(reader.take().text)
-    texts = [item for item in state.columns if item.column.charset not in ("", "binary")]
+    texts = [item for item in state.columns if parse(item.column.type).base in (*CHARACTERS, "enum", "set")]
     if charset != "utf8mb4" and any(item.column.charset != charset for item in texts):
         reader.stop(f"a conversion to {charset}, which may lose characters,")
     for item in texts:

@@ -22,7 +22,7 @@ def test_every_value_comes_back(given_rows: list[tuple[int | float | str | bytes
     made = images(given_rows)
     width = len(given_rows[0]) if given_rows else 1
     assert rows(made.data, made.ends, width) == given_rows
-    order = list(reversed(range(width))) + [0]
+    order = [*reversed(range(width)), 0]
     assert rows(made.data, made.ends, width, order) == [tuple(row[at] for at in order) for row in given_rows]
 
 
@@ -56,7 +56,7 @@ def test_wrong_bytes_stop_both_decoders(data: bytes, ends: list[int], columns: i
 def test_an_image_cut_anywhere_stops(cut: int) -> None:
     made = images([(5, "text", 1.5)])
     data = made.data[:-cut]
-    with pytest.raises(ValueError, match="ends|longer|more"):
+    with pytest.raises(ValueError, match=r"ends|longer|more"):
         rows(data, array("Q", [len(data)]), 3)
 
 
