@@ -14,17 +14,20 @@ from collections.abc import Callable
 from threading import Event
 from typing import Final
 
+import pyarrow as pa
+
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, TargetUnavailable
+from connector.errors import BrokerUnavailable, SparkGone, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import shake_hands
 from connector.pipeline.retrying import Stopped, retry
 from connector.reassemble.handover import Handover
 from connector.reassemble.large import LargeMessages
+from connector.reassemble.pace import Pace
 from connector.reassemble.scan import Message
-from connector.reassemble.spark import EARLIEST, Session, Stream
+from connector.reassemble.spark import EARLIEST, Session, Stream, TooLarge
 from connector.thl.ledger import Ledger
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
@@ -137,22 +140,42 @@ class Applier:
         return core, offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int]) -> None:
-        handover = Handover(self._config.apply.queue_batches, HANDOVER_BYTES)
-        stream = Stream(
-            self._session,
-            self._config.kafka,
-            self._config.apply,
-            topic=self._config.topic,
-            offsets=offsets,
-            handover=handover,
-        )
-        try:
-            while not self._stop.is_set() and not core.done:
-                batch = handover.get(LOOK_SECONDS)
-                if batch is None:
-                    stream.check()
-                else:
-                    core.take(batch)
-            self._done = True
-        finally:
-            stream.stop()
+        """Apply one stream after another, until stopped; each with as many messages at once as fit."""
+        pace = Pace(self._config.apply.batch_messages, self._config.apply.batch_bytes)
+        while not self._done:
+            handover = Handover(self._config.apply.queue_batches, HANDOVER_BYTES)
+            stream = Stream(
+                self._session,
+                self._config.kafka,
+                topic=self._config.topic,
+                messages=pace.messages,
+                offsets=offsets,
+                handover=handover,
+            )
+            try:
+                self._take(core, stream, handover, offsets, pace)
+            except TooLarge:
+                if not pace.refused():
+                    raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
+            finally:
+                stream.stop()
+            LOG.debug("reading on", extra={"messages": pace.messages, "offsets": offsets})
+
+    def _take(self, core: ApplyCore, stream: Stream, handover: Handover, offsets: dict[int, int], pace: Pace) -> None:
+        """Apply what one stream hands over, until stopped or the pace changes; `offsets` follow what was taken."""
+        while not self._stop.is_set() and not core.done:
+            batch = handover.get(LOOK_SECONDS)
+            if batch is None:
+                stream.check()
+                continue
+            core.take(batch)
+            offsets.update(ends(batch))
+            if pace.seen(batch.num_rows, batch.nbytes):
+                return
+        self._done = True
+
+
+def ends(batch: pa.Table) -> dict[int, int]:
+    """Partition → the offset after the last message of it in a batch."""
+    last = batch.group_by("partition").aggregate([("offset", "max")]).to_pydict()
+    return {number: offset + 1 for number, offset in zip(last["partition"], last["offset_max"], strict=True)}

@@ -19,8 +19,9 @@ ALWAYS: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
     # An Arrow batch's binary column has 32-bit offsets: few messages a batch keep it far from 2 GiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
-    # The batch as a whole passes through the driver's heap; a larger one is refused there, not an OutOfMemoryError.
-    "spark.driver.maxResultSize": "512m",
+    # A batch passes through the driver's heap: a larger one is refused, and read again in smaller ones. (Without this,
+    # an OutOfMemoryError would end the JVM.)
+    "spark.driver.maxResultSize": "192m",
     # A batch without data has nothing for the target.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # The folder is new at each start: cleaning old batches away costs a listing each time.
@@ -41,22 +42,17 @@ LATENCY: Final[Mapping[str, str]] = {
     "spark.sql.streaming.pollingDelay": "1ms",
 }
 
-CATCH_UP: Final[Mapping[str, str]] = {
-    # Large batches: the driver may hold more.
-    "spark.driver.maxResultSize": "1g",
-}
+CATCH_UP: Final[Mapping[str, str]] = {}
 
 OPTIONS: Final[Mapping[str, str]] = {
     # Only what a Kafka transaction has committed.
     "kafka.isolation.level": "read_committed",
     # A hole is an error, never skipped.
     "failOnDataLoss": "true",
-    # A batch of many messages is read by several tasks, in ranges; one of a few by one.
-    "maxRecordsPerPartition": "500",
     # A fetch that reaches the log's end waits this long for more (-5 ms; a batch at the end would wait seconds).
     "kafka.fetch.max.wait.ms": "1",
-    # Fragments are 64 KiB: many a fetch.
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    # Fragments are 64 KiB: many a fetch. Not too many: what a task has fetched beyond its range is thrown away.
+    "kafka.max.partition.fetch.bytes": str(2 << 20),
     # The system's own, which grows; Kafka's 64 KiB does not.
     "kafka.receive.buffer.bytes": "-1",
     # A task that cannot get a range gives up, and the query is started again by us, in sight.
@@ -64,6 +60,9 @@ OPTIONS: Final[Mapping[str, str]] = {
     "kafka.request.timeout.ms": "15000",
     "kafka.default.api.timeout.ms": "20000",
 }
+
+_TASKS: Final = 4  # a full batch is read by so many, in ranges of a partition
+_FEW: Final = 250  # messages, that are not worth two tasks
 
 _LATENCY_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # starts faster, and no threads that compete
 _CATCH_UP_JVM: Final = "-XX:+UseParallelGC"
@@ -76,6 +75,9 @@ appender.out.name = out
 appender.out.target = SYSTEM_ERR
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} spark %p %c{1}: %m%n
+# Of the same level as the root, or Spark would set the root to its own.
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = error
 # What ends a query is told by us, once; these tell it three times more.
 logger.stream.name = org.apache.spark.sql.execution.streaming
 logger.stream.level = off
@@ -93,6 +95,14 @@ Profile = Literal["latency", "catch-up"]
 def settings(profile: Profile) -> dict[str, str]:
     """Everything of a profile that holds for any session, ours or one that spark-submit made."""
     return {**ALWAYS, **(LATENCY if profile == "latency" else CATCH_UP)}
+
+
+def batching(messages: int) -> dict[str, str]:
+    """Options of Kafka's source for batches of at most so many messages."""
+    return {
+        "maxOffsetsPerTrigger": str(messages),
+        "maxRecordsPerPartition": str(max(_FEW, -(-messages // _TASKS))),
+    }
 
 
 def jvm_options(profile: Profile, log4j: str) -> str:

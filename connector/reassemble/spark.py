@@ -31,6 +31,10 @@ from connector.reassemble.large import LARGE
 EARLIEST = -2  # Spark's word for a partition's first offset
 
 
+class TooLarge(Exception):
+    """A batch does not fit into Spark's memory: fewer messages are to be read at once."""
+
+
 class Session:
     """A Spark session, and the folder in which it may write.
 
@@ -101,8 +105,8 @@ class Stream:
     Args:
         session: where it runs.
         kafka: brokers and their properties.
-        apply: how much at once.
         topic: the event topic.
+        messages: how many at once, at most.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
         handover: where batches go, each an Arrow table of partition, offset, value, with null for the value of a
             message that is larger than LARGE. Its `fail` tells what ended the stream.
@@ -115,9 +119,9 @@ class Stream:
         self,
         session: Session,
         kafka: Kafka,
-        apply: Apply,
         *,
         topic: str,
+        messages: int,
         offsets: Mapping[int, int],
         handover: Handover,
     ) -> None:
@@ -129,7 +133,7 @@ class Stream:
             "kafka.bootstrap.servers": kafka.bootstrap,
             "assign": json.dumps({topic: sorted(offsets)}),
             "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
-            "maxOffsetsPerTrigger": str(apply.batch_messages),
+            **profile.batching(messages),
         }
         try:
             self._query = self._started(session, options)
@@ -193,6 +197,8 @@ def _told(error: BaseException) -> BaseException:
     """What the applier is to raise for what ended a batch."""
     if isinstance(error, Py4JNetworkError | OSError):
         return _gone()
+    if "spark.driver.maxResultSize" in str(error):
+        return TooLarge()
     if isinstance(error, Py4JError | PySparkException):
         failure = BrokerUnavailable(
             f"Spark could not read a batch: {_root_cause(error)}",

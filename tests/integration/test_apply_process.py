@@ -23,11 +23,12 @@ from connector.sandbox.environment import Broker
 from connector.sandbox.java import java_home
 from connector.sandbox.spark import spark_kafka_jars
 from tests.support.log_writer import LogWriter
-from tests.unit.reassemble.fragments import change, record, statement
+from tests.unit.reassemble.fragments import change, column, record, statement
 
 REPOSITORY = Path(__file__).parents[2]
 THL = str(Path(sys.executable).parent / "thl")
-CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v INT)"
+CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v LONGTEXT)"
+COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
 
 
 class Process:
@@ -120,10 +121,10 @@ class Scene:
         self.processes.append(process)
         return process
 
-    def insert(self, count: int) -> int:
-        """So many events of one row; returns the last seqno."""
+    def insert(self, count: int, size: int = 1) -> int:
+        """So many events of one row, with text of a size; returns the last seqno."""
         first = self.log.seqno + 1
-        rows = [change("insert", [(None, [n, n])]) for n in range(first, first + count)]
+        rows = [change("insert", [(None, [n, "x" * size])]) | {"columns": COLUMNS} for n in range(first, first + count)]
         self.log.events([record(first + n, [rows[n]], last_barrier=0) for n in range(count)])
         return self.log.seqno
 
@@ -223,6 +224,13 @@ def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> Non
         in text
     )
     assert "Traceback" not in text
+
+
+def test_batches_that_do_not_fit_into_spark_are_read_in_smaller_ones(scene: Scene) -> None:
+    scene.configure(spark={"spark.driver.maxResultSize": "500k"})
+    last = scene.insert(200, size=20_000)
+    scene.start()
+    scene.reaches(last)
 
 
 def test_on_a_spark_of_several_processes_an_executor_may_die(scene: Scene) -> None:
