@@ -80,6 +80,7 @@ class SqliteTarget:
 
     def claim(self, service: str) -> TargetPosition:
         """Take the file over. Waits for a transaction that another applier has open, and says so."""
+        self._service = service
         with _translated():
             self._patiently("BEGIN IMMEDIATE")
             for statement in _BOOKKEEPING.split(";\n"):
@@ -90,7 +91,6 @@ class SqliteTarget:
                 f"ON CONFLICT (service) DO UPDATE SET token = token + 1 RETURNING {columns}, token",
                 (service,),
             ).fetchone()
-            self._service = service
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(

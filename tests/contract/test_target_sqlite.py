@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from connector.clock import SystemClock
+from connector.errors import TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
 from connector.write.sqlite import SqliteTarget
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
+from tests.contract.target_suite import CREATE_USERS, USERS, Applier
 from tests.contract.target_values import *  # noqa: F403
-from tests.support.net import Row, in_order
+from tests.support.net import Row, in_order, layout, net
 
 
 class SqlitePlace:
@@ -58,3 +60,63 @@ def place(tmp_path: Path) -> Iterator[SqlitePlace]:
     yield made
     for target in made.opened:
         target.close()
+
+
+def test_a_newer_applier_waits_for_an_open_transaction_and_then_says_who_holds_it(place: SqlitePlace) -> None:
+    older = Applier(place.open())
+    older.sql(CREATE_USERS)
+    older.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
+    with pytest.raises(TargetUnavailable, match="write lock"):
+        place.open().claim("shop")
+    older.commit()
+    assert place.open().claim("shop") == older.position
+
+
+def test_a_commit_survives_a_power_cut(place: SqlitePlace) -> None:
+    """As far as SQLite promises it: these two settings."""
+    target = place.open()
+    pragmas = [target._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    assert pragmas == ["wal", 2]
+
+
+def test_a_reader_keeps_its_snapshot_while_we_commit(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    applier.sql(CREATE_USERS)
+    reader = sqlite3.connect(place.path, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute('SELECT count(*) FROM "shop.users"').fetchone() == (0,)
+    applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+    assert reader.execute('SELECT count(*) FROM "shop.users"').fetchone() == (0,)
+    reader.execute("COMMIT")
+    assert reader.execute('SELECT count(*) FROM "shop.users"').fetchone() == (1,)
+    reader.close()
+
+
+def test_a_keyless_table_may_have_a_column_called_rowid(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE TABLE r (rowid INT, _rowid_ INT)")
+    table = layout("shop.r", ["rowid int", "_rowid_ int"])
+    applier.rows(net(table, inserts=[(7, 1), (7, 1), (8, 1)]))
+    applier.rows(net(table, deletes=[(7, 1)]))
+    assert place.read(table) == [(7, 1), (8, 1)]
+
+
+def test_names_that_differ_in_case_only_are_refused_with_both(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    applier.sql(CREATE_USERS)
+    with pytest.raises(ValueNotRepresentable, match=r"shop\.users and shop\.USERS"):
+        applier.sql("CREATE TABLE USERS (a INT)")
+
+
+def test_text_with_u0000_is_kept(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    applier.sql(CREATE_USERS)
+    applier.rows(net(USERS, inserts=[(1, "a\0b", "\0")]))
+    assert place.read(USERS) == [(1, "a\0b", "\0")]
+
+
+def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("not a database at all, but long enough to look at " * 100)
+    with pytest.raises(TargetUnavailable, match="not a database"):
+        SqliteTarget(path, SystemClock())
