@@ -249,7 +249,7 @@ TYPES = [
     ("VECTOR(3)", "vector(3)"),
     ("VECTOR", "vector(2048)"),
     ("ENUM('a','it''s','x ') CHARACTER SET utf8mb4", "enum utf8mb4 a|it's|x"),
-    ("SET('a','b,c')", "set a|b,c"),
+    ("SET('a','b c')", "set a|b c"),
 ]
 
 
