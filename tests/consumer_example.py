@@ -16,15 +16,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 
 def finished_events(bootstrap: str, topic: str, schema: Any) -> Iterator[list[dict[str, Any]]]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "example",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
+    settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
+    consumer = Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
     unfinished: list[dict[str, Any]] = []
     while (message := consumer.poll(30)) is not None:

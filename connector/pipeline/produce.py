@@ -67,10 +67,10 @@ class Producer:
             while True:
                 online = retry(
                     self._go_online,
-                    (BrokerUnavailable, SourceUnavailable),
+                    (BrokerUnavailable,),
                     retries=config.kafka.retries,
                     service=config.service,
-                    stage="online",
+                    stage="publish",
                     stop=self._stop,
                 )
                 try:
@@ -83,13 +83,23 @@ class Producer:
             return None
 
     def _go_online(self) -> Online:
-        online = Online(self._config, self._source, self._clock, self._stop)
-        try:
-            online.go()
-        except BaseException:
-            online.close()
-            raise
-        return online
+        def attempt() -> Online:
+            online = Online(self._config, self._source, self._clock, self._stop)
+            try:
+                online.go()
+            except BaseException:
+                online.close()
+                raise
+            return online
+
+        return retry(
+            attempt,
+            (SourceUnavailable,),
+            retries=self._config.source.retries,
+            service=self._config.service,
+            stage="read",
+            stop=self._stop,
+        )
 
     def _produce(self, online: Online) -> PositionRecord:
         try:

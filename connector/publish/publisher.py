@@ -86,6 +86,7 @@ class Publisher:
         self._transactions.commit()
         self._point("produce.after_online_commit")
         metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
+        metrics.published_seqno.labels(self._config.service).set(plan.position.last_finished)
         self._committed = plan.position
         self.resume()
 

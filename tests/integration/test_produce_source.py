@@ -69,6 +69,25 @@ def test_an_event_that_broke_is_begun_again_in_a_new_epoch(config: Config) -> No
     assert given_up
 
 
+def test_every_partition_tells_its_own_chain_and_the_barriers_before(config: Config) -> None:
+    config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"partitions": 3})})
+    transactions = [transaction(number, pieces=12 if number % 3 == 0 else 1) for number in range(1, 8)]
+    source = ScriptedSource(Event(), transactions, breaks=[(3, 10), (6, 5)])
+    produce(config, source)
+    source.transactions.append(transaction(8))
+    produce(config, source)
+    found = [event for partition in range(3) for event in finished(fragments(config, partition))]
+    found.sort(key=lambda event: int(event[0]["seqno"]))
+    assert [rows(event) for event in found] == [expected(n, 12 if n % 3 == 0 else 1) for n in range(1, 9)]
+    assert {event[0]["shard"] for event in found} == {"a", "#UNKNOWN"}
+    barriers = [-1, -1, -1, 2, 2, 2, 5, 5]
+    assert [event[0]["last_barrier"] for event in found] == barriers
+    previous: dict[str, int] = {}
+    for event in found:
+        assert {part["prev_seqno"] for part in event} == {previous.get(event[0]["shard"], -1)}
+        previous[event[0]["shard"]] = event[0]["seqno"]
+
+
 @pytest.mark.parametrize("where", [(2, 0), (2, 1)])
 def test_between_events_or_before_any_fragment_the_epoch_stays(config: Config, where: tuple[int, int]) -> None:
     source = ScriptedSource(Event(), [transaction(1), transaction(2, pieces=2), transaction(3)], breaks=[where])
