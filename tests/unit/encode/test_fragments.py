@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.encode.encoder import Encoder
-from connector.encode.numbering import Limits, Numbering
 from connector.encode.fragment import EventHead, FragmentWriter
+from connector.encode.numbering import Limits, Numbering
 from connector.encode.schema import single_object_header
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.fragment import Fragment
