@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged
-from connector.thl.words import UNKNOWN_SHARD
+from tests.unit.thl.world.acts import Act, Transactions, acts, many_transactions, transactions
 from tests.unit.thl.world.applier import Applier, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, Kafka
 from tests.unit.thl.world.producer import Producer
@@ -37,23 +37,6 @@ EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
     "failover": {"producer": (HistoriesDiffer,), "applier": ()},
 }
-SCHEMAS = ("shop", "stock", "users", UNKNOWN_SHARD)
-TRANSACTION = st.tuples(
-    st.integers(0, 1),  # what it does
-    st.sampled_from((1, 1, 2, 3, 5)),  # its size in fragments
-    st.sampled_from(SCHEMAS),
-    st.sampled_from((False, False, True)),  # filtered
-)
-READ = st.tuples(st.integers(0, 3), st.integers(1, 20))  # a partition, and how many messages of it
-WHICH = st.integers(0, 1)
-COMMITS = st.sampled_from((0, 1, 3, 100, 100))  # how many of the events that are complete
-ACT = st.one_of(
-    st.tuples(st.just("source"), st.lists(TRANSACTION, min_size=1, max_size=5)),
-    st.tuples(st.just("producer"), WHICH, st.integers(1, 40)),
-    st.tuples(st.just("applier"), WHICH, st.lists(READ, min_size=1, max_size=8), COMMITS),
-    st.tuples(st.just("broker"), st.integers(0, 3)),
-    st.tuples(st.just("kill"), st.sampled_from(("producer", "applier")), WHICH),
-)
 
 
 class ProtocolModel(RuleBasedStateMachine):
@@ -78,8 +61,8 @@ class ProtocolModel(RuleBasedStateMachine):
             "kill": self.somebody_is_killed,
         }
 
-    @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=st.lists(TRANSACTION, max_size=8))
-    def begin(self, partitions: int, trouble: Any, transactions: list[tuple[int, int, str, bool]]) -> None:
+    @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=transactions)
+    def begin(self, partitions: int, trouble: Any, transactions: Transactions) -> None:
         self.trouble = trouble.draw(st.sampled_from(self.troubles), "trouble")
         self.kafka = Kafka(partitions)
         self.source = Source()
@@ -95,8 +78,8 @@ class ProtocolModel(RuleBasedStateMachine):
         """Whether the run's trouble, having happened, may end in this error."""
         return self.happened and isinstance(error, EXPLAINED[self.trouble][who])
 
-    @rule(acts=st.lists(ACT, min_size=1, max_size=12))
-    def life_goes_on(self, acts: list[tuple[Any, ...]]) -> None:
+    @rule(acts=acts)
+    def life_goes_on(self, acts: list[Act]) -> None:
         """Each does a little, in any order; each may be killed at any moment and is started again."""
         for who, *what in acts:
             self.acts[who](*what)
@@ -108,7 +91,7 @@ class ProtocolModel(RuleBasedStateMachine):
 
     # --- the source
 
-    def source_executes(self, transactions: list[tuple[int, int, str, bool]]) -> None:
+    def source_executes(self, transactions: Transactions) -> None:
         for content, size, schema, filtered in transactions:
             self.source.execute(content, size, schema, filtered=filtered)
 
@@ -213,8 +196,8 @@ class ProtocolModel(RuleBasedStateMachine):
             self.kafka.make_anew(topic)
 
     @precondition(lambda self: self.trouble == "rebuilt" and not self.happened and self.target.rows)
-    @rule(transactions=st.lists(TRANSACTION, min_size=10, max_size=20))
-    def log_is_rebuilt(self, transactions: list[tuple[int, int, str, bool]]) -> None:
+    @rule(transactions=many_transactions)
+    def log_is_rebuilt(self, transactions: Transactions) -> None:
         """The source is filled again and its log begins again; the targets are left as they were."""
         self.topics_are_made_anew((EVENTS, CONTROL, POSITION))
         self.source.make_anew()

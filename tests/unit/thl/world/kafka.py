@@ -23,6 +23,7 @@ EVENTS, CONTROL, POSITION = "events", "control", "position"
 class Transaction:
     """A Kafka transaction: `decided` by its coordinator, then told to each partition it wrote to."""
 
+    session: Session
     decided: Literal["commit", "abort"] | None = None
     records: list[tuple[Partition, Entry]] = field(default_factory=list)
     untold: list[Partition] = field(default_factory=list)
@@ -191,6 +192,7 @@ class Session:
     def __init__(self, kafka: Kafka, number: int) -> None:
         self._kafka = kafka
         self.number = number
+        self.saw_source = 0  # as which it saw the source when it last compared it with the log
 
     def _check(self) -> None:
         if self._kafka.fences and self.number != self._kafka.session:
@@ -202,7 +204,7 @@ class Session:
         kafka = self._kafka
         if kafka.running is None:
             kafka.tell_all()  # a new transaction waits until the last one is told everywhere
-            kafka.running = Transaction()
+            kafka.running = Transaction(self)
         partition = kafka.partition(topic, number)
         kafka.running.records.append((partition, partition.append(kafka.running, value)))
 

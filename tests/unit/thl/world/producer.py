@@ -93,6 +93,7 @@ class Producer:
                 yield from self._reconnect()
 
     def _facts(self) -> online.SourceFacts:
+        self._session.saw_source = self._source.generation
         return online.SourceFacts(
             source_id="db1:3306",
             server_uuid=self._source.server_uuid,

@@ -61,6 +61,7 @@ class Source:
     file: int = 1
     offset: int = 4
     next_number: int = 1
+    generation: int = 0  # +1 each time its history may have changed
 
     def execute(self, content: int, size: int, schema: str, *, filtered: bool) -> None:
         start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
@@ -76,7 +77,8 @@ class Source:
 
     def after(self, seen: GtidSet) -> Sourced | None:
         """The first transaction that is not in `seen`: what auto-positioning sends."""
-        return next((t for t in self.log if t.gtid not in seen), None)
+        numbers = {number for _, (first, last) in seen for number in range(first, last + 1)}
+        return next((t for t in self.log if t.number not in numbers), None)
 
     def files(self) -> dict[str, int]:
         """What SHOW BINARY LOGS says."""
@@ -90,6 +92,7 @@ class Source:
 
     def crash(self, lost: int) -> None:
         """With `sync_binlog≠1`: the last transactions are gone, their GTIDs are given again, in a new file."""
+        self.generation += 1
         if lost:
             del self.log[-lost:]
         self.next_number = self.log[-1].number + 1 if self.log else 1
@@ -98,6 +101,7 @@ class Source:
 
     def fail_over(self, lacking: int | None) -> None:
         """A replica becomes the source: the same transactions at other places, perhaps without one of them."""
+        self.generation += 1
         self.server_uuid = f"server-{int(self.server_uuid.split('-')[1]) + 1}"
         self.file, self.offset = 1, 4
         log, self.log = self.log, []
@@ -112,6 +116,7 @@ class Source:
 
     def make_anew(self) -> None:
         """The operator empties it, binary log and all, and fills it again."""
+        self.generation += 1
         self.log.clear()
         self.file, self.offset, self.next_number = 1, 4, 1
 

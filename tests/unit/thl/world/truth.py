@@ -41,7 +41,8 @@ class Truth:
                 self._fragment(partition, entry)
         if new_epoch is not None:
             assert new_epoch.first_seqno == len(self.events), "an epoch begins elsewhere than after the last event"
-            self.matches_source()
+            if transaction.session.saw_source == self.source.generation:
+                self.matches_source()
             if new_epoch.reason == "online" and self.kafka.session > self.looked_before:
                 self.is_stored()
 
