@@ -16,7 +16,7 @@ from connector.write.ddl_create import create_table
 from connector.write.fill import Moment
 from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
 from connector.write.sql_reader import Reader
-from connector.write.sql_tokens import Token, readings
+from connector.write.sql_tokens import Lexeme, Token, readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _no_implicit_timestamps(found: Plan) -> None:
 
 def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, moment: Moment) -> Plan:
     reader = Reader(tokens, schema)
-    command = " ".join(token.text.upper() for token in tokens[:2] if token.text)
+    command = " ".join(token.text.upper() for token in tokens[:2] if token.kind is Lexeme.WORD)
 
     def nothing() -> Plan:
         return Plan(command, (), catalog)

@@ -120,8 +120,9 @@ class PostgresTarget:
 
     def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
         """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
-        del last
         with translated():
+            if not last:
+                self._check_token()  # the commit, which would find out, may be far away
             for net in changes:
                 self._catalog.check(net.layout)
                 before = self._last.get(net.layout)

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
+from connector.errors import (
+    ConnectorError,
+    Fenced,
+    TargetDiffers,
+    TargetUnavailable,
+    Unsupported,
+    ValueNotRepresentable,
+)
 from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
@@ -139,6 +146,7 @@ class SqliteTarget:
         """Write the position under our token, and commit."""
         with _translated():
             self._begin()
+            faults.point("target.before_merge")  # it was done while staging; here is its end
             faults.point("target.before_position")
             self._write_catalog()
             now = self._clock.now()
@@ -217,12 +225,17 @@ class SqliteTarget:
                 return
 
 
+# Of the file's contents, not of its being there: a table that is gone or is another one.
+_DIFFERENT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_SCHEMA)
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     """SQLite's errors as ours."""
     try:
         yield
-    except (sqlite3.IntegrityError, sqlite3.DataError) as error:
-        raise TargetDiffers(f"SQLite: {error}") from error
+    except (sqlite3.DataError, OverflowError) as error:
+        raise ValueNotRepresentable(f"SQLite: {error}") from error
     except sqlite3.Error as error:
-        raise TargetUnavailable(f"SQLite: {error}") from error
+        kind = TargetDiffers if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DIFFERENT else TargetUnavailable
+        raise kind(f"SQLite: {error}") from error

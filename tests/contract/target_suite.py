@@ -37,6 +37,9 @@ class Place(Protocol):
     def applied(self) -> list[tuple[int, int]]:
         """`thl_applied`: seqno and rows, in order."""
 
+    def drop(self, table: TableLayout) -> None:
+        """Drop a table behind the target's back."""
+
     def staging(self) -> int:
         """How many tables other than the source's and the bookkeeping's there are, once every target is closed."""
 
@@ -246,6 +249,13 @@ class TestCounts:
         with pytest.raises(TargetDiffers):
             applier.rows(net(other, inserts=[(1,) * len(other.columns)]))
 
+    def test_a_table_that_is_gone_stops(self, place: Place, applier: Applier) -> None:
+        place.drop(USERS)
+        with pytest.raises(TargetDiffers, match="users"):
+            applier.rows(net(LOOSE, inserts=[(1, None, None, None)]), net(USERS, inserts=[(1, "ann", None)]))
+        applier.target.close()
+        assert place.read(LOOSE) == []
+
 
 class TestKeyless:
     def test_of_equal_rows_as_many_go_as_are_to_go(self, place: Place, applier: Applier) -> None:
@@ -269,6 +279,11 @@ class TestFencing:
         applier.target.close()
         newer.rows(net(USERS, inserts=[(1, "new", None)]))
         assert place.read(USERS) == [(1, "new", None)]
+
+    def test_the_older_learns_it_in_the_middle_of_a_large_event(self, place: Place, applier: Applier) -> None:
+        Applier(place.open())
+        with pytest.raises(Fenced):
+            applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=False)
 
     def test_the_older_cannot_move_the_position(self, place: Place, applier: Applier) -> None:
         newer = Applier(place.open())

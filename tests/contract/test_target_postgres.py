@@ -53,6 +53,9 @@ class PostgresPlace:
             (int(seqno), int(rows)) for seqno, rows in self.query("SELECT seqno, rows FROM thl.thl_applied ORDER BY 1")
         ]
 
+    def drop(self, table: TableLayout) -> None:
+        self.reader.execute(f"DROP TABLE {table.name}".encode())
+
     def staging(self) -> int:
         sql = (
             "SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = 'r' "

@@ -47,6 +47,9 @@ class SqlitePlace:
     def applied(self) -> list[tuple[int, int]]:
         return [(int(seqno), int(rows)) for seqno, rows in self.query("SELECT seqno, rows FROM thl_applied ORDER BY 1")]
 
+    def drop(self, table: TableLayout) -> None:
+        self.query(f'DROP TABLE "{table.name}"')
+
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"
         ours = "('thl_position', 'thl_tables', 'thl_applied')"
