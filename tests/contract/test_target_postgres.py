@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from connector.clock import SystemClock
-from connector.errors import TargetUnavailable, ValueNotRepresentable
+from connector.errors import Fenced, PreflightError, TargetUnavailable, ValueNotRepresentable
 from connector.sandbox.environment import DatabaseServer
 from connector.thl.layout import Column, TableLayout
+from connector.thl.position import TargetPosition
 from connector.write.postgres import PostgresTarget
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
@@ -208,3 +210,42 @@ def test_an_interval_prints_as_mysql_prints_a_time(place: PostgresPlace, applier
     assert place.query("SELECT v::text, v FROM shop.t") == [
         ("-838:59:59", -timedelta(hours=838, minutes=59, seconds=59))
     ]
+
+
+def test_a_newer_applier_waits_for_a_commit_and_outlives_one_that_stands_still(
+    place: PostgresPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the older process were stopped between its merge and its COMMIT."""
+    claimed: list[TargetPosition] = []
+    before = applier.position
+
+    def stand_still(name: str) -> None:
+        if name == "target.before_commit" and not claimed:
+            claimed.append(place.open().claim("shop"))
+
+    applier.target._db.execute("SET idle_in_transaction_session_timeout = '300ms'")
+    monkeypatch.setattr("connector.write.postgres.faults.point", stand_still)
+    with pytest.raises(Fenced):
+        applier.rows(net(USERS, inserts=[(1, "old", None)]))
+    assert claimed == [before]
+    assert place.read(USERS) == []
+
+
+def test_discarded_staging_is_dropped(place: PostgresPlace, applier: Applier) -> None:
+    for _ in range(3):
+        applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
+        applier.target.discard()
+    assert place.query("SELECT count(*)::int FROM pg_class WHERE relname LIKE 'thl_stage_%'") == [(0,)]
+
+
+def test_an_account_that_may_not_make_schemas_is_told_what_to_grant(place: PostgresPlace) -> None:
+    place.reader.execute("DROP ROLE IF EXISTS thl_nobody")
+    place.reader.execute("CREATE ROLE thl_nobody LOGIN PASSWORD 'x'")
+    try:
+        url = make_conninfo(place.url, user="thl_nobody", password="x")
+        target = PostgresTarget(url, SystemClock())
+        with pytest.raises(PreflightError, match=r"permission denied.*\n.*GRANT CREATE"):
+            target.claim("shop")
+        target.close()
+    finally:
+        place.reader.execute("DROP ROLE thl_nobody")
