@@ -102,8 +102,19 @@ class PacketSource:
         self._connection._force_close()  # type: ignore[attr-defined]
 
 
-def open_stream(source: Source, start: StreamStart, clock: Clock | None = None) -> PacketSource:
+def replica_uuid(service: str, source: Source) -> str:
+    """Who we are to the source: two services with one server_id are two replicas, and the preflight tells so."""
+    return str(uuid.uuid5(NAMESPACE, f"{service}/{source.server_id}"))
+
+
+def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, *, service: str = "") -> PacketSource:
     """Connect, register as a replica, and ask for the binary log.
+
+    Args:
+        source: the server.
+        start: where to begin.
+        clock: measures silence.
+        service: whose producer asks.
 
     Raises:
         SourceUnavailable: the server does not answer.
@@ -116,7 +127,7 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None) 
     connection = connect(source)
     try:
         with speaking_to(source):
-            _prepare(connection, source)
+            _prepare(connection, source, replica_uuid(service, source))
             _register(connection, source)
             connection._execute_command(command, body)  # type: ignore[attr-defined]
     except BaseException:
@@ -125,10 +136,9 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None) 
     return PacketSource(connection, source.heartbeat, clock or SystemClock())
 
 
-def _prepare(connection: Connection, source: Source) -> None:
+def _prepare(connection: Connection, source: Source, name: str) -> None:
     """What the dump thread reads from its session; under both names, the older servers' and the newer ones'."""
     beat = int(source.heartbeat * 1_000_000_000)
-    name = str(uuid.uuid5(NAMESPACE, str(source.server_id)))
     query(
         connection,
         "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @source_binlog_checksum = @@GLOBAL.binlog_checksum, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,7 +15,7 @@ from connector.capture.preflight import preflight
 from connector.capture.reader import BinlogReader
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import NAMESPACE, AfterGtids, StreamStart, open_stream
+from connector.capture.stream import AfterGtids, StreamStart, open_stream, replica_uuid
 from connector.clock import Clock
 from connector.config import Config
 from connector.thl.gtid import GtidSet
@@ -52,7 +51,7 @@ class MySqlSource:
                 connection,
                 self._source,
                 snapshot=load,
-                replica_uuid=str(uuid.uuid5(NAMESPACE, str(self._source.server_id))),
+                replica_uuid=replica_uuid(self._config.service, self._source),
             )
         self._filter = Filter(self._source.filters, facts.lower_case_table_names)
         if facts.warnings != self._told:
@@ -66,6 +65,7 @@ class MySqlSource:
         with self._session() as connection:
             facts = read_facts(connection)
             executed = source_state.gtid_executed(connection)
+            files = dict(source_state.binary_logs(connection))
             start, gtid_set = source_state.end_position(connection), executed
             if new and not load:
                 found = source_state.resolve_start(connection, self._source.start)
@@ -78,6 +78,7 @@ class MySqlSource:
             start=start,
             gtid_set=gtid_set,
             executed=executed,
+            files=files,
             snapshot=load,
         )
 
@@ -125,7 +126,7 @@ class MySqlSource:
 
     def _open(self, start: StreamStart) -> BinlogReader:
         return BinlogReader.from_stream(
-            open_stream(self._source, start, self._clock),
+            open_stream(self._source, start, self._clock, service=self._config.service),
             filters=self._wanted(),
             service=self._config.service,
             piece_bytes=self._source.piece_bytes,
