@@ -188,7 +188,7 @@ class Producer:
             self._source.check(load=False)
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
-            check_source(position, last, server_uuid=facts.server_uuid, executed=facts.executed)
+            check_source(position, last, server_uuid=facts.server_uuid, executed=facts.executed, files=facts.files)
             online.reopen(position, online.control, facts.server_uuid)
             if position.open or facts.server_uuid != last.server_uuid:
                 online.begin(go_back(online.control, position, facts))

@@ -89,6 +89,7 @@ def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
             "tails": {str(partition): seqno for partition, seqno in record.tails.items()},
             "last_barrier": record.last_barrier,
             "snapshot": record.snapshot,
+            "server_uuid": record.server_uuid,
         }
     )
 
@@ -110,6 +111,7 @@ def position_record(value: bytes) -> PositionRecord:
             tails={int(partition): Seqno(seqno) for partition, seqno in found["tails"].items()},
             last_barrier=Seqno(found["last_barrier"]),
             snapshot=found["snapshot"],
+            server_uuid=found["server_uuid"],
         )
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise LogDamaged(f"the position record cannot be read: {error}", value=value[:200]) from error

@@ -52,6 +52,7 @@ class Publisher:
         self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
         self._queue = WorkQueue(config.publish.queue_bytes)
         self._thread: Thread | None = None
+        self._server_uuid = ""
         self._committed: PositionRecord | None = None
         self._progress: Progress | None = None
         self._moved = False
@@ -87,12 +88,12 @@ class Publisher:
         self._point("produce.after_online_commit")
         metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
         metrics.published_seqno.labels(self._config.service).set(plan.position.last_finished)
-        self._committed = plan.position
+        self._committed, self._server_uuid = plan.position, plan.epoch.server_uuid
         self.resume()
 
     def resume(self) -> None:
         """Begin to publish after what is committed, in the same epoch: after `drain`."""
-        self._progress = Progress(self.committed)
+        self._progress = Progress(self.committed, self._server_uuid)
         self._moved = False
         self._queue = WorkQueue(self._config.publish.queue_bytes)
         self._thread = Thread(target=self._run, name="publish", daemon=True)
