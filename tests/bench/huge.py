@@ -88,10 +88,14 @@ def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabyt
         reader.done.set()
         polling.join()
         peaks = {"producer": usage(producer.pid or 0).peak / 1e6, "applier": usage(applier.pid or 0).peak / 1e6}
+        with place.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            logged = sum(row[1] for row in cursor.fetchall()) / 1e6
         report = verify(load_config(applier.config))
         for worker in (applier, producer):
             worker.stop()
     whole = reader.seen <= {(0, 0), reader.goal} and reader.goal in reader.seen
+    print(f"{rows:,} rows and one of {row_mebibytes} MiB, {logged:.0f} MB of binary log, in one transaction")
     print(f"visible after {seconds:.0f} s; states seen {sorted(reader.seen)}; equal: {report.equal}")
     print("peak resident: " + ", ".join(f"{name} {peak:.0f} MB" for name, peak in peaks.items()))
     fits = peaks["producer"] <= producer_megabytes and peaks["applier"] <= applier_megabytes
