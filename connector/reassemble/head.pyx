@@ -1,0 +1,88 @@
+"""The head of a row change: its table, columns, key and which columns the images have; all before its action and rows.
+
+    schema, table   strings
+    columns         array of name, type, unsigned, charset, labels (array), nullable
+    key_columns     array of indexes
+    before, after   bytes, a bit a column; empty: all
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from connector.errors import Unsupported
+from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_text
+from connector.thl.layout import Column, TableLayout, TableName
+
+
+cdef int skip_head(Reader r) except -1:
+    """Past schema, table, columns, key columns and presence bitmaps of a RowChange."""
+    cdef long long count, i, labels, j
+    skip_text(r)
+    skip_text(r)
+    while True:
+        count = read_block(r)
+        if count == 0:
+            break
+        for i in range(count):
+            skip_text(r)
+            skip_text(r)
+            skip(r, 1)
+            skip_text(r)
+            while True:
+                labels = read_block(r)
+                if labels == 0:
+                    break
+                for j in range(labels):
+                    skip_text(r)
+            skip(r, 1)
+    while True:
+        count = read_block(r)
+        if count == 0:
+            break
+        for i in range(count):
+            read_long(r)
+    skip_text(r)
+    skip_text(r)
+    return 0
+
+
+cdef object read_head(Reader r):
+    """The same, into a layout."""
+    cdef long long count
+    schema = text(r).decode()
+    name = text(r).decode()
+    columns = []
+    while count := read_block(r):
+        for _ in range(count):
+            column, type_ = text(r).decode(), text(r).decode()
+            unsigned, charset = read_byte(r) == 1, text(r).decode()
+            columns.append(Column(column, type_, unsigned, charset, read_labels(r), read_byte(r) == 1))
+    key = []
+    while count := read_block(r):
+        for _ in range(count):
+            key.append(read_long(r))
+    whole = (1 << len(columns)) - 1
+    for present in (text(r), text(r)):
+        if present and int.from_bytes(present, "little") & whole != whole:
+            raise Unsupported(
+                f"a row image of {schema}.{name} does not have all columns",
+                hint="SET GLOBAL binlog_row_image = 'FULL'",
+            )
+    if not columns:
+        raise ValueError("a table without columns")
+    return TableLayout(TableName(schema, name), tuple(columns), tuple(key))
+
+
+cdef tuple read_labels(Reader r):
+    cdef long long count
+    labels = []
+    while count := read_block(r):
+        for _ in range(count):
+            labels.append(text(r).decode())
+    return tuple(labels)
+
+
+cdef bytes text(Reader r):
+    cdef long long size = read_long(r)
+    cdef Py_ssize_t start = r.at
+    skip(r, size)
+    return PyBytes_FromStringAndSize(<const char *>&r.data[start], <Py_ssize_t>size) if size else b""
