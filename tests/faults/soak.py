@@ -46,8 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         try:
             for proof in _soak(folder / target, target, options.seed, rounds, kills[target]):
                 proofs.append(proof)  # what is proved stays proved when a later round fails
-        except AssertionError as failure:
-            proofs.append(f"{target}: NOT PROVED: {failure}")
+        except (AssertionError, KeyboardInterrupt) as failure:
+            proofs.append(f"{target}: NOT PROVED: {failure or 'interrupted'}")
             failed = True
     _table(kills, proofs, CLOCK.monotonic() - began)
     return int(failed)

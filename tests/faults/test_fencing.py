@@ -1,14 +1,17 @@
 """Of two producers, and of two appliers, the older writes nothing once the newer has begun, also after a long sleep.
 
-The older one is stopped by SIGSTOP in the middle of a produce, a COPY, a commit, or anywhere; the newer one takes over
-and makes progress; the older one continues, and ends with its reason. One target's own lock is different: SQLite's
-older applier holds the file while it is stopped within a transaction, so the newer one waits, and says so.
+The older one is stopped by SIGSTOP anywhere, in the middle of an event, a COPY, a commit; the newer one takes over and
+makes progress; the older one continues, and ends with its reason. One target's own lock is different: SQLite's older
+applier holds the file while it is stopped within a transaction, so the newer one waits, and says so.
+
+The applier that takes over in one case is the one that is stopped in the next, so that Spark starts once a case.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -17,75 +20,66 @@ from connector.errors import Fenced
 from tests.faults import killing
 from tests.faults.rig import CLOCK, Rig, rig, signalled, stopped
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(500)]
 
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    with rig(tmp_path_factory.mktemp(request.param), request.param) as started:
-        started.start()
-        yield started
-
-
-@pytest.mark.parametrize(
-    ("produce", "apply"),
-    [
-        pytest.param("produce.before_commit:5", "target.before_commit:3", id="in a commit"),
-        pytest.param("produce.mid_event_before_commit:2", "target.mid_stage:4", id="in an event and a COPY"),
-        pytest.param("", "", id="anywhere"),
-    ],
+# Where the producer and where the applier sleep; an empty name: wherever they are. The passages leave the newer
+# applier time for some commits before its own sleep comes.
+SLEEPS: Final = (
+    ("", ""),
+    ("produce.mid_event_before_commit:2", "target.mid_stage:40"),
+    ("produce.before_commit:5", "target.before_commit:9"),
 )
-def test_the_older_one_writes_nothing_once_the_newer_has_begun(made: Rig, produce: str, apply: str) -> None:
-    made.resume()
-    applier = _asleep(made, "apply", apply)  # first: it sleeps where it is only if something comes to it
-    producer = _asleep(made, "produce", produce)
 
-    _newer(made, "produce")
-    newer = _newer(made, "apply")
-    holds_the_file = made.postgres is None and apply.startswith("target.")
-    if holds_the_file:
-        made.until(lambda: "waiting for another applier's transaction" in newer.log_tail(), "the newer one waits")
-    else:
+
+@pytest.mark.parametrize("target", ["sqlite", "postgres"])
+def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_path: Path) -> None:
+    with rig(tmp_path, target) as made:
+        made.start()
+        for number, (produce, apply) in enumerate(SLEEPS):
+            # The applier first: it sleeps at its point only while something comes to it.
+            applier = made.applier
+            _asleep(made, applier, anywhere=not apply)
+            if produce:
+                killing.process(made, made.producer, "producer", THL_STOP_POINT=produce)
+            if "mid_event" in produce:
+                made.flood()
+            producer = made.producer
+            _asleep(made, producer, anywhere=not produce)
+
+            _newer(made, "produce")
+            newer = _newer(made, "apply", SLEEPS[number + 1][1] if number + 1 < len(SLEEPS) else "")
+            _taken_over(made, newer, locked=target == "sqlite" and bool(apply))
+            made.tell(f"the newer ones have taken over from {produce or 'anywhere'}, {apply or 'anywhere'}")
+
+            for worker, who in ((producer, "a newer producer"), (applier, "applier")):
+                signalled(worker, signal.SIGCONT)
+                _ended_as_fenced(made, worker, who)
         made.progress()
-
-    signalled(producer, signal.SIGCONT)
-    signalled(applier, signal.SIGCONT)
-    _ended_as_fenced(made, producer, "a newer producer")
-    _ended_as_fenced(made, applier, "applier")
-    made.progress()
-    made.prove()
-    _no_token_came_back(made)
+        made.finish()
+        tokens = made.witness.tokens()
+        assert tokens == sorted(set(tokens)), "who had lost the target wrote again"
+        assert len(tokens) == len(SLEEPS) + 1
 
 
-def test_two_that_run_at_once(made: Rig) -> None:
-    made.resume()
-    producer, applier = made.producer, made.applier
-    _newer(made, "produce")
-    _newer(made, "apply")
-    _ended_as_fenced(made, producer, "a newer producer")
-    _ended_as_fenced(made, applier, "applier")
-    made.progress()
-    made.finish()
-    _no_token_came_back(made)
-
-
-def _asleep(made: Rig, name: str, point: str) -> Worker:
-    """A worker that runs into SIGSTOP at a point, or is stopped where it happens to be."""
-    if not point:
-        worker = made.producer if name == "produce" else made.applier
+def _asleep(made: Rig, worker: Worker, *, anywhere: bool) -> None:
+    if anywhere:
         CLOCK.sleep(made.random.uniform(0, 0.5))
         signalled(worker, signal.SIGSTOP)
-        return worker
-    killing.process(made, made.producer if name == "produce" else made.applier, name, THL_STOP_POINT=point)
-    worker = made.producer if name == "produce" else made.applier
-    if "mid_event" in point:
-        made.flood()
-    made.until(lambda: stopped(worker), f"{worker.name} stops")
-    return worker
+    made.until(lambda: stopped(worker), f"{worker.name} sleeps")
 
 
-def _newer(made: Rig, name: str) -> Worker:
-    worker = made.worker(name)
+def _taken_over(made: Rig, newer: Worker, *, locked: bool) -> None:
+    """The newer one makes progress; or, where the older one sleeps on the lock of its file, waits and says so."""
+    goal = made.witness.look().seqno + 5
+
+    def waits() -> bool:
+        return made.postgres is None and "waiting for another applier" in newer.log_tail()
+
+    made.until(lambda: waits() or (not locked and made.witness.look().seqno >= goal), "the newer one takes over")
+
+
+def _newer(made: Rig, name: str, stop_point: str = "") -> Worker:
+    worker = made.worker(name, {"THL_STOP_POINT": stop_point} if stop_point else {})
     made.become(worker)
     worker.start()
     return worker
@@ -95,9 +89,3 @@ def _ended_as_fenced(made: Rig, worker: Worker, who: str) -> None:
     made.until(lambda: not worker.running, f"the end of the older {worker.name}", 90)
     assert worker.exit_code == Fenced.exit_code, f"{worker.name}: {worker.exit_code}\n{worker.log_tail()}"
     assert who in worker.log_tail()
-
-
-def _no_token_came_back(made: Rig) -> None:
-    """In the order of the seqnos, whoever lost the target never wrote again."""
-    tokens = made.witness.tokens()
-    assert tokens == sorted(set(tokens)), tokens
