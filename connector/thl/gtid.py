@@ -79,7 +79,7 @@ class GtidSet:
         """
         source, _, number = gtid.rpartition(":")
         spans = self._sources.get(source)
-        if spans is not None and number.isdecimal():
+        if spans is not None and number.isascii() and number.isdecimal():
             first, last = spans[-1]
             if last + 1 == int(number) <= _LARGEST:
                 spans[-1] = Span(first, last + 1)
@@ -210,7 +210,8 @@ def _without(spans: list[Span], gone: list[Span]) -> list[Span]:
 
 
 def _one(gtid: str) -> tuple[str, Span]:
-    uuid, *tag, number = gtid.strip().lower().split(":")
+    uuid, *rest = gtid.strip().lower().split(":")
+    *tag, number = rest or [""]
     if len(tag) > 1 or not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= _LARGEST:
         raise Unsupported("Not a GTID of MySQL", gtid=gtid)
     source = _source(uuid, gtid)

@@ -44,6 +44,7 @@ class ProtocolModel(RuleBasedStateMachine):
 
     troubles: tuple[str, ...] = TROUBLES
     one_transaction = True  # events and position
+    confirms = True  # a producer, that it is not fenced, before it says that the log is damaged
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +59,7 @@ class ProtocolModel(RuleBasedStateMachine):
             "producer": self.producer_goes_on,
             "applier": self.applier_goes_on,
             "broker": self.marker_arrives,
+            "overtake": self.somebody_is_overtaken,
             "kill": self.somebody_is_killed,
         }
 
@@ -88,6 +90,13 @@ class ProtocolModel(RuleBasedStateMachine):
         running: list[Any] = self.producers if who == "producer" else self.appliers
         if running:
             del running[which % len(running)]
+
+    def somebody_is_overtaken(self, who: str, which: int) -> None:
+        """A second one starts beside the first."""
+        if who == "producer" and len(self.producers) == 1:
+            self.start_producer(every=1 + self.logs % 4, shard_limit=1 + self.logs % 5)
+        elif who == "applier" and len(self.appliers) == 1:
+            self.appliers.append(Applier(self.kafka, self.target))
 
     # --- the source
 
@@ -125,7 +134,7 @@ class ProtocolModel(RuleBasedStateMachine):
         self.logs += 1
         log_id = f"{self.logs:032x}"
         producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
-        producer.one_transaction = self.one_transaction
+        producer.one_transaction, producer.confirms = self.one_transaction, self.confirms
         self.producers.append(producer)
 
     def producer_goes_on(self, which: int, steps: int) -> None:
@@ -136,11 +145,6 @@ class ProtocolModel(RuleBasedStateMachine):
         for _ in range(steps):
             if not self.step(producer) or producer.idle:
                 break
-
-    @precondition(lambda self: len(self.producers) == 1)
-    @rule(every=st.integers(1, 4), shard_limit=st.integers(1, 5))
-    def another_producer_starts(self, every: int, shard_limit: int) -> None:
-        self.start_producer(every, shard_limit)
 
     def step(self, producer: Producer) -> bool:
         try:
@@ -217,11 +221,6 @@ class ProtocolModel(RuleBasedStateMachine):
             applier.commit(commits)
 
         self.guarded(applier, run)
-
-    @precondition(lambda self: len(self.appliers) == 1)
-    @rule()
-    def another_applier_starts(self) -> None:
-        self.appliers.append(Applier(self.kafka, self.target))
 
     def guarded(self, applier: Applier, doing: Callable[[], Any]) -> bool:
         try:

@@ -258,13 +258,15 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (world(target=("checks_token", False)), "none"),
     (world(target=("commits_at_once", False)), "none"),
     (world(model=("one_transaction", False)), "none"),
+    (world(model=("confirms", False)), "none"),
 ]
-NAMES = [rule.__name__ for rule, _ in RULES[:-5]] + [
+NAMES = [rule.__name__ for rule, _ in RULES[:-6]] + [
     "an_older_producer_is_not_fenced",
     "undecided_transactions_are_not_waited_for",
     "an_older_applier_is_not_fenced",
     "the_targets_position_is_committed_apart",
     "the_position_is_committed_apart",
+    "damage_is_told_without_asking_whether_one_is_fenced",
 ]
 
 

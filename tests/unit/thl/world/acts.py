@@ -34,12 +34,12 @@ def _transactions(rng: Random, count: int) -> Transactions:
 
 def _act(number: int) -> Act:
     rng = Random(number)
-    kind = rng.choice(("source", "producer", "producer", "applier", "applier", "broker", "kill", "kill"))
+    kind = rng.choice(("source", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill"))
     which = rng.randrange(2)
     if kind == "source":
         return kind, _transactions(rng, rng.randint(1, 5))
     if kind == "producer":
-        return kind, which, rng.randint(1, 40)
+        return kind, which, rng.choice((1, 2, 3, rng.randint(4, 12), rng.randint(12, 40)))
     if kind == "applier":
         reads = [(rng.randrange(4), rng.randint(1, 20)) for _ in range(rng.randint(1, 8))]
         return kind, which, reads, rng.choice((0, 1, 3, 100, 100))

@@ -208,6 +208,10 @@ class Session:
         partition = kafka.partition(topic, number)
         kafka.running.records.append((partition, partition.append(kafka.running, value)))
 
+    def confirm(self) -> None:
+        """Write something in a transaction and abort it: to be told if a newer session has begun."""
+        self._check()
+
     def commit(self) -> None:
         self._check()
         self._kafka._end("commit")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
+from connector.errors import ConnectorError
 from connector.thl import online, trapped
 from connector.thl.control import ControlState
 from connector.thl.event_id import EventId
@@ -61,6 +62,7 @@ class Producer:
         self._steps = self._run()
         self._epoch = NO_EPOCH
         self.one_transaction = True
+        self.confirms = True
         self.stream_broke = False
         self.idle = False
         self.doing = "nothing"
@@ -82,8 +84,7 @@ class Producer:
         yield "read position"
         tails = read_tails(kafka)
         yield "read tails"
-        plan = online.decide(control, position, tails, self._facts())
-        self._redo(plan)
+        plan = self._decide(control, position, tails)
         yield "decided"
         yield from self._go(plan)
         while True:
@@ -91,6 +92,19 @@ class Producer:
                 yield from self._publish()
             except ConnectionResetError:
                 yield from self._reconnect()
+
+    def _decide(
+        self, control: ControlState, position: PositionRecord | None, tails: dict[int, online.TailFound]
+    ) -> online.OnlinePlan:
+        """What looks like damage may be the work of a newer producer, between two of our reads: that is told first."""
+        try:
+            plan = online.decide(control, position, tails, self._facts())
+            self._redo(plan)
+        except ConnectorError:
+            if self.confirms:
+                self._session.confirm()
+            raise
+        return plan
 
     def _facts(self) -> online.SourceFacts:
         self._session.saw_source = self._source.generation
