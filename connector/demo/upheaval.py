@@ -38,13 +38,14 @@ def rename_two(connect: Connect, names: dict[str, str]) -> None:
 
 
 def make_and_drop(connect: Connect) -> None:
-    """A table that lives only a moment."""
+    """A table that lives only a moment, and one that is made of another's rows in the same statement."""
     _ddl(connect, "CREATE TABLE scratch (id INT PRIMARY KEY, note VARCHAR(20) NOT NULL DEFAULT 'x')")
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {SCHEMA}")
         cursor.executemany("INSERT INTO scratch (id) VALUES (%s)", range(100))
         connection.commit()
     _ddl(connect, "DROP TABLE scratch")
+    _ddl(connect, "CREATE TABLE regulars (PRIMARY KEY (id)) SELECT id, name, balance FROM customers WHERE id <= 100")
 
 
 def _ddl(connect: Connect, sql: str) -> None:

@@ -46,7 +46,7 @@ class _Open:
         events: whole ones, ascending.
         last: the newest one's header.
         rows: of the event that is being taken.
-        statements: of the DDL event that is being taken.
+        statements: of the DDL event that is being taken, not yet given to the target.
         staged: whether anything went to the target's staging.
     """
 
@@ -168,11 +168,9 @@ class ApplyCore:
 
     def _one(self, release: Release[Message]) -> None:
         header = release.header
-        if release.first and not release.complete:
+        ddl = header.kind is Kind.DDL
+        if release.first and (ddl or not release.complete):
             self._commit()
-        if header.kind is Kind.DDL:
-            self._ddl(release)
-            return
         begins = header.metadata.get("snapshot") == "begin"
         if begins and release.first:
             self._commit()
@@ -184,7 +182,11 @@ class ApplyCore:
             for message in release.bodies:
                 if not release.complete and held < STAGE_BYTES:
                     message.own()  # it is kept for longer than its batch
+                if ddl:
+                    self._statements(message)
                 self._rows(message)
+            if ddl and release.complete:
+                self._define(header)
         if not release.complete:
             if self._collapse.size >= STAGE_BYTES:
                 self._stage(last=False)
@@ -194,7 +196,7 @@ class ApplyCore:
             self._open.staged = True
             self._consistent = False
         self._finished(header)
-        if begins or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
+        if ddl or begins or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
 
     def _rows(self, message: Message) -> None:
@@ -209,30 +211,32 @@ class ApplyCore:
                 at=f"{self._topic}-{message.partition}@{message.offset}",
             )
 
-    def _ddl(self, release: Release[Message]) -> None:
+    def _statements(self, message: Message) -> None:
+        """Take one DDL fragment's statements. Rows after them (CREATE TABLE … SELECT) need the tables to be there."""
         collected = self._open
-        if release.first:
-            self._commit()
-        for message in release.bodies:
-            try:
-                collected.statements += message.statements()
-            except ValueError as error:
-                raise LogDamaged(
-                    f"the statements of a DDL event are wrong: {error}",
-                    seqno=release.seqno,
-                    at=f"{self._topic}-{message.partition}@{message.offset}",
-                ) from error
-        if not release.complete:
+        try:
+            collected.statements += message.statements()
+        except ValueError as error:
+            raise LogDamaged(
+                f"the statements of a DDL event are wrong: {error}",
+                seqno=message.header.seqno,
+                at=f"{self._topic}-{message.partition}@{message.offset}",
+            ) from error
+        if message.header.rows > collected.rows:
+            self._define(message.header)
+
+    def _define(self, header: FragmentHeader) -> None:
+        """Give the target the statements that were collected."""
+        collected = self._open
+        if not collected.statements:
             return
-        header = release.header
         faults.point("apply.before_stage")
         self._target.ddl(
             Ddl(seqno=header.seqno, statements=tuple(collected.statements), commit_time=header.commit_time or 0)
         )
         faults.point("apply.after_stage")
+        collected.statements = []
         collected.staged = True
-        self._finished(header)
-        self._commit()
 
     def _finished(self, header: FragmentHeader) -> None:
         """An event is whole: the next commit covers it."""

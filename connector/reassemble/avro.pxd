@@ -69,3 +69,15 @@ cdef inline long long read_block(Reader r) except? -1:
     if count < 0 or count > r.end - r.at:
         raise ValueError("more items than bytes")
     return count
+
+
+cdef inline int skip_map(Reader r) except -1:
+    """A map of strings."""
+    cdef long long count, i
+    while True:
+        count = read_block(r)
+        if count == 0:
+            return 0
+        for i in range(count):
+            skip_text(r)
+            skip_text(r)

@@ -22,10 +22,13 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
 from connector.errors import LogDamaged, Unsupported
-from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_value
+from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
 from connector.reassemble.head cimport read_head, skip_head
 from connector.reassemble.scan cimport Block, Message
 from connector.thl.net import Images, NetRows
+from connector.thl.words import Kind
+
+cdef object DDL = Kind.DDL
 
 cdef enum:
     INSERT = 0  # connector.thl.words.Action
@@ -82,7 +85,7 @@ cdef class Collapse:
         self.size = 0
 
     def add(self, Message message):
-        """Take one fragment's row changes.
+        """Take one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
 
         Returns:
             The number of rows in it.
@@ -93,6 +96,7 @@ cdef class Collapse:
         """
         cdef Reader r = Reader.__new__(Reader)
         cdef long long count, item, rows = 0
+        cdef unsigned char branch
         r.data = message.block.data
         r.at = message.changes
         r.end = message.end
@@ -102,7 +106,13 @@ cdef class Collapse:
                 if count == 0:
                     break
                 for item in range(count):
-                    if read_byte(r) != 2:
+                    branch = read_byte(r)
+                    if branch == 0 and rows == 0 and message.header.kind is DDL:
+                        skip_text(r)
+                        skip_text(r)
+                        skip_map(r)
+                        continue
+                    if branch != 2:
                         raise Unsupported("a statement among row changes", hint="the source needs binlog_format=ROW")
                     rows += self.change(r, message.block)
             if r.at != r.end:

@@ -11,7 +11,7 @@ import zlib
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from connector.errors import LogDamaged
-from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_text
+from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_map
 from connector.thl.header import FragmentHeader
 from connector.thl.piece import Statement
 from connector.thl.words import Kind, Outcome
@@ -51,10 +51,10 @@ cdef class Message:
         self.start = 0
 
     def statements(self):
-        """The statements of a DDL event's fragment.
+        """The statements that a fragment begins with; row changes may follow them (CREATE TABLE … SELECT).
 
         Raises:
-            ValueError: it has row changes, or the bytes are not what the schema says.
+            ValueError: the bytes are not what the schema says.
         """
         cdef Reader r = Reader.__new__(Reader)
         cdef long long count
@@ -65,7 +65,7 @@ cdef class Message:
         while count := read_block(r):
             for _ in range(count):
                 if read_byte(r) != 0:
-                    raise ValueError("row changes in a DDL event")
+                    return found
                 schema = text(r)
                 sql = text(r)
                 found.append(Statement(schema, sql, text_map(r)))
@@ -213,14 +213,3 @@ cdef dict text_map(Reader r):
             key = text(r)
             found[key] = text(r)
     return found
-
-
-cdef int skip_map(Reader r) except -1:
-    cdef long long count, i
-    while True:
-        count = read_block(r)
-        if count == 0:
-            return 0
-        for i in range(count):
-            skip_text(r)
-            skip_text(r)

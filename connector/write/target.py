@@ -21,10 +21,19 @@ class Target(Protocol):
     `ValueNotRepresentable` or `Unsupported` for what it cannot hold; after any of them the object is only to be closed.
     """
 
-    def claim(self, service: str) -> TargetPosition:
+    @property
+    def token(self) -> int:
+        """The fencing token that `claim` took; 0 before it."""
+
+    def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the target over: every older applier of `service` is fenced when this returns.
 
         Creates the bookkeeping where it is missing. May wait for an older applier's running commit.
+
+        Args:
+            service: whose log is applied.
+            held: the token that this applier took before it lost its session, 0 if none. Another one on the target
+                means that a newer applier has claimed it since: `Fenced`, instead of taking it back.
 
         Returns:
             The position as the last commit left it; of an empty one, seqno NO_SEQNO.
@@ -40,7 +49,11 @@ class Target(Protocol):
         """
 
     def ddl(self, ddl: Ddl) -> None:
-        """Take a DDL event for the next commit; nothing else is staged then."""
+        """Take a DDL event's statements for the next commit, which covers that event alone.
+
+        Rows of the same event (CREATE TABLE … SELECT) come by `stage` afterwards and find the tables as the
+        statements leave them.
+        """
 
     def begin_snapshot(self) -> None:
         """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+from connector.errors import Fenced
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
 from tests.unit.reassemble.model import Counted, Keyed
@@ -16,13 +17,17 @@ class MemoryTarget:
     def __init__(self) -> None:
         self.tables: dict[str, Keyed | Counted] = {}
         self.position: TargetPosition | None = None
+        self.token = 0
         self.events: list[AppliedEvent] = []
         self.statements: list[str] = []
         self.log: list[str] = []
         self.failing: dict[str, Exception] = {}
         self._staged: list[Sequence[NetRows] | Ddl | None] = []
 
-    def claim(self, service: str) -> TargetPosition:
+    def claim(self, service: str, held: int = 0) -> TargetPosition:
+        if held not in (0, self.token):
+            raise Fenced("a newer applier has taken the target over", service=service, token=held)
+        self.token += 1
         self._staged = []
         return self.position or TargetPosition(service=service)
 

@@ -186,9 +186,12 @@ def test_a_ddl_of_several_fragments_is_one() -> None:
     assert (target.statements, target.log) == (["A", "B"], ["ddl", "commit 0"])
 
 
-def test_rows_in_a_ddl_event_stop() -> None:
-    with pytest.raises(LogDamaged, match="row changes in a DDL event"):
-        Rig(MemoryTarget(), history([0], 0)).core.take(table(log(record(0, [insert(1)], kind="ddl", shard="#UNKNOWN"))))
+def test_rows_of_a_ddl_event_follow_its_statements_in_one_commit() -> None:
+    target = MemoryTarget()
+    one = {"kind": "ddl", "shard": "#UNKNOWN"}
+    whole = record(0, [statement("CREATE TABLE t …"), insert(1)], **one)
+    Rig(target, history([0], 0)).core.take(table(log(whole)))
+    assert (target.statements, target.log) == (["CREATE TABLE t …"], ["ddl", "stage", "commit 0"])
 
 
 def test_a_statement_among_rows_stops() -> None:

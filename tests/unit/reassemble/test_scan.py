@@ -95,10 +95,9 @@ def test_a_message_with_bytes_of_its_own_says_the_same() -> None:
     assert message.statements() == before
 
 
-def test_row_changes_are_no_statements() -> None:
-    (message,) = scanned(encoded(record(0, [change("insert", [(None, [1, 2])])])))
-    with pytest.raises(ValueError, match="row changes"):
-        message.statements()
+def test_rows_after_statements_are_left_for_later() -> None:
+    (message,) = scanned(encoded(record(0, [statement("CREATE TABLE t …"), change("insert", [(None, [1, 2])])])))
+    assert [found.sql for found in message.statements()] == ["CREATE TABLE t …"]
 
 
 @given(st.data())
