@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from connector.sandbox.environment import (
     Broker,
@@ -21,6 +22,10 @@ from connector.sandbox.environment import (
     mysql_for_tests,
     postgres_for_tests,
 )
+
+# A machine that does something else meanwhile fails no test.
+settings.register_profile("thl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("thl")
 
 _FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server"}
 
