@@ -70,6 +70,7 @@ class Applier:
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._position: TargetPosition | None = None
+        self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
         self._done = False
 
     def run(self) -> TargetPosition | None:
@@ -100,7 +101,8 @@ class Applier:
         target = self._opened()
         begun = None
         try:
-            begun = self._position = target.claim(self._config.service)
+            begun = self._position = target.claim(self._config.service, self._token)
+            self._token = target.token
             faults.point("apply.after_claim")
             with LargeMessages(self._config.kafka, self._config.topic) as large:
                 core, offsets = self._agreed(target, begun, large)

@@ -83,7 +83,7 @@ class PostgresTarget:
         self._clock = clock
         self._audit = audit
         self._service = ""
-        self._token = 0
+        self.token = 0
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
@@ -95,7 +95,7 @@ class PostgresTarget:
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db)
 
-    def claim(self, service: str) -> TargetPosition:
+    def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the target over. Waits for an older applier's running commit."""
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
@@ -103,11 +103,14 @@ class PostgresTarget:
             if self._row("SELECT to_regclass('thl.thl_position')") == (None,):
                 self._db.execute(_BOOKKEEPING)
             columns = ", ".join(bookkeeping.POSITION)
-            *row, self._token = self._row(
-                "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) "
-                f"ON CONFLICT (service) DO UPDATE SET token = p.token + 1 RETURNING {columns}, token",
-                service,
-            )
+            claimed = self._db.execute(
+                "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
+                f"DO UPDATE SET token = p.token + 1 WHERE %s::bigint IN (0, p.token) RETURNING {columns}, token",
+                (service, held),
+            ).fetchone()
+            if claimed is None:
+                raise _fenced(service, held)
+            *row, self.token = claimed
             self._service = service
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
@@ -215,7 +218,7 @@ class PostgresTarget:
             for column, value in zip((*bookkeeping.POSITION, "applied_at"), values, strict=True)
         )
         owner = f"service = {_literal(self._service)}"
-        where = f"{owner} AND token = {self._token}"
+        where = f"{owner} AND token = {self.token}"
         yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
         gone, new = changed(self._saved, self._catalog)
         for name in gone:
@@ -225,7 +228,7 @@ class PostgresTarget:
             target_name = ".".join(NAMING.table(table.name))
             yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
         if self._audit:
-            for row in bookkeeping.applied_rows(self._service, events, now, self._token):
+            for row in bookkeeping.applied_rows(self._service, events, now, self.token):
                 yield _insert("thl.thl_applied", row)
 
     def _run(self, steps: Sequence[Step]) -> None:
@@ -241,8 +244,8 @@ class PostgresTarget:
 
     def _check_token(self) -> None:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
-        if token != (self._token,):
-            raise Fenced("a newer applier has taken the target over", service=self._service, token=self._token)
+        if token != (self.token,):
+            raise _fenced(self._service, self.token)
 
     def _row(self, query: LiteralString, *values: object) -> TupleRow:
         row = self._db.execute(query, values or None).fetchone()
@@ -257,6 +260,10 @@ def _with_defaults(url: str) -> str:
     except psycopg.ProgrammingError as error:
         raise ConfigError(f"target.url is no URL of PostgreSQL: {error}") from None
     return make_conninfo("", **{name: str(value) for name, value in given.items() if value is not None})
+
+
+def _fenced(service: str, token: int) -> Fenced:
+    return Fenced("a newer applier has taken the target over", service=service, token=token)
 
 
 def _insert(table: str, values: Sequence[Value]) -> Step:

@@ -73,7 +73,7 @@ class SqliteTarget:
         self._audit = audit
         self._wait = wait
         self._service = ""
-        self._token = 0
+        self.token = 0
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._naming = SqliteNaming()
@@ -85,7 +85,7 @@ class SqliteTarget:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
                 self._patiently(f"PRAGMA {pragma}")
 
-    def claim(self, service: str) -> TargetPosition:
+    def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the file over. Waits for a transaction that another applier has open, and says so."""
         self._service = service
         with _translated():
@@ -93,11 +93,15 @@ class SqliteTarget:
             for statement in _BOOKKEEPING.split(";\n"):
                 self._db.execute(statement)
             columns = ", ".join(bookkeeping.POSITION)
-            *row, self._token = self._db.execute(
-                "INSERT INTO thl_position (service, token) VALUES (?, 1) "
-                f"ON CONFLICT (service) DO UPDATE SET token = token + 1 RETURNING {columns}, token",
-                (service,),
+            claimed = self._db.execute(
+                "INSERT INTO thl_position (service, token) VALUES (?, 1) ON CONFLICT (service) "
+                f"DO UPDATE SET token = token + 1 WHERE ? IN (0, token) RETURNING {columns}, token",
+                (service, held),
             ).fetchone()
+            if claimed is None:
+                self._db.execute("ROLLBACK")
+                raise self._fenced(held)
+            *row, self.token = claimed
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -153,14 +157,14 @@ class SqliteTarget:
             assignments = ", ".join(f"{column} = ?" for column in (*bookkeeping.POSITION, "applied_at"))
             updated = self._db.execute(
                 f"UPDATE thl_position SET {assignments} WHERE service = ? AND token = ?",
-                (*bookkeeping.position_values(position), now, self._service, self._token),
+                (*bookkeeping.position_values(position), now, self._service, self.token),
             )
             if updated.rowcount != 1:
-                raise self._fenced()
+                raise self._fenced(self.token)
             if self._audit:
                 self._db.executemany(
                     "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    bookkeeping.applied_rows(self._service, events, now, self._token),
+                    bookkeeping.applied_rows(self._service, events, now, self.token),
                 )
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
@@ -184,11 +188,11 @@ class SqliteTarget:
             return
         self._patiently("BEGIN IMMEDIATE")
         row = self._db.execute("SELECT token FROM thl_position WHERE service = ?", (self._service,)).fetchone()
-        if row != (self._token,):
-            raise self._fenced()
+        if row != (self.token,):
+            raise self._fenced(self.token)
 
-    def _fenced(self) -> Fenced:
-        return Fenced("a newer applier has taken the target over", service=self._service, token=self._token)
+    def _fenced(self, token: int) -> Fenced:
+        return Fenced("a newer applier has taken the target over", service=self._service, token=token)
 
     def _write_catalog(self) -> None:
         gone, new = changed(self._saved, self._catalog)

@@ -305,6 +305,19 @@ class TestFencing:
             applier.commit()
         assert place.read(USERS) == []
 
+    def test_the_older_does_not_take_it_back_after_it_lost_its_session(self, place: Place, applier: Applier) -> None:
+        newer = Applier(place.open())
+        applier.target.close()
+        with pytest.raises(Fenced):
+            place.open().claim("shop", applier.target.token)
+        newer.rows(net(USERS, inserts=[(1, "new", None)]))
+
+    def test_who_lost_its_session_to_nobody_goes_on(self, place: Place, applier: Applier) -> None:
+        applier.target.close()
+        again = place.open()
+        assert again.claim("shop", applier.target.token) == applier.position
+        assert again.token > applier.target.token
+
     def test_with_rows_staged_before_the_newer_came(self, place: Place, applier: Applier) -> None:
         """Either the newer waits for the older one's transaction, or it fences it: never do both write."""
         applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
