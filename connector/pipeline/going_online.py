@@ -16,14 +16,14 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
-from connector.errors import HistoriesDiffer
+from connector.errors import Fenced, HistoriesDiffer
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream
 from connector.publish.publisher import Publisher
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
-from connector.thl.control import ControlState
+from connector.thl.control import ControlState, EpochRecord
 from connector.thl.event_id import EventId
 from connector.thl.history import History
 from connector.thl.online import OnlinePlan, check_redo, decide
@@ -45,13 +45,16 @@ class Online:
         source: where from.
         clock: the time.
         stop: set when we are to stop.
+        begun: the epochs that this process has begun, or tried to; added to. A newer one than these is another
+            producer's, whom going online again must not fence.
     """
 
-    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event) -> None:
+    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event, begun: list[EpochRecord]) -> None:
         self._config = config
         self._source = source
         self._clock = clock
         self._stop = stop
+        self._begun = begun
         self._transactions: Transactions | None = None
         self.stream: Stream | None = None
         self.ahead: Items = []  # read beyond the redone transaction, to be published first
@@ -71,6 +74,8 @@ class Online:
         config = self._config
         self._source.check(load=False)
         partitions = Topics(config).ensure()
+        if self._begun:
+            self._still_ours()
         self._transactions = Transactions(config, self._clock)
         self._transactions.open()
         faults.point("produce.after_init")
@@ -118,9 +123,22 @@ class Online:
     def begin(self, plan: OnlinePlan) -> None:
         """Write a plan and number on from it."""
         markers = [self.encoder.marker(partition, header) for partition, header in plan.markers.items()]
+        self._begun.append(plan.epoch)
         self.publisher.online(plan, markers)
         self.control = plan.control
         self.number(plan.position)
+
+    def _still_ours(self) -> None:
+        with LogReader(self._config) as reader:
+            newest = reader.control().epochs[-1:]
+        if newest and newest[0] not in self._begun:
+            raise Fenced(
+                "a newer producer of this service has taken over while this one had lost the brokers",
+                hint="only one producer of a service may run",
+                service=self._config.service,
+                epoch=newest[0].epoch,
+                source_id=newest[0].source_id,
+            )
 
     def number(self, position: PositionRecord) -> None:
         """Number on from a position, in the newest epoch."""

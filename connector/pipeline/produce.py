@@ -22,6 +22,7 @@ from connector.pipeline.going_online import Items, Online
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
 from connector.publish.queue import Loaded, Work
+from connector.thl.control import EpochRecord
 from connector.thl.online import go_back
 from connector.thl.piece import Passed
 from connector.thl.position import PositionRecord
@@ -52,6 +53,7 @@ class Producer:
         self._asked: float | None = None  # when we saw that we are to stop
         self._failed_after = NO_SEQNO  # the last finished event when something failed
         self._failures = 0  # since that event
+        self._begun: list[EpochRecord] = []
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop.
@@ -84,7 +86,7 @@ class Producer:
 
     def _go_online(self) -> Online:
         def attempt() -> Online:
-            online = Online(self._config, self._source, self._clock, self._stop)
+            online = Online(self._config, self._source, self._clock, self._stop, self._begun)
             try:
                 online.go()
             except BaseException:

@@ -1,0 +1,62 @@
+"""Who has lost the brokers goes online again, but not over a newer one that came meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from threading import Event
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config import Config
+from connector.errors import Fenced
+from connector.pipeline.going_online import Online
+from connector.publish.reading import LogReader
+from connector.sandbox.environment import Broker
+from connector.thl.control import EpochRecord
+from tests.contract.test_publish_topics import config_of
+from tests.integration.scripted import ScriptedSource, transaction
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def config(kafka_broker: Broker) -> Config:
+    return config_of(kafka_broker)
+
+
+def online(config: Config, begun: list[EpochRecord]) -> Online:
+    return Online(config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun)
+
+
+def epochs(config: Config) -> list[int]:
+    with LogReader(config) as reader:
+        return [record.epoch for record in reader.control().epochs]
+
+
+def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
+    begun: list[EpochRecord] = []
+    with closing(online(config, begun)) as older:
+        older.go()
+    with closing(online(config, [])) as newer:
+        newer.go()
+        with closing(online(config, begun)) as again, pytest.raises(Fenced):
+            again.go()
+        newer.publisher.drain()
+        newer.publisher.confirm()  # raises when it has been fenced
+    assert epochs(config) == [1, 2]
+
+
+def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
+    begun: list[EpochRecord] = []
+    for _ in range(3):
+        with closing(online(config, begun)) as producer:
+            producer.go()
+    assert epochs(config) == [1, 2, 3]
+
+
+def test_a_process_that_starts_takes_over(config: Config) -> None:
+    for _ in range(2):
+        with closing(online(config, [])) as producer:
+            producer.go()
+    assert epochs(config) == [1, 2]
