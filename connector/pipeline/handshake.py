@@ -30,8 +30,9 @@ class Agreed:
 def shake_hands(config: Config, position: TargetPosition) -> Agreed:
     """Compare a target's position, as its claim returned it, with the log as it is now.
 
-    The control topic is read before the position topic: an epoch that begins in between is then missing in the
-    first, which harms nobody, instead of being ahead of the second.
+    Both are read settled: an event that the target has may be visible already where its epoch, or the position that
+    finished it, is not. The control topic is read before the position topic: an epoch that begins in between is then
+    missing in the first, which harms nobody, instead of being ahead of the second.
 
     Raises:
         HistoriesDiffer: the target followed another log, or another history of it, or lacks what is deleted.
@@ -39,7 +40,7 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse us.
     """
-    with LogReader(config) as log:
+    with LogReader(config, settled=True) as log:
         control = log.control() if log.partitions(config.control_topic) else None
         if control is None or (control.log is None and position.seqno == NO_SEQNO):
             raise BrokerUnavailable(

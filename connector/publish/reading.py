@@ -32,17 +32,26 @@ class LogReader:
     Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse us, and
     LogDamaged for a record that is not ours.
 
+    A Kafka transaction becomes visible in one partition before another. Who compares partitions while a producer may
+    be at work reads `settled`: then the end is where a partition ends, not where it is decided, and a transaction
+    that is undecided there is waited for.
+
     Args:
         config: the service and its brokers.
+        settled: wait for what is undecided now. A producer that has fenced the others has nothing to wait for.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, settled: bool = False) -> None:
         self._config = config
-        self._consumer = Consumer(
+        self._consumer = self._connected("read_committed")
+        self._ends_of = self._connected("read_uncommitted") if settled else self._consumer
+
+    def _connected(self, isolation_level: str) -> Consumer:
+        return Consumer(
             properties(
-                config.kafka,
-                group_id=f"{config.topic}.producer",
-                isolation_level="read_committed",
+                self._config.kafka,
+                group_id=f"{self._config.topic}.producer",
+                isolation_level=isolation_level,
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="error",
@@ -58,6 +67,8 @@ class LogReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._consumer.close()
+        if self._ends_of is not self._consumer:
+            self._ends_of.close()
 
     def control(self) -> ControlState:
         """Everything that the control topic says."""
@@ -111,7 +122,7 @@ class LogReader:
 
     def _ends(self, topic: str, partition: int) -> tuple[int, int]:
         try:
-            ends: tuple[int, int] | None = self._consumer.get_watermark_offsets(
+            ends: tuple[int, int] | None = self._ends_of.get_watermark_offsets(
                 TopicPartition(topic, partition), timeout=PATIENCE
             )
         except KafkaException as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -198,6 +199,29 @@ def test_aborted_events_are_invisible_and_the_tail_is_found_behind_them(config: 
     with LogReader(config) as reader:
         tail = reader.tail(0)
         assert (tail.seqno, tail.epoch) == (0, 1)
+
+
+def test_a_settled_reader_waits_for_what_is_undecided(config: Config, log: Log) -> None:
+    before = log.online().position
+    moved = replace(before, resume=SourcePosition("mysql-bin.000002", 1000))
+    seen: list[PositionRecord | None] = []
+
+    def read_settled() -> None:
+        with LogReader(config, settled=True) as reader:
+            seen.append(reader.position())
+
+    log.transactions.begin()
+    log.transactions.send(config.position_topic, 0, *position_message(moved))
+    log.transactions._producer.flush()
+    waiting = threading.Thread(target=read_settled, daemon=True)
+    waiting.start()
+    waiting.join(2)
+    assert not seen
+    with LogReader(config) as reader:
+        assert reader.position() == before
+    log.transactions.commit()
+    waiting.join(20)
+    assert seen == [moved]
 
 
 def test_a_partition_more_is_noticed(config: Config, log: Log) -> None:
