@@ -1,8 +1,9 @@
 """Of two producers, and of two appliers, the older writes nothing once the newer has begun, also after a long sleep.
 
-The older one is stopped by SIGSTOP anywhere, in the middle of an event, a COPY, a commit; the newer one takes over and
-makes progress; the older one continues, and ends with its reason. One target's own lock is different: SQLite's older
-applier holds the file while it is stopped within a transaction, so the newer one waits, and says so.
+The older one is awake and the first to see an event, or stopped by SIGSTOP: anywhere, in the middle of an event, a
+COPY, a commit. The newer one takes over and makes progress; the older one continues, and ends with its reason. One
+target's own lock is different: SQLite's older applier holds the file while it is stopped within a transaction, so
+the newer one waits, and says so.
 
 The applier that takes over in one case is the one that is stopped in the next, so that Spark starts once a case.
 """
@@ -35,6 +36,7 @@ SLEEPS: Final = (
 def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_path: Path) -> None:
     with rig(tmp_path, target) as made:
         made.start()
+        _awake_and_first_to_see_an_event(made)
         for number, (produce, apply) in enumerate(SLEEPS):
             # The applier first: it sleeps at its point only while something comes to it.
             applier = made.applier
@@ -58,7 +60,23 @@ def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_
         made.finish()
         tokens = made.witness.tokens()
         assert tokens == sorted(set(tokens)), "who had lost the target wrote again"
-        assert len(tokens) == len(SLEEPS) + 1
+        assert len(tokens) == len(SLEEPS) + 2
+
+
+def _awake_and_first_to_see_an_event(made: Rig) -> None:
+    """Both have the same position, and the newer one sleeps: the token alone keeps the older one from going on."""
+    made.prove()
+    older, token = made.applier, made.witness.token()
+    newer = _newer(made, "apply", SLEEPS[0][1])
+    made.until(lambda: made.witness.token() > token, "the newer one's claim")
+    signalled(newer, signal.SIGSTOP)
+    seqno = made.witness.look().seqno
+    made.resume()
+    _ended_as_fenced(made, older, "a newer applier")
+    assert made.witness.look().seqno == seqno
+    signalled(newer, signal.SIGCONT)
+    made.progress()
+    made.tell("the older one, awake, has left an event to the newer one")
 
 
 def _asleep(made: Rig, worker: Worker, *, anywhere: bool) -> None:

@@ -28,6 +28,11 @@ class Witness:
         found = self._query(f"SELECT seqno, consistent, gtid_set FROM {self._position}")
         return Sight(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
 
+    def token(self) -> int:
+        """The fencing token of the last claim; 0 before the first."""
+        found = self._query(f"SELECT token FROM {self._position}")
+        return int(found[0][0]) if found else 0
+
     def prove_applied_once(self) -> None:
         """Every seqno up to the position's has its one row, written in the transaction that applied it."""
         ((count, distinct, low, high),) = self._query(
