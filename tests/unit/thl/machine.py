@@ -27,11 +27,12 @@ from tests.unit.thl.world.producer import Producer
 from tests.unit.thl.world.source import Source
 from tests.unit.thl.world.truth import Truth
 
-TROUBLES = ("none", "retention", "tail", "anew", "rebuilt", "source crash", "failover")
+TROUBLES = ("none", "retention", "tail", "hole", "anew", "rebuilt", "source crash", "failover")
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
     "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
     "tail": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "hole": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
     "anew": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
     "rebuilt": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
     "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
@@ -54,6 +55,7 @@ class ProtocolModel(RuleBasedStateMachine):
         self.logs = 0
         self.trouble = "none"
         self.happened = False  # the trouble did
+        self.lossy = ""  # the topic that loses tails
         self.acts: dict[str, Callable[..., None]] = {
             "source": self.source_executes,
             "producer": self.producer_goes_on,
@@ -184,10 +186,22 @@ class ProtocolModel(RuleBasedStateMachine):
     @precondition(lambda self: self.trouble == "tail" and self.truth.events)
     @rule(topic=st.sampled_from((EVENTS, EVENTS, CONTROL, POSITION)), number=st.integers(0, 3), count=st.integers(1, 9))
     def partition_loses_its_tail(self, topic: str, number: int, count: int) -> None:
-        number %= len(self.kafka.topics[topic])
-        if self.kafka.lose_tail(topic, number, count):
+        """Of one topic: a log that lost the same transactions everywhere is an older log, and whole."""
+        topic = self.lossy = self.lossy or topic
+        if self.kafka.lose_tail(topic, number % len(self.kafka.topics[topic]), count):
             self.happened = True
             self.truth.looked_before = self.kafka.session
+
+    @precondition(lambda self: self.trouble == "hole" and any(self.truth.tails.values()) and self.newest_session())
+    @rule(number=st.integers(0, 3), count=st.integers(1, 9), transactions=transactions)
+    def tail_is_lost_under_a_producer_that_goes_on(self, number: int, count: int, transactions: Transactions) -> None:
+        """It does not notice; where it writes to that partition again, there is a hole."""
+        self.kafka.tell_all()
+        if self.kafka.lose_tail(EVENTS, number % len(self.kafka.topics[EVENTS]), count):
+            self.happened = True
+            self.truth.looked_before = self.kafka.session
+            self.source_executes(transactions)
+            self.producer_goes_on(self.producers.index(self.newest_session()), 40)
 
     @precondition(lambda self: self.trouble == "anew" and not self.happened and self.truth.log_id)
     @rule(topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (CONTROL, POSITION))))

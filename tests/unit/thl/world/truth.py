@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.thl.control import LogRecord
-from connector.thl.words import NO_SEQNO, Kind
+from connector.thl.words import NO_EPOCH, NO_SEQNO, Kind
 from tests.unit.thl.world.applier import Applied, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
 from tests.unit.thl.world.source import Source
@@ -21,7 +21,8 @@ class Truth:
     source: Source
     log_id: str = ""
     events: list[Applied] = field(default_factory=list)
-    places: list[tuple[Any, list[Entry]]] = field(default_factory=list)  # partition and entries of each event
+    epoch: int = NO_EPOCH
+    newest: dict[int, tuple[Any, list[Entry]]] = field(default_factory=dict)  # whole event or marker of each partition
     looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
     barrier: int = NO_SEQNO
     tails: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: NO_SEQNO))
@@ -30,6 +31,8 @@ class Truth:
     def committed(self, transaction: Transaction) -> None:
         """A Kafka transaction is decided: hold it to promises 1 and 2."""
         new_epoch = None
+        if any(partition.topic == CONTROL for partition, _ in transaction.records):
+            self._online(transaction)
         for partition, entry in transaction.records:
             if partition.topic == CONTROL:
                 key, record = entry.value
@@ -37,14 +40,23 @@ class Truth:
                     self.__init__(self.kafka, self.source, record.log_id)  # type: ignore[misc]
                 elif key != "partitions":
                     new_epoch = record
-            elif partition.topic == EVENTS and entry.value[0].kind is not Kind.EPOCH:
+            elif partition.topic == EVENTS and entry.value[0].kind is Kind.EPOCH:
+                self.newest[partition.number] = partition, [entry]
+            elif partition.topic == EVENTS:
                 self._fragment(partition, entry)
         if new_epoch is not None:
             assert new_epoch.first_seqno == len(self.events), "an epoch begins elsewhere than after the last event"
-            if transaction.session.saw_source == self.source.generation:
-                self.matches_source()
-            if new_epoch.reason == "online" and self.kafka.session > self.looked_before:
-                self.is_stored()
+            assert new_epoch.epoch == self.epoch + 1, "an epoch is left out or given twice"
+            self.epoch = new_epoch.epoch
+
+    def _online(self, transaction: Transaction) -> None:
+        records = [entry.value[1] for partition, entry in transaction.records if partition.topic == CONTROL]
+        if any(isinstance(record, LogRecord) for record in records):
+            return
+        if transaction.session.saw_source == self.source.generation:
+            self.matches_source()
+        if records[-1].reason == "online" and self.kafka.session > self.looked_before:
+            self.is_stored()
 
     def _fragment(self, partition: Any, entry: Entry) -> None:
         header = entry.value[0]
@@ -60,7 +72,7 @@ class Truth:
             number, content, _ = pieces[0]
             assert pieces == tuple((number, content, n) for n in range(len(pieces))), "an event mixes transactions"
             self.events.append(Applied(header.seqno, header.epoch, pieces))
-            self.places.append((partition, fragments))
+            self.newest[partition.number] = partition, fragments
             self.tails[partition.number] = header.seqno
             if header.barrier:
                 self.barrier = header.seqno
@@ -71,12 +83,15 @@ class Truth:
         assert [e.pieces for e in self.events] == expected[: len(self.events)], "the source has another history"
 
     def is_stored(self) -> None:
-        """No event is missing in the log, but for those that retention deleted."""
-        for event, (partition, entries) in zip(self.events, self.places, strict=True):
+        """Each partition's last event, or the marker after it, is in the log, or retention deleted it.
+
+        What was lost before it, under a producer that went on, is a hole in the chain: readers find it.
+        """
+        for partition, entries in self.newest.values():
             now = self.kafka.partition(EVENTS, partition.number)
             for entry in entries:
                 held = now is partition and (entry in now.entries or entry.offset < now.start)
-                assert held, f"a producer goes online over a log that lost event {event.seqno}"
+                assert held, f"a producer goes online over a log that lost its end: {entry.value[0]}"
 
     def reads_once(self) -> None:
         """Promise 2: an ordinary `read_committed` consumer meets every finished event that is left once."""
