@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 
 # Refusals that pass by themselves: another session's lock, a full disk, too many connections.
 _PASSING = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure, errors.QueryCanceled)
@@ -20,9 +20,8 @@ def translated() -> Iterator[None]:
     try:
         yield
     except errors.IdleInTransactionSessionTimeout as error:
-        raise Fenced(
-            "the server ended our session, which did nothing inside a transaction: another applier may own the target"
-        ) from error
+        # Stopped within a commit, and continued. Whether a newer applier took over meanwhile, the next claim tells.
+        raise TargetUnavailable("the server ended our session, which did nothing inside a transaction") from error
     except _PASSING as error:
         raise TargetUnavailable(
             f"PostgreSQL: {_first(error)}", hint="Another session holds a lock for long."
