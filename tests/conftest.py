@@ -7,6 +7,7 @@ before it ends. With `THL_TEST_STACK=compose` they are those of docker/compose.y
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,10 +43,24 @@ def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def mysql_server(servers_folder: Path) -> Iterator[SqlServer]:
+def mysql_process(servers_folder: Path) -> Iterator[SqlServer]:
     """With sync_binlog=0: only processes are killed here, the machine stays up."""
     with mysql_for_tests(servers_folder / "mysql") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def mysql_server(mysql_process: SqlServer) -> SqlServer:
+    """The same server for all, with nothing of an earlier module in its schemas, binary log and GTIDs."""
+    ours = "('mysql', 'sys', 'performance_schema', 'information_schema')"
+    found = mysql_process.run_sql(
+        f"SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {ours}"
+    )
+    for schema in found.split()[1:]:  # after the column's name
+        mysql_process.run_sql(f"DROP DATABASE `{schema}`")
+    version = [int(number) for number in re.findall(r"\d+", mysql_process.run_sql("SELECT VERSION()"))]
+    mysql_process.run_sql("RESET BINARY LOGS AND GTIDS" if version[:2] >= [8, 4] else "RESET MASTER")
+    return mysql_process
 
 
 @pytest.fixture(scope="session")
