@@ -22,7 +22,7 @@ class Truth:
     log_id: str = ""
     events: list[Applied] = field(default_factory=list)
     epoch: int = NO_EPOCH
-    newest: dict[int, tuple[Any, list[Entry]]] = field(default_factory=dict)  # whole event or marker of each partition
+    newest: dict[int, tuple[Any, Entry]] = field(default_factory=dict)  # last fragment or marker of each partition
     looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
     barrier: int = NO_SEQNO
     tails: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: NO_SEQNO))
@@ -41,7 +41,7 @@ class Truth:
                 elif key != "partitions":
                     new_epoch = record
             elif partition.topic == EVENTS and entry.value[0].kind is Kind.EPOCH:
-                self.newest[partition.number] = partition, [entry]
+                self.newest[partition.number] = partition, entry
             elif partition.topic == EVENTS:
                 self._fragment(partition, entry)
         if new_epoch is not None:
@@ -67,12 +67,14 @@ class Truth:
         fragments = self.open[partition.number, header.seqno, header.epoch]
         assert header.fragno == len(fragments), "a fragment is missing or doubled"
         fragments.append(entry)
+        if partition.number in self.newest and not self._held(partition.number):
+            del self.newest[partition.number]  # the producer went on over it: a hole, which readers find in the chain
         if header.last_frag:
             pieces = tuple(e.value[1] for e in fragments)
             number, content, _ = pieces[0]
             assert pieces == tuple((number, content, n) for n in range(len(pieces))), "an event mixes transactions"
             self.events.append(Applied(header.seqno, header.epoch, pieces))
-            self.newest[partition.number] = partition, fragments
+            self.newest[partition.number] = partition, entry
             self.tails[partition.number] = header.seqno
             if header.barrier:
                 self.barrier = header.seqno
@@ -83,15 +85,14 @@ class Truth:
         assert [e.pieces for e in self.events] == expected[: len(self.events)], "the source has another history"
 
     def is_stored(self) -> None:
-        """Each partition's last event, or the marker after it, is in the log, or retention deleted it.
+        """Each partition's last event, or the marker after it, is in the log, or retention deleted it."""
+        for number in self.newest:
+            assert self._held(number), f"a producer goes online over a log that lost the end of partition {number}"
 
-        What was lost before it, under a producer that went on, is a hole in the chain: readers find it.
-        """
-        for partition, entries in self.newest.values():
-            now = self.kafka.partition(EVENTS, partition.number)
-            for entry in entries:
-                held = now is partition and (entry in now.entries or entry.offset < now.start)
-                assert held, f"a producer goes online over a log that lost its end: {entry.value[0]}"
+    def _held(self, number: int) -> bool:
+        partition, entry = self.newest[number]
+        now = self.kafka.partition(EVENTS, number)
+        return now is partition and (entry in now.entries or entry.offset < now.start)
 
     def reads_once(self) -> None:
         """Promise 2: an ordinary `read_committed` consumer meets every finished event that is left once."""
