@@ -15,6 +15,7 @@ import pymysql
 from confluent_kafka import Consumer
 
 from tests.bench import workload
+from tests.bench.meter import usage
 from tests.bench.site import CLOCK, Site, site
 
 _SCHEMA = fastavro.parse_schema(json.loads((Path(__file__).parents[2] / "schemas" / "fragment.avsc").read_text()))
@@ -90,6 +91,11 @@ def run(rate: int, seconds: float) -> dict[str, dict[str, float]]:
         _commit(place, rate, 20.0 + seconds)
         CLOCK.sleep(_SETTLE)
         witness.end()
+        used = {
+            "producer": usage(producer.pid or 0),
+            "applier's driver": usage(applier.pid or 0, name="python"),
+            "applier's JVM": usage(applier.pid or 0, name="java"),
+        }
         for worker in (applier, producer):
             worker.check()
             worker.stop()
@@ -97,6 +103,7 @@ def run(rate: int, seconds: float) -> dict[str, dict[str, float]]:
         return {
             f"commit to Kafka at {rate}/s": _percentiles(witness.committed, witness.in_kafka, warm),
             f"commit to PostgreSQL at {rate}/s": _percentiles(witness.committed, witness.in_target, warm),
+            **{f"{name} at {rate}/s, {20 + seconds:.0f} s": used[name].figures() for name in used},
         }
 
 

@@ -21,6 +21,9 @@ class Usage:
     cpu_seconds: float
     peak: int  # bytes
 
+    def figures(self) -> dict[str, float]:
+        return {"cpu s": round(self.cpu_seconds, 2), "peak MB": round(self.peak / 1e6)}
+
     def __sub__(self, before: Usage) -> Usage:
         return Usage(self.cpu_seconds - before.cpu_seconds, self.peak)
 

@@ -84,8 +84,7 @@ class Run:
             "rows/s": round(self.rows / self.seconds),
             "cpu s per 1M rows": round(self.usage.cpu_seconds / self.rows * 1e6, 2),
             "peak MB": round(self.usage.peak / 1e6),
-            **{f"{name} cpu s": round(part.cpu_seconds, 2) for name, part in self.parts.items()},
-            **{f"{name} peak MB": round(part.peak / 1e6) for name, part in self.parts.items()},
+            **{f"{name} {what}": figure for name in self.parts for what, figure in self.parts[name].figures().items()},
         }
 
 
