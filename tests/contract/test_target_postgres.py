@@ -225,8 +225,10 @@ def test_a_newer_applier_waits_for_a_commit_and_outlives_one_that_stands_still(
 
     applier.target._db.execute("SET idle_in_transaction_session_timeout = '300ms'")
     monkeypatch.setattr("connector.write.postgres.faults.point", stand_still)
-    with pytest.raises(Fenced):
+    with pytest.raises(TargetUnavailable):
         applier.rows(net(USERS, inserts=[(1, "old", None)]))
+    with pytest.raises(Fenced):
+        place.open().claim("shop", applier.target.token)
     assert claimed == [before]
     assert place.read(USERS) == []
 
