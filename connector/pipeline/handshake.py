@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.reading import LogReader
-from connector.thl.history import History, check_offsets
+from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO
 
@@ -60,6 +60,8 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
                 found=partitions,
             )
         bounds = {number: log.bounds(number) for number in range(partitions)}
+        offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
+        before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
     starts = {number: low for number, (low, _) in bounds.items()}
     history.prove(
         position.log_id,
@@ -69,5 +71,6 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
         from_first=not any(starts.values()),
     )
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()})
+    check_before(position, before)
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
     return Agreed(history, partitions, gtid_set)

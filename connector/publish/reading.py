@@ -98,9 +98,10 @@ class LogReader:
         message = self._newest(self._config.position_topic, 0, low, high)
         return position_record(_value(message)) if message else None
 
-    def tail(self, partition: int) -> TailFound:
-        """What stands last in a partition of the event topic."""
+    def tail(self, partition: int, before: int | None = None) -> TailFound:
+        """What stands last in a partition of the event topic, or last before an offset."""
         low, high = self._ends(self._config.topic, partition)
+        high = high if before is None else min(before, high)
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
             return TailFound(start=low, end=high)

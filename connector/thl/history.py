@@ -165,3 +165,28 @@ def check_offsets(position: TargetPosition, starts: Mapping[int, int], ends: Map
             )
     if unknown := set(position.offsets) - set(starts):
         raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))
+
+
+def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:
+    """Check that nothing stands before where a target reads on but what it has.
+
+    A partition that lost its tail gives the same offsets again, to other events, if its producer goes on; they may
+    have grown past the target's by now.
+
+    Args:
+        position: the target's.
+        tails: partition → the last event finished before the offset where the target reads on, NO_SEQNO if none.
+
+    Raises:
+        LogDamaged: there are events that the target lacks.
+    """
+    for partition, tail in sorted(tails.items()):
+        if tail > position.seqno:
+            raise LogDamaged(
+                "The partition gave offsets again: it lost its tail, and holds events that the target would miss",
+                hint="fill the target again from nothing",
+                partition=partition,
+                offset=position.offsets.get(partition, 0),
+                seqno=tail,
+                applied=position.seqno,
+            )

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged
-from tests.unit.thl.world.acts import Act, Transactions, acts, many_transactions, transactions
+from tests.unit.thl.world.acts import Act, Transactions, acts, few_transactions, many_transactions, transactions
 from tests.unit.thl.world.applier import Applier, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, Kafka
 from tests.unit.thl.world.producer import Producer
@@ -193,7 +193,7 @@ class ProtocolModel(RuleBasedStateMachine):
             self.truth.looked_before = self.kafka.session
 
     @precondition(lambda self: self.trouble == "hole" and any(self.truth.tails.values()) and self.newest_session())
-    @rule(number=st.integers(0, 3), count=st.integers(1, 9), transactions=transactions)
+    @rule(number=st.integers(0, 3), count=st.integers(1, 9), transactions=few_transactions)
     def tail_is_lost_under_a_producer_that_goes_on(self, number: int, count: int, transactions: Transactions) -> None:
         """It does not notice; where it writes to that partition again, there is a hole."""
         self.kafka.tell_all()

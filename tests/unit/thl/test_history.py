@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState
-from connector.thl.history import History, check_offsets
+from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from tests.unit.thl.make import LOG, control
@@ -91,3 +91,9 @@ def test_what_the_target_needs_next_is_to_be_there() -> None:
         check_offsets(at(p0=21), {0: 10}, {0: 20})
     with pytest.raises(LogDamaged, match="fewer partitions"):
         check_offsets(at(p0=1, p1=1), {0: 0}, {0: 20})
+
+
+def test_what_stands_before_it_is_what_the_target_has() -> None:
+    check_before(at(p0=10, p1=7), {0: Seqno(4), 1: NO_SEQNO})
+    with pytest.raises(LogDamaged, match="gave offsets again"):
+        check_before(at(p0=10, p1=7), {0: Seqno(4), 1: Seqno(5)})

@@ -49,5 +49,6 @@ def _act(number: int) -> Act:
 
 
 transactions = _NUMBER.map(lambda number: _transactions(Random(number), 1 + number % 8))
+few_transactions = _NUMBER.map(lambda number: _transactions(Random(number), 1 + number % 2))
 many_transactions = _NUMBER.map(lambda number: _transactions(Random(number), 10 + number % 11))
 acts = st.lists(_NUMBER.map(_act), min_size=1, max_size=12)

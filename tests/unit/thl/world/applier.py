@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.errors import Fenced, LogDamaged
-from connector.thl.history import History, check_offsets
+from connector.thl.history import History, check_before, check_offsets
 from connector.thl.ledger import Ledger, Voided
 from connector.thl.position import TargetPosition
+from connector.thl.tail import TailFound
 from connector.thl.words import Epoch, Seqno
-from tests.unit.thl.world.kafka import EVENTS, Kafka
+from tests.unit.thl.world.kafka import EVENTS, Kafka, Partition
 from tests.unit.thl.world.producer import read_control, read_position
 
 
@@ -74,9 +75,18 @@ class Applier:
         history = History.of(control, record.last_finished)
         history.prove(at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=not any(starts.values()))
         check_offsets(at, starts, {p.number: p.end for p in topic})
+        check_before(at, {p.number: self._tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
         self._log_id = history.log_id
         self._next = {p.number: at.offsets.get(p.number, p.start) for p in topic}
         self._ledger = Ledger(topic="thl.shop", partitions=len(topic), position=at, history=history)
+
+    @staticmethod
+    def _tail_before(partition: Partition, offset: int) -> Seqno:
+        newest = None
+        for entry in partition.committed():
+            if entry.offset < offset:
+                newest = entry.value[0]
+        return TailFound.of(newest, start=partition.start, end=partition.end).seqno
 
     def read(self, number: int, most: int) -> int:
         """Take some messages of one partition.
