@@ -82,7 +82,7 @@ class Witness:
 def run(rate: int, seconds: float) -> dict[str, dict[str, float]]:
     """Single-row and five-row transactions at `rate` a second, for `seconds` after all is warm."""
     with site() as place:
-        producer, _ = place.worker("produce", source={"start": "now"})
+        producer, _ = place.worker("produce", source={"start": "snapshot"})
         applier, _ = place.worker("apply")
         producer.start()
         applier.start()
