@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Final, NewType
 
 Seqno = NewType("Seqno", int)
@@ -45,12 +45,6 @@ class Action(IntEnum):
     INSERT = 0
     UPDATE = 1
     DELETE = 2
-
-
-class Consistency(StrEnum):
-    """What a reader of the target may see between two commits."""
-
-    SNAPSHOT = "snapshot"
 
 
 def is_barrier(kind: Kind, shard: ShardId) -> bool:

@@ -29,12 +29,6 @@ POSITION: Final = (
 )
 """The columns of `thl_position` that are a `TargetPosition`; beside them: service, token, applied_at."""
 
-APPLIED: Final = ("service", "seqno", "epoch", "event_id", "commit_time", "applied_at", "token", "rows")
-"""The columns of `thl_applied`."""
-
-TABLES: Final = ("service", "schema_name", "table_name", "target_name", "definition")
-"""The columns of `thl_tables`."""
-
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:
     """A position as the columns of `POSITION`."""

@@ -14,7 +14,6 @@ from connector.errors import ValueNotRepresentable
 from connector.thl.layout import TableName
 from connector.write.table import Table
 
-BOOKKEEPING = ("thl_position", "thl_tables", "thl_applied")
 POSTGRES_NAME_BYTES = 63
 
 
