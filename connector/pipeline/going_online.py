@@ -16,7 +16,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
-from connector.errors import Fenced, HistoriesDiffer
+from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream
 from connector.publish.publisher import Publisher
@@ -79,6 +79,29 @@ class Online:
         self._transactions = Transactions(config, self._clock)
         self._transactions.open()
         faults.point("produce.after_init")
+        try:
+            plan = self._plan(partitions)
+        except (LogDamaged, HistoriesDiffer, PreflightError):
+            # What a newer producer does meanwhile looks from here like damage, or like another history.
+            self._transactions.confirm()
+            raise
+        self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
+        self.begin(plan)
+        LOG.info(
+            "online",
+            extra={
+                "service": config.service,
+                "log_id": plan.control.log.log_id if plan.control.log else "",
+                "epoch": plan.epoch.epoch,
+                "next_seqno": plan.epoch.first_seqno,
+                "resume": plan.position.resume,
+                "snapshot": plan.position.snapshot,
+            },
+        )
+
+    def _plan(self, partitions: int) -> OnlinePlan:
+        """Steps 2 to 4."""
+        config = self._config
         with LogReader(config) as reader:
             control, position = reader.control(), reader.position()
             tails = {partition: reader.tail(partition) for partition in range(partitions)}
@@ -99,19 +122,7 @@ class Online:
             self._source.check(load=True)
         else:
             self.reopen(plan.position, plan.control, facts.server_uuid)
-        self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
-        self.begin(plan)
-        LOG.info(
-            "online",
-            extra={
-                "service": config.service,
-                "log_id": plan.control.log.log_id if plan.control.log else "",
-                "epoch": plan.epoch.epoch,
-                "next_seqno": plan.epoch.first_seqno,
-                "resume": plan.position.resume,
-                "snapshot": plan.position.snapshot,
-            },
-        )
+        return plan
 
     @property
     def publisher(self) -> Publisher:

@@ -117,10 +117,8 @@ class Publisher:
         return self.committed
 
     def confirm(self) -> None:
-        """Write the position once more, to be told if a newer producer has taken over. Only after `drain`."""
-        self._transactions.begin()
-        self._transactions.send(self._config.position_topic, 0, *position_message(self.committed))
-        self._transactions.commit()
+        """Make sure that no newer producer has taken over: see `Transactions.confirm`. Only after `drain`."""
+        self._transactions.confirm()
 
     def end(self) -> None:
         """As `drain`, but tell no error. May be repeated."""

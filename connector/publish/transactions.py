@@ -76,7 +76,7 @@ class Transactions:
                 give_up = give_up or now + PATIENCE
                 if now > give_up:
                     raise BrokerUnavailable("Kafka takes no messages", topic=topic, partition=partition) from None
-                self._producer.poll(0.01)
+                self._serve(self._producer.poll, 0.01)
             except KafkaException as error:
                 raise failure(error, "a message cannot be sent", topic=topic, partition=partition) from error
             else:
@@ -85,6 +85,17 @@ class Transactions:
     def commit(self) -> None:
         """Make what was sent durable and visible."""
         self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
+
+    def confirm(self) -> None:
+        """Make sure that no newer producer of the log has begun: an aborted transaction, which nobody reads.
+
+        Raises:
+            Fenced: one has.
+        """
+        self.begin()
+        self.send(self._config.position_topic, 0, b"confirm", b"")
+        self._serve(self._producer.flush, STEP)
+        self._step("the producer's session cannot be confirmed", self._producer.abort_transaction)
 
     def close(self) -> None:
         """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
@@ -109,6 +120,15 @@ class Transactions:
                 raise failure(cause, doing, topic=self._config.topic) from error
             else:
                 return
+
+    def _serve(self, wait: Callable[[float], object], seconds: float) -> None:
+        """Wait while librdkafka reports. A fatal error is told by the transaction's next step, with its code."""
+        try:
+            wait(seconds)
+        except (KafkaException, SystemError) as error:
+            # confluent-kafka raises a fatal error within its callbacks; when a delivery report follows it in the
+            # same call, the interpreter finds the callback run with an exception set and makes it a SystemError
+            LOG.debug("the transactional producer is lost: %s", error)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:

@@ -121,7 +121,9 @@ class KafkaBroker:
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+        # one word: in 64 one such id begins with a dash, which alone would be read as an option
+        identity = f"--cluster-id={cluster}"
+        command = [*self._java, "kafka.tools.StorageTool", "format", identity, "-c", str(self._properties)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise SandboxError(f"Kafka could not format its data folder\n{done.stdout}", folder=self.data)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -129,6 +130,12 @@ def test_kafka_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         killed_and_started_again(broker)
         in_a_transaction(broker, b"second")
         assert committed(broker, 2) == [b"first", b"second"]
+
+
+def test_kafka_takes_an_identity_that_begins_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=0xF8 << 120 | 1))
+    with KafkaBroker(tmp_path / "kafka", die_with_parent=True) as broker:
+        assert "cluster.id=-AAA" in (broker.data / "meta.properties").read_text()
 
 
 def test_kafka_takes_the_largest_row(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from threading import Event
 
 import pytest
 
+from connector import faults
 from connector.clock import SystemClock
 from connector.config import Config
-from connector.errors import Fenced
+from connector.errors import Fenced, LogDamaged
 from connector.pipeline.going_online import Online
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
@@ -45,6 +46,35 @@ def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
         newer.publisher.drain()
         newer.publisher.confirm()  # raises when it has been fenced
     assert epochs(config) == [1, 2]
+
+
+def test_who_is_overtaken_while_going_online_is_told_so(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the newer one does meanwhile looks like damage; the reason is that it has taken over."""
+    with closing(online(config, [])) as first:
+        first.go()
+    newer = online(config, [])
+    older = online(config, [])
+
+    def overtake(name: str) -> None:
+        if name == "produce.after_read":
+            monkeypatch.undo()
+            newer.go()
+            raise LogDamaged("half of what the newer one writes")
+
+    monkeypatch.setattr(faults, "point", overtake)
+    with closing(newer), closing(older), pytest.raises(Fenced):
+        older.go()
+    assert epochs(config) == [1, 2]
+
+
+def test_damage_is_told_where_nobody_overtakes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(name: str) -> None:
+        if name == "produce.after_read":
+            raise LogDamaged("a real one")
+
+    monkeypatch.setattr(faults, "point", damaged)
+    with closing(online(config, [])) as alone, pytest.raises(LogDamaged, match="a real one"):
+        alone.go()
 
 
 def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
