@@ -1,42 +1,51 @@
-"""`python -m tests.bench`: every benchmark once, as JSON and as a Markdown table on standard output."""
+"""`python -m tests.bench`: throughput and latency, repeated; a JSON file into one folder for each."""
 
 from __future__ import annotations
 
-import json
-import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from tests.bench import latency, throughput
+from tests.bench import latency, throughput, workload
+from tests.bench.result import Sheet, out_option
 
 
 @click.command()
-@click.option("--rows", default=1_000_000, show_default=True, help="Row changes of each backlog.")
+@click.option("--rows", default=2_000_000, show_default=True, help="Row changes of each backlog.")
 @click.option("--seconds", default=30.0, show_default=True, help="How long latency is measured at each rate.")
-@click.option("--repeats", default=1, show_default=True)
+@click.option("--warm", default=20.0, show_default=True, help="Seconds before that, which are not counted.")
+@click.option("--rate", "rates", multiple=True, default=(200, 2000), show_default=True, help="Transactions a second.")
+@click.option("--repeats", default=3, show_default=True)
 @click.option("--only", type=click.Choice(["throughput", "latency"]))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("bench.json"), show_default=True)
-def main(rows: int, seconds: float, repeats: int, only: str | None, out: Path) -> None:
-    """Measure on this machine, side by side in one run."""
-    runs = []
-    for _ in range(repeats):
-        figures: dict[str, dict[str, float]] = {}
-        if only != "latency":
-            figures |= throughput.run(rows)
-        if only != "throughput":
-            figures |= latency.run(200, seconds)
-        runs.append(figures)
-    machine = {"python": sys.version.split()[0], "machine": platform.platform(), "cores": _cores()}
-    out.write_text(json.dumps({"machine": machine, "runs": runs}, indent=2))
-    for figures in runs:
-        for name, values in figures.items():
-            print(f"| {name} | " + " | ".join(f"{key} {value:,.6g}" for key, value in values.items()) + " |")
-
-
-def _cores() -> int:
-    return sum(1 for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("processor"))
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(workload.KINDS), default=workload.KINDS)
+@click.option("--target", "targets", multiple=True, type=click.Choice(throughput.TARGETS), default=throughput.TARGETS)
+@click.option("--profile", default="", help="The applier's profile; default: what the configuration's default is.")
+@out_option
+def main(
+    *,
+    rows: int,
+    seconds: float,
+    warm: float,
+    rates: Sequence[int],
+    repeats: int,
+    only: str | None,
+    kinds: Sequence[str],
+    targets: Sequence[str],
+    profile: str,
+    out: Path,
+) -> None:
+    """Measure on this machine; exit 1 when a figure is void."""
+    sheets = []
+    if only != "latency":
+        sheets.append(Sheet(out, "throughput", {"rows": rows, "profile": profile}))
+        throughput.run(sheets[-1], throughput.Plan(rows, repeats, kinds, targets, profile))
+    if only != "throughput":
+        sheets.append(Sheet(out, "latency", {"seconds": seconds, "warm": warm}))
+        for _ in range(repeats):
+            latency.run(sheets[-1], rates, seconds, warm)
+    sys.exit(0 if all(sheet.valid for sheet in sheets) else 1)
 
 
 if __name__ == "__main__":

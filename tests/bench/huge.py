@@ -75,9 +75,9 @@ def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabyt
         with place.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"USE {workload.SCHEMA}")
             values = workload.values("n")
-            cursor.execute(f"INSERT INTO bulk SELECT n, {values} FROM numbers WHERE n < {half}")
+            cursor.execute(f"INSERT INTO bulk SELECT n, {values} FROM aid.numbers WHERE n < {half}")
             cursor.execute("INSERT INTO big VALUES (1, REPEAT('x', %s))", (row_mebibytes << 20,))
-            cursor.execute(f"INSERT INTO oltp SELECT n, {values} FROM numbers WHERE n < {half}")
+            cursor.execute(f"INSERT INTO oltp SELECT n, {values} FROM aid.numbers WHERE n < {half}")
             began = CLOCK.monotonic()
             connection.commit()
         while reader.goal not in reader.seen and CLOCK.monotonic() - began < 900:

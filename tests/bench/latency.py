@@ -1,132 +1,121 @@
-"""Milliseconds from commit to readable in Kafka and to visible in PostgreSQL, by two readers that are not ours."""
+"""Milliseconds from commit to readable in Kafka and to visible in PostgreSQL, at steady rates of transactions."""
 
 from __future__ import annotations
 
-import io
-import json
 import statistics
-import threading
-from pathlib import Path
-from random import Random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-import fastavro
 import psycopg
-import pymysql
-from confluent_kafka import Consumer
 
-from tests.bench import workload
-from tests.bench.meter import usage
-from tests.bench.site import CLOCK, Site, site
+from connector.demo.stage import Worker
+from tests.bench.live import Live
+from tests.bench.meter import Meter
+from tests.bench.proof import differs
+from tests.bench.result import Row, Sheet
+from tests.bench.site import CLOCK, Service, Site, site
+from tests.bench.witness import Witness
 
-_SCHEMA = fastavro.parse_schema(json.loads((Path(__file__).parents[2] / "schemas" / "fragment.avsc").read_text()))
-_SETTLE = 5.0
-
-
-class Witness:
-    """Notes when each seqno was first seen, in Kafka and in the target."""
-
-    def __init__(self, place: Site) -> None:
-        self.committed: dict[int, int] = {}
-        self.in_kafka: dict[int, int] = {}
-        self.in_target: dict[int, int] = {}
-        self._place = place
-        self._ended = threading.Event()
-        self._threads = [threading.Thread(target=work) for work in (self._watch_kafka, self._watch_target)]
-        for thread in self._threads:
-            thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _watch_kafka(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._place.kafka.bootstrap,
-                "group.id": "witness",
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 1,
-                "topic.metadata.refresh.interval.ms": 500,
-            }
-        )
-        consumer.subscribe(["thl.bench"])
-        while not self._ended.is_set():
-            message = consumer.poll(0.1)
-            if message is None or message.error():
-                continue
-            seen = CLOCK.now()
-            event = fastavro.schemaless_reader(io.BytesIO(message.value()[10:]), _SCHEMA, None)
-            if event["last_frag"] and event["kind"] == "transaction":
-                self.committed[event["seqno"]] = event["commit_time"]
-                self.in_kafka[event["seqno"]] = seen
-        consumer.close()
-
-    def _watch_target(self) -> None:
-        last = -1
-        with psycopg.connect(self._place.postgres.dsn, autocommit=True) as connection:
-            while not self._ended.is_set():
-                CLOCK.sleep(0.002)
-                try:
-                    found = connection.execute("SELECT seqno FROM thl.thl_position").fetchone()
-                except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-                    continue
-                seen = CLOCK.now()
-                if found and found[0] > last:
-                    for seqno in range(last + 1, found[0] + 1):
-                        self.in_target[seqno] = seen
-                    last = found[0]
+_SETTLE = 3.0  # seconds in which what is on its way may arrive
+_PATIENCE = 120.0
+_FIRST = 10**9  # ids of each rate's rows begin at a multiple of this
 
 
-def run(rate: int, seconds: float) -> dict[str, dict[str, float]]:
-    """Single-row and five-row transactions at `rate` a second, for `seconds` after all is warm."""
-    with site() as place:
-        producer, _ = place.worker("produce", source={"start": "snapshot"})
-        applier, _ = place.worker("apply")
-        producer.start()
-        applier.start()
-        witness = Witness(place)
-        began = CLOCK.now()
-        _commit(place, rate, 20.0 + seconds)
-        CLOCK.sleep(_SETTLE)
-        witness.end()
-        used = {
-            "producer": usage(producer.pid or 0),
-            "applier's driver": usage(applier.pid or 0, name="python"),
-            "applier's JVM": usage(applier.pid or 0, name="java"),
-        }
-        for worker in (applier, producer):
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both processes of ours, running, and where."""
+
+    place: Site
+    service: Service
+    producer: Worker
+    applier: Worker
+
+    def check(self) -> None:
+        """Raise when one has ended."""
+        for worker in (self.producer, self.applier):
             worker.check()
-            worker.stop()
-        warm = began + 20_000_000
+
+    def meters(self) -> dict[str, Meter]:
+        """Of everything that runs."""
         return {
-            f"commit to Kafka at {rate}/s": _percentiles(witness.committed, witness.in_kafka, warm),
-            f"commit to PostgreSQL at {rate}/s": _percentiles(witness.committed, witness.in_target, warm),
-            **{f"{name} at {rate}/s, {20 + seconds:.0f} s": used[name].figures() for name in used},
+            "producer": Meter(self.producer.pid),
+            "driver": Meter(self.applier.pid, "python"),
+            "JVM": Meter(self.applier.pid, "java"),
+            **self.place.servers(),
         }
 
 
-def _commit(place: Site, rate: int, seconds: float) -> None:
-    """An open loop: what is late is not left out."""
-    random = Random(1)
-    connection: pymysql.Connection = place.connect()
-    connection.select_db(workload.SCHEMA)
-    with connection.cursor() as cursor:
-        began = CLOCK.monotonic()
-        for number in range(int(rate * seconds)):
-            CLOCK.sleep(max(0.0, began + number / rate - CLOCK.monotonic()))
-            for row in range(random.choice((1, 5))):
-                cursor.execute(
-                    "INSERT INTO oltp VALUES (%s, 1, 2, 3.5, NOW(6), NULL, 0.25, %s, 'h', NULL)",
-                    (number * 10 + row, "g" * 90),
-                )
-            connection.commit()
-    connection.close()
+def run(sheet: Sheet, rates: Sequence[int], seconds: float, warm: float) -> None:
+    """One start of everything; then each rate for `seconds`, after `warm` seconds of it that are not counted."""
+    with site() as place:
+        service = place.service("latency", source={"start": "snapshot"})
+        pair = Pair(place, service, service.worker("produce")[0], service.worker("apply")[0])
+        pair.producer.start()
+        pair.applier.start()
+        _await_load(pair)
+        rows: list[Row] = []
+        for number, rate in enumerate(rates, 1):
+            rows += _at(pair, Live(place.connect, rate, first=number * _FIRST), seconds, warm)
+        why = differs(service.config)
+        pair.check()
+        pair.applier.stop()
+        pair.producer.stop()
+    for row in rows:
+        sheet.add(Row(row.case, row.figures, row.void or why))
 
 
-def _percentiles(committed: dict[int, int], seen: dict[int, int], since: int) -> dict[str, float]:
-    late = [(seen[n] - at) / 1000 for n, at in committed.items() if at >= since and n in seen]
-    missing = sum(1 for n, at in committed.items() if at >= since and n not in seen)
+def _at(pair: Pair, live: Live, seconds: float, warm: float) -> list[Row]:
+    """One rate."""
+    meters = pair.meters()
+    witness = Witness(pair.service)
+    try:
+        with live:
+            CLOCK.sleep(warm)
+            since = CLOCK.now()
+            before = {name: meter.read() for name, meter in meters.items()}
+            CLOCK.sleep(seconds)
+            until = CLOCK.now()
+            spent = {name: meter.read() - before[name] for name, meter in meters.items()}
+            pair.check()
+        CLOCK.sleep(_SETTLE)
+    finally:
+        witness.end()
+    usage = {f"CPU % {name}": round(used.cpu_seconds / seconds * 100, 1) for name, used in spent.items()}
+    usage |= {f"peak MB {name}": round(used.peak / 1e6) for name, used in spent.items()}
+    counted = {seqno: at for seqno, at in witness.committed.items() if since <= at < until}
+    usage["committed/s"] = round(len(counted) / seconds)
+    return [
+        _row(f"commit to Kafka, {live.rate}/s", counted, witness.in_kafka, {}),
+        _row(f"commit to PostgreSQL, {live.rate}/s", counted, witness.in_target, usage),
+    ]
+
+
+def _row(case: str, committed: Mapping[int, int], seen: Mapping[int, int], more: dict[str, float]) -> Row:
+    late = [(seen[seqno] - at) / 1000 for seqno, at in committed.items() if seqno in seen]
+    missing = len(committed) - len(late)
+    if len(late) < 2:
+        return Row(case, {"events": len(late)}, "hardly any event was seen")
     cuts = statistics.quantiles(late, n=100)
-    return {"events": len(late), "missing": missing, "p50 ms": cuts[49], "p95 ms": cuts[94], "p99 ms": cuts[98]}
+    figures = {"events": float(len(late)), "p50 ms": cuts[49], "p95 ms": cuts[94], "p99 ms": cuts[98], **more}
+    return Row(case, figures, f"{missing} events were not seen" if missing else "")
+
+
+def _await_load(pair: Pair) -> None:
+    """Until the initial load, of empty tables, is in.
+
+    Raises:
+        TimeoutError: it does not come.
+    """
+    dsn = pair.service.config.target.url.get_secret_value()
+    began = CLOCK.monotonic()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while CLOCK.monotonic() - began < _PATIENCE:
+            pair.check()
+            try:
+                found = connection.execute("SELECT consistent AND seqno >= 0 FROM thl.thl_position").fetchone()
+            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                found = None
+            if found and found[0]:
+                return
+            CLOCK.sleep(0.2)
+    raise TimeoutError("the initial load does not arrive")

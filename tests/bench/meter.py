@@ -1,52 +1,109 @@
-"""CPU seconds and peak resident memory of a process with all its children, as the kernel counts them."""
+"""CPU seconds and resident memory of a process with all its children, as the kernel counts them."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.sandbox.process import children
-
 _TICK = os.sysconf("SC_CLK_TCK")
+_REFRESH = 1.0  # seconds for which a family's list of members is believed
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What a process family used so far.
 
-    `peak` is the sum of every member's own VmHWM: an upper bound of the family's peak, never below it.
+    `resident` and `peak` are sums over the members, `peak` of every member's own VmHWM: an upper bound of the family's
+    peak, never below it.
     """
 
     cpu_seconds: float
     peak: int  # bytes
+    resident: int = 0  # bytes, now
 
     def figures(self) -> dict[str, float]:
         return {"cpu s": round(self.cpu_seconds, 2), "peak MB": round(self.peak / 1e6)}
 
     def __sub__(self, before: Usage) -> Usage:
-        return Usage(self.cpu_seconds - before.cpu_seconds, self.peak)
+        return Usage(self.cpu_seconds - before.cpu_seconds, self.peak, self.resident)
+
+
+class Meter:
+    """Reads a family again and again at little cost: who belongs to it is looked up once a second only.
+
+    Args:
+        pid: its eldest; None: there is none, and nothing is used.
+        program: only members whose program's name begins so.
+    """
+
+    def __init__(self, pid: int | None, program: str = "") -> None:
+        self._pid = pid
+        self._program = program
+        self._members: list[int] = []
+        self._listed = float("-inf")
+
+    def read(self) -> Usage:
+        """What it used so far."""
+        if self._pid is None:
+            return Usage(0.0, 0)
+        now = time.monotonic()
+        if now - self._listed > _REFRESH:
+            self._listed, self._members = now, [pid for pid in family(self._pid) if _is(pid, self._program)]
+        return _sum(self._members)
 
 
 def family(pid: int) -> list[int]:
+    """A process, its children, and theirs."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children[int(fields[1])].append(int(entry.name))
     found = [pid]
     for member in found:
-        found.extend(child.pid for child in children(member))
+        found.extend(children[member])
     return found
 
 
 def usage(pid: int, *, name: str = "") -> Usage:
     """Of `pid` and its children; with `name`, only members whose program is called so."""
-    cpu, peak = 0.0, 0
-    for member in family(pid):
-        try:
-            stat = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
-            status = Path(f"/proc/{member}/status").read_text()
-            program = Path(f"/proc/{member}/cmdline").read_text().partition("\0")[0]
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended between the list and the look
-        if not Path(program).name.startswith(name):
-            continue
-        cpu += (int(stat[11]) + int(stat[12])) / _TICK  # utime, stime: proc_pid_stat(5)
-        peak += next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
-    return Usage(cpu, peak)
+    return Meter(pid, name).read()
+
+
+def _sum(members: list[int]) -> Usage:
+    cpu, peak, resident = 0.0, 0, 0
+    for member in members:
+        fields = _stat(member)
+        if fields is None:
+            continue  # it ended: its parent has its times
+        cpu += sum(map(int, fields[11:15])) / _TICK  # utime, stime, and those of children waited for: proc_pid_stat(5)
+        memory = _memory(member)
+        peak += memory.get("VmHWM", 0)
+        resident += memory.get("VmRSS", 0)
+    return Usage(cpu, peak, resident)
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _memory(pid: int) -> dict[str, int]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    pairs = (line.partition(":")[::2] for line in lines if line.startswith("Vm"))
+    return {name: int(value.split()[0]) * 1024 for name, value in pairs}
+
+
+def _is(pid: int, program: str) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return Path(command).name.startswith(program)

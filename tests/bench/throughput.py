@@ -1,26 +1,79 @@
-"""Rows a second from a filled binary log to Kafka acked, and from Kafka to PostgreSQL."""
+"""Rows per second: a filled binary log to Kafka acked, and from there into each target."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 from tests.bench import workload
-from tests.bench.site import drain, site
+from tests.bench.course import Course
+from tests.bench.drain import APPLIED, APPLIER, PRODUCER, PUBLISHED, drain
+from tests.bench.proof import TargetProof, log_proof, operations
+from tests.bench.result import Row, Sheet
+from tests.bench.site import Service, Site, site
+from tests.bench.workload import Backlog
+
+TARGETS = ("postgresql", "sqlite")
+NAMES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+SQLITE_KINDS = ("bulk", "oltp")
 
 
-def run(rows: int) -> dict[str, dict[str, float]]:
-    """One backlog of each workload through both halves; figures by name."""
-    figures = {}
-    for kind in ("bulk", "oltp"):
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured.
+
+    Args:
+        rows: row changes of each backlog.
+        repeats: of each case: a log and a target of its own each time, the same binary log.
+        kinds: workloads.
+        targets: behind Kafka.
+        profile: of the applier; empty: the default one.
+    """
+
+    rows: int
+    repeats: int
+    kinds: Collection[str] = workload.KINDS
+    targets: Collection[str] = TARGETS
+    profile: str = ""
+
+
+def run(sheet: Sheet, plan: Plan) -> None:
+    """Measure all of it; every kind has fresh servers."""
+    for kind in plan.kinds:
         with site() as place:
-            if kind == "bulk":
-                workload.bulk(place.connect, first=0, rows=rows)
-            else:
-                workload.oltp(place.connect, first=0, transactions=rows // 5)
-            producer, gauges = place.worker("produce")
-            # The oldest deletes of `oltp` meet no row: the goal is a little under the number of changes.
-            goal = int(rows * 0.97)
-            made = drain(producer, gauges, "thl_published_rows_total", goal, {})
-            figures[f"MySQL to Kafka, {kind}"] = made.figures()
-            applier, gauges = place.worker("apply", apply={"profile": "catch-up"})
-            taken = drain(applier, gauges, "thl_applied_rows_total", goal, {"JVM": "java", "driver": "python"})
-            figures[f"Kafka to PostgreSQL, {kind}"] = taken.figures()
-    return figures
+            backlog = workload.fill(place.connect, kind, plan.rows)
+            proof = TargetProof()
+            for repeat in range(plan.repeats):
+                service = place.service(f"{kind}{repeat}", apply=_profile(plan))
+                sheet.add(produced(place, service, kind, backlog))
+                for target in plan.targets:
+                    if target == "sqlite" and kind not in SQLITE_KINDS:
+                        continue
+                    aimed = place.retarget(service, f"{kind}{repeat}{target}", target)
+                    sheet.add(applied(place, aimed, f"Kafka to {NAMES[target]}, {kind}", backlog, proof))
+
+
+def produced(place: Site, service: Service, kind: str, backlog: Backlog) -> Row:
+    """One producer, from the beginning of the binary log to the end of the backlog."""
+    worker, gauges = service.worker("produce")
+    course = drain(place, worker, gauges, counter=PUBLISHED, goal=backlog.rows, parts=PRODUCER)
+    return Row(f"MySQL to Kafka, {kind}", course.figures(), log_proof(service.config, backlog))
+
+
+def applied(place: Site, service: Service, case: str, backlog: Backlog, proof: TargetProof) -> Row:
+    """One applier, from the beginning of the log to the end of the backlog, into a fresh target."""
+    worker, gauges = service.worker("apply")
+    course = drain(place, worker, gauges, counter=APPLIED, goal=backlog.rows, parts=APPLIER, before=backlog.before)
+    return Row(case, {**course.figures(), **_survivors(service, course)}, proof.check(service.config))
+
+
+def _survivors(service: Service, course: Course) -> dict[str, float]:
+    """How much of what was read met the target's tables: the rest collapsed within a batch."""
+    config = service.config
+    if not config.target.url.get_secret_value().startswith("postgresql"):
+        return {}
+    return {"survive %": round(operations(config) / course.looks[-1].rows * 100, 1)}
+
+
+def _profile(plan: Plan) -> dict[str, str]:
+    return {"profile": plan.profile} if plan.profile else {}

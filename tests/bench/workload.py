@@ -1,16 +1,26 @@
 """The benchmarks' tables and transactions: ten mixed columns, 200-300 bytes a row, made inside the server, seeded.
 
-`bulk` is INSERTs in transactions of 1,000 rows. `oltp` is transactions of five row changes each: three inserts, an
-update and a delete, on keys that are not hot.
+- `bulk`: INSERTs in transactions of 1,000 rows.
+- `oltp`: transactions of five row changes: three inserts, an update of a row 1,000 transactions old, a delete of one
+  2,000 old. Within a batch of the applier most of them meet again and collapse.
+- `cold`: a table of rows first; then transactions of two inserts, two updates and a delete whose keys lie all over
+  that table and which nobody else touches: nothing of it collapses.
+
+Every transaction changes exactly as many rows as is said here, so that a run knows when it has seen all of them.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from connector.demo.load import Connect
 
 SCHEMA = "bench"
+KINDS = ("bulk", "oltp", "cold")
+CHANGES = 5  # of a transaction of oltp and cold
+NUMBERS = 1_000_000
 
 TABLE = """CREATE TABLE {name} (
     id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT NOT NULL, b BIGINT NULL, c DECIMAL(18,4) NOT NULL,
@@ -24,6 +34,7 @@ _VALUES = (
     " IF({n} % 3 = 0, NULL, UNHEX(REPEAT(LEFT(SHA2({n}, 256), 32), 3)))"
 )
 
+# Deletes are of ids that leave 2 when divided by 3, or 1 at the beginning; updates of those that are divisible.
 OLTP = f"""CREATE PROCEDURE oltp(first BIGINT, transactions INT)
 BEGIN
   DECLARE t INT DEFAULT 0;
@@ -35,21 +46,58 @@ BEGIN
     INSERT INTO oltp VALUES (n + 1, {_VALUES.format(n="n")});
     INSERT INTO oltp VALUES (n + 2, {_VALUES.format(n="n")});
     UPDATE oltp SET a = a + 1, g = REVERSE(g) WHERE id = GREATEST(first, n - 3000);
-    DELETE FROM oltp WHERE id = GREATEST(first + 1, n - 6001);
+    DELETE FROM oltp WHERE id = IF(t < 2001, n + 1, n - 6001);
     COMMIT;
     SET t = t + 1;
   END WHILE;
 END"""
 
-BULK = f"""CREATE PROCEDURE bulk(first BIGINT, transactions INT, size INT)
+# A prime that is larger than any table here: its multiples meet every key once before they meet one again.
+_PRIME = 7368787
+
+# Updates are of even ids, deletes of odd ones, both of the first `size`.
+COLD = f"""CREATE PROCEDURE cold(size BIGINT, first BIGINT, transactions BIGINT)
 BEGIN
-  DECLARE t INT DEFAULT 0;
-  WHILE t < transactions DO
-    INSERT INTO bulk SELECT first + t * size + n, {_VALUES.format(n="(first + t * size + n)")}
-      FROM numbers WHERE n < size;
+  DECLARE t BIGINT DEFAULT first;
+  DECLARE n BIGINT;
+  WHILE t < first + transactions DO
+    SET n = size + t * 2;
+    START TRANSACTION;
+    INSERT INTO cold VALUES (n, {_VALUES.format(n="n")});
+    INSERT INTO cold VALUES (n + 1, {_VALUES.format(n="n")});
+    UPDATE cold SET a = a + 1, g = REVERSE(g) WHERE id = 2 * (t * 2 * {_PRIME} % (size DIV 2));
+    UPDATE cold SET a = a + 1, g = REVERSE(g) WHERE id = 2 * ((t * 2 + 1) * {_PRIME} % (size DIV 2));
+    DELETE FROM cold WHERE id = 2 * (t * {_PRIME} % (size DIV 2)) + 1;
+    COMMIT;
     SET t = t + 1;
   END WHILE;
 END"""
+
+BULK = """CREATE PROCEDURE {name}(first BIGINT, transactions INT, size INT)
+BEGIN
+  DECLARE t INT DEFAULT 0;
+  WHILE t < transactions DO
+    INSERT INTO {table} SELECT first + t * size + n, {values}
+      FROM aid.numbers WHERE n < size;
+    SET t = t + 1;
+  END WHILE;
+END"""
+_BULK_VALUES = _VALUES.format(n="(first + t * size + n)")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the source's binary log holds.
+
+    Args:
+        rows: row changes in all.
+        events: transactions in all, those that define tables not counted.
+        before: row changes that come first and are not what is to be measured.
+    """
+
+    rows: int
+    events: int
+    before: int = 0
 
 
 def values(n: str) -> str:
@@ -58,22 +106,42 @@ def values(n: str) -> str:
 
 
 def create(connect: Connect) -> None:
-    """The tables and procedures, empty; `numbers` has a million rows and is not captured."""
+    """The tables and procedures, empty; `aid.numbers`, from which rows are made, has a million and is not captured."""
     digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10)) + ")"
     cross = ", ".join(f"{digits} d{n}" for n in range(6))
     number = "d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + 100000*d5.d"
+    procedures = (OLTP, COLD, *(BULK.format(name=n, table=t, values=_BULK_VALUES) for n, t in _BULKS.items()))
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_log_bin = 0")
         cursor.execute(f"CREATE DATABASE {SCHEMA}")
         cursor.execute(f"USE {SCHEMA}")
-        cursor.execute("CREATE TABLE numbers (n INT PRIMARY KEY)")
-        cursor.execute(f"INSERT INTO numbers SELECT {number} FROM {cross}")
+        cursor.execute("CREATE DATABASE aid")
+        cursor.execute("CREATE TABLE aid.numbers (n INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO aid.numbers SELECT {number} n FROM {cross} ORDER BY n")
         connection.commit()
-        for procedure in (OLTP, BULK):
+        for procedure in procedures:
             cursor.execute(procedure)
         cursor.execute("SET SESSION sql_log_bin = 1")
-        for name in ("oltp", "bulk"):
+        for name in KINDS:
             cursor.execute(TABLE.format(name=name))
+
+
+_BULKS = {"bulk": "bulk", "warm": "cold"}
+
+
+def fill(connect: Connect, kind: str, rows: int) -> Backlog:
+    """A backlog of about so many row changes that are to be measured."""
+    if kind == "bulk":
+        transactions = max(rows // 1000, 1)
+        bulk(connect, first=0, rows=transactions * 1000)
+        return Backlog(transactions * 1000, transactions)
+    transactions = max(rows // CHANGES // 2 * 2, 2)
+    if kind == "oltp":
+        oltp(connect, first=0, transactions=transactions)
+        return Backlog(transactions * CHANGES, transactions)
+    size = transactions * 4 // 1000 * 1000 + 1000
+    cold(connect, size=size, transactions=transactions)
+    return Backlog(size + transactions * CHANGES, size // 1000 + transactions, size)
 
 
 def bulk(connect: Connect, *, first: int, rows: int, size: int = 1000) -> None:
@@ -84,10 +152,18 @@ def bulk(connect: Connect, *, first: int, rows: int, size: int = 1000) -> None:
 def oltp(connect: Connect, *, first: int, transactions: int, connections: int = 2) -> None:
     """Transactions of five row changes, from several connections."""
     share = transactions // connections
-    threads = [
-        threading.Thread(target=_call, args=(connect, "CALL oltp(%s, %s)", (first + n * share * 3, share)))
-        for n in range(connections)
-    ]
+    _together((connect, "CALL oltp(%s, %s)", (first + number * share * 3, share)) for number in range(connections))
+
+
+def cold(connect: Connect, *, size: int, transactions: int, connections: int = 2) -> None:
+    """A table of `size` rows, then transactions of five row changes all over it, from several connections."""
+    _call(connect, "CALL warm(%s, %s, %s)", (0, size // 1000, 1000))
+    share = transactions // connections
+    _together((connect, "CALL cold(%s, %s, %s)", (size, number * share, share)) for number in range(connections))
+
+
+def _together(calls: Iterable[tuple[Connect, str, tuple[int, ...]]]) -> None:
+    threads = [threading.Thread(target=_call, args=call) for call in calls]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,0 +1,94 @@
+"""The course of a run: how many rows were counted when, and what the processes had used by then. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tests.bench.meter import Usage
+
+WARM_ROWS = 500_000  # a JVM runs at half speed until about here
+WARM_SHARE = 4  # … but no more than this part of a run is left out
+
+
+class TooShort(Exception):
+    """A run of too few commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look.
+
+    Args:
+        at: seconds.
+        rows: counted by the worker since its start.
+        used: process → what it used since its start; the servers' since the look before the worker's start.
+    """
+
+    at: float
+    rows: int
+    used: Mapping[str, Usage]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Looks in order, the first one with rows first, the last one with all of them.
+
+    Args:
+        looks: see above.
+        before: the first rows, which are not what is to be measured.
+    """
+
+    looks: Sequence[Look]
+    before: int = 0
+
+    def figures(self) -> dict[str, float]:
+        """Rows per second of the whole run and in the steady state, CPU per million rows, memory."""
+        first, last = self.looks[0], self.looks[-1]
+        warm = self.steady
+        return {
+            "rows": last.rows - self.before,
+            "rows/s": round(rate(warm, last)),
+            "whole run rows/s": round(rate(first, last)),
+            **{f"CPU s/M {name}": round(cpu(warm, last, name), 2) for name in last.used},
+            **{
+                f"whole run CPU s/M {name}": round(last.used[name].cpu_seconds / last.rows * 1e6, 2)
+                for name in last.used
+            },
+            **{f"peak MB {name}": round(used.peak / 1e6) for name, used in last.used.items()},
+        }
+
+    @property
+    def steady(self) -> Look:
+        """From here on everything is warm, and only what is to be measured is counted.
+
+        Raises:
+            TooShort: no row was counted later than that.
+        """
+        last = self.looks[-1]
+        warm = max(self.before, min(WARM_ROWS, last.rows // WARM_SHARE))
+        found = next(look for look in self.looks if look.rows >= warm)
+        if found.rows == last.rows:
+            raise TooShort(f"no commit after the first {warm} of {last.rows} rows: nothing can be measured")
+        return found
+
+    def rates(self) -> list[float]:
+        """Rows per second from each commit that was seen to the next one, in the steady state."""
+        return [rate(one, other) for one, other in self._commits()]
+
+    def _commits(self) -> Iterator[tuple[Look, Look]]:
+        """Looks that saw the count move: counts move at commits, so what lies between two of them is whole."""
+        moved = [later for earlier, later in pairwise(self.looks) if later.rows > earlier.rows]
+        begin = self.steady.at
+        yield from pairwise([look for look in moved if look.at >= begin])
+
+
+def rate(first: Look, last: Look) -> float:
+    """Rows per second between two looks."""
+    return (last.rows - first.rows) / max(last.at - first.at, 1e-9)
+
+
+def cpu(first: Look, last: Look, name: str) -> float:
+    """CPU seconds of a process per million rows between two looks."""
+    return (last.used[name] - first.used[name]).cpu_seconds / max(last.rows - first.rows, 1) * 1e6

@@ -1,0 +1,68 @@
+"""A worker started and watched until it has taken a whole backlog."""
+
+from __future__ import annotations
+
+from connector.demo.stage import Worker
+from tests.bench.course import Course, Look
+from tests.bench.gauges import Gauges
+from tests.bench.meter import Meter
+from tests.bench.site import CLOCK, Site
+
+PUBLISHED = "thl_published_rows_total"
+APPLIED = "thl_applied_rows_total"
+PRODUCER = {"producer": ""}
+APPLIER = {"driver": "python", "JVM": "java"}
+LOOK = 0.1  # seconds
+PATIENCE = 240.0  # seconds without a further row
+
+
+class Stuck(Exception):
+    """A worker counts no further rows."""
+
+
+def drain(
+    place: Site,
+    worker: Worker,
+    gauges: Gauges,
+    *,
+    counter: str,
+    goal: int,
+    parts: dict[str, str],
+    before: int = 0,
+) -> Course:
+    """Start `worker`, look at it until `counter` has reached `goal`, and end it.
+
+    Args:
+        place: whose servers are measured, too.
+        worker, gauges: not started.
+        counter: a metric of the worker.
+        goal: rows.
+        parts: members of the worker's family: name → how their program's name begins.
+        before: rows of the goal that come first and are not to be measured.
+
+    Raises:
+        SandboxError: the worker ended.
+        Stuck: nothing has moved for a long time.
+    """
+    servers = place.servers()
+    zero = {name: meter.read() for name, meter in servers.items()}
+    worker.start()
+    ours = {name: Meter(worker.pid, program) for name, program in parts.items()}
+    looks: list[Look] = []
+    moved = CLOCK.monotonic()
+    counted = -1
+    while counted < goal:
+        worker.check()
+        now, rows = CLOCK.monotonic(), int(gauges.value(counter))
+        if rows > counted:
+            counted, moved = rows, now
+        elif now - moved > PATIENCE:
+            raise Stuck(f"{worker.name} counts {counted} of {goal} rows\n{worker.log_tail()}")
+        if rows > 0:
+            used = {name: meter.read() for name, meter in ours.items()}
+            used |= {name: meter.read() - zero[name] for name, meter in servers.items()}
+            looks.append(Look(now, rows, used))
+        if counted < goal:
+            CLOCK.sleep(LOOK)
+    worker.stop()
+    return Course(looks, before)
