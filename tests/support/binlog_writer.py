@@ -68,15 +68,17 @@ class LogWriter:
     def commit(self) -> None:
         self.event(16, struct.pack("<Q", 9))
 
-    def table_map(self, columns: Sequence[ColumnDef], *, table_id: int = 11, names: bool = True) -> None:
+    def table_map(
+        self, columns: Sequence[ColumnDef], *, table_id: int = 11, names: bool = True, key: Sequence[int] = ()
+    ) -> None:
         types = bytes(column.code for column in columns)
         metas = b"".join(column.meta for column in columns)
         nulls = bytes([0xFF] * ((len(columns) + 7) // 8))
         body = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x01s\x00" + b"\x01t\x00"
-        body += packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, names)
+        body += packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, names, key)
         self.event(19, body)
 
-    def _metadata(self, columns: Sequence[ColumnDef], names: bool) -> bytes:
+    def _metadata(self, columns: Sequence[ColumnDef], names: bool, key: Sequence[int]) -> bytes:
         signs = [column.unsigned for column in columns if column.unsigned is not None]
         bits = bytearray((len(signs) + 7) // 8)
         for at, unsigned in enumerate(signs):
@@ -87,6 +89,7 @@ class LogWriter:
         if names:
             fields[4] = b"".join(packed(len(b"c%d" % at)) + b"c%d" % at for at in range(len(columns)))
         fields[11] = b"".join(packed(column.collation or 0) for column in labelled)
+        fields[8] = b"".join(map(packed, key))
         for kind, code in ((5, 248), (6, 247)):
             fields[kind] = b"".join(
                 packed(len(column.labels or ())) + b"".join(packed(len(label)) + label for label in column.labels or ())

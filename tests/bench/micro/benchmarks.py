@@ -1,0 +1,18 @@
+"""All of them, in the order the data goes."""
+
+from __future__ import annotations
+
+from tests.bench.micro import capture, encode, publish, reassemble, thl, write  # noqa: F401 (they register)
+from tests.bench.micro.registry import BENCHMARKS, Micro
+
+
+def find(part: str = "") -> list[Micro]:
+    """Those whose name contains `part`.
+
+    Raises:
+        LookupError: none does.
+    """
+    found = [each for name, each in BENCHMARKS.items() if part in name]
+    if not found:
+        raise LookupError(f"no benchmark is called {part}: " + " ".join(BENCHMARKS))
+    return found

@@ -1,0 +1,40 @@
+"""From pieces to fragments."""
+
+from __future__ import annotations
+
+from connector.encode.fragment import EventHead, FragmentWriter
+from connector.encode.schema import single_object_header
+from connector.thl.layout import TableLayout
+from connector.thl.piece import Rows
+from tests.bench.micro import inputs
+from tests.bench.micro.registry import Work, micro
+
+
+@micro("event", inputs.SMALL)
+def small_events() -> Work:
+    """Five changes of a row each: one fragment."""
+    pieces, encoder = inputs.pieces(inputs.small_log()), inputs.encoder()
+    return lambda: [encoder.take(piece) for piece in pieces]
+
+
+@micro("row", inputs.LARGE)
+def large_event() -> Work:
+    """One event that is cut into fragments."""
+    pieces, encoder = inputs.pieces(inputs.large_log()), inputs.encoder()
+    return lambda: [encoder.take(piece) for piece in pieces]
+
+
+@micro("fragment", 100)
+def fragment_writer() -> Work:
+    """Five changes whose heads are known, into bytes with their checksum."""
+    writer = FragmentWriter(single_object_header(), "db:3306")
+    head = EventHead(1, 1, 0, "s", 0, -1, 1, 7, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 4, 5, b"\x00")
+    head.end("binlog.000001:0000000000002081;7", 1_700_000_000_000_000, 0)
+    rows = [change for change in inputs.pieces(inputs.small_log())[0].changes if isinstance(change, Rows)]
+    changes: list[object] = [(_some_head(rows[0].layout), 1, change.data, 0, len(change.data)) for change in rows]
+    return lambda: [writer.write(head, 0, True, 5, changes) for _ in range(100)]
+
+
+def _some_head(layout: TableLayout) -> bytes:
+    """Some bytes as long as the head of a change."""
+    return bytes(20 * len(layout.columns))

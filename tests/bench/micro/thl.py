@@ -1,0 +1,84 @@
+"""The protocol's rules, once an event."""
+
+from __future__ import annotations
+
+from connector.thl.gtid import GtidSet
+from connector.thl.ledger import Ledger
+from connector.thl.position import TargetPosition
+from connector.thl.progress import Progress
+from connector.thl.words import Seqno
+from tests.bench.micro import inputs
+from tests.bench.micro.inputs import UUID, nowhere
+from tests.bench.micro.registry import Work, micro
+from tests.unit.thl.make import header
+
+EVENTS = 500
+SPANS = 1000
+
+
+@micro("fragment", inputs.SMALL)
+def progress_take() -> Work:
+    fragments = inputs.fragments(inputs.small_log())
+
+    def work() -> Seqno:
+        progress = Progress(nowhere())
+        for fragment in fragments:
+            progress.take(fragment)
+        return progress.next_seqno
+
+    return work
+
+
+@micro("record")
+def progress_record() -> Work:
+    """What a Kafka transaction's end writes, with a GTID set of three servers."""
+    progress = Progress(nowhere())
+    progress.snapshot_ended(",".join(f"{UUID[:-1]}{digit}:1-1000000" for digit in "123"))
+    return progress.record
+
+
+@micro("gtid", EVENTS)
+def gtid_add() -> Work:
+    """The next number of the same server, as nearly always."""
+    gtids = [f"{UUID}:{number}" for number in range(1, EVENTS + 1)]
+
+    def work() -> int:
+        found = GtidSet()
+        for gtid in gtids:
+            found.add(gtid)
+        return found.count()
+
+    return work
+
+
+@micro("span", SPANS)
+def gtid_str() -> Work:
+    """A set with many holes."""
+    found = GtidSet.parse(f"{UUID}:" + ":".join(f"{10 * n + 1}-{10 * n + 5}" for n in range(SPANS)))
+    return lambda: str(found)
+
+
+@micro("event", EVENTS)
+def ledger_one_partition() -> Work:
+    return _ledger(1)
+
+
+@micro("event", EVENTS)
+def ledger_eight_partitions() -> Work:
+    return _ledger(8)
+
+
+def _ledger(partitions: int) -> Work:
+    """Events of one fragment, round the partitions, released eight at a time."""
+    headers = [header(n, prev=n - partitions if n >= partitions else -1) for n in range(EVENTS)]
+
+    def work() -> int:
+        ledger = Ledger[int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
+        released = 0
+        for number, each in enumerate(headers):
+            ledger.take(each, number % partitions, number // partitions, number)
+            if number % 8 == 7:
+                released += len(ledger.release())
+        return released
+
+    return work

@@ -1,0 +1,37 @@
+"""From net operations to what a target takes."""
+
+from __future__ import annotations
+
+from connector.reassemble.collapse import Collapse
+from connector.reassemble.scan import Scanner
+from connector.thl.net import NetRows
+from connector.write.copy import copy_rows
+from connector.write.postgres_types import bit_count, copy_kind
+from connector.write.values import rows
+from tests.bench.micro import inputs
+from tests.bench.micro.registry import Work, micro
+
+
+def _net() -> NetRows:
+    collapse = Collapse("thl.micro")
+    for message in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
+        collapse.add(message)
+    net: NetRows = collapse.take()[0]
+    return net
+
+
+@micro("row", inputs.LARGE)
+def rows_to_copy() -> Work:
+    """PostgreSQL's binary COPY."""
+    net = _net()
+    columns = net.layout.columns
+    kinds, bits = bytes(map(copy_kind, columns)), bytes(map(bit_count, columns))
+    wanted = bytes([1]) * len(columns)
+    return lambda: copy_rows(net.inserts.data, net.inserts.ends, 0, kinds, bits, wanted, ord("i"), 1 << 30)
+
+
+@micro("row", inputs.LARGE)
+def rows_to_bind() -> Work:
+    """Tuples, as SQLite binds them."""
+    net = _net()
+    return lambda: rows(net.inserts.data, net.inserts.ends, len(net.layout.columns))
