@@ -149,6 +149,7 @@ cdef class Decoder:
                 if self.inner.left:
                     damaged(b"a compressed transaction ends inside an event")
                 self.inner = self.payload = None
+        self.start = self.offset  # also of an event that is refused before it is stepped over
         return self.frames.next(event)
 
     cdef object _here(self):
