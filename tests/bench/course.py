@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,25 +63,26 @@ class Course:
     def steady(self) -> Look:
         """From here on everything is warm, and only what is to be measured is counted.
 
+        Where only the last commit comes later, from the commit before it on.
+
         Raises:
-            TooShort: no row was counted later than that.
+            TooShort: there is only one.
         """
         last = self.looks[-1]
         warm = max(self.before, min(WARM_ROWS, last.rows // WARM_SHARE))
-        found = next(look for look in self.looks if look.rows >= warm)
-        if found.rows == last.rows:
-            raise TooShort(f"no commit after the first {warm} of {last.rows} rows: nothing can be measured")
-        return found
+        earlier = [look for look in self.looks if look.rows < last.rows]
+        if not earlier:
+            raise TooShort(f"all {last.rows} rows came in one commit: nothing can be measured")
+        return next((look for look in earlier if look.rows >= warm), earlier[-1])
 
     def rates(self) -> list[float]:
-        """Rows per second from each commit that was seen to the next one, in the steady state."""
-        return [rate(one, other) for one, other in self._commits()]
+        """Rows per second from each look that saw the count move to the next one, in the steady state.
 
-    def _commits(self) -> Iterator[tuple[Look, Look]]:
-        """Looks that saw the count move: counts move at commits, so what lies between two of them is whole."""
-        moved = [later for earlier, later in pairwise(self.looks) if later.rows > earlier.rows]
-        begin = self.steady.at
-        yield from pairwise([look for look in moved if look.at >= begin])
+        Counts move at commits, so what lies between two such looks is whole.
+        """
+        steady = self.steady
+        moved = [later for earlier, later in pairwise(self.looks) if later.rows > earlier.rows and later.at > steady.at]
+        return [rate(one, other) for one, other in pairwise([steady, *moved])]
 
 
 def rate(first: Look, last: Look) -> float:

@@ -1,0 +1,101 @@
+"""A certificate authority and a server's certificate for one run: MySQL's own are made for no host's name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from connector.sandbox.settings import HOST
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Files in PEM.
+
+    Args:
+        authority: what a client verifies the server with.
+        certificate, key: the server's.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What MySQL is to be started with."""
+        return {"ssl_ca": str(self.authority), "ssl_cert": str(self.certificate), "ssl_key": str(self.key)}
+
+
+@contextmanager
+def write_certificates() -> Iterator[Certificates]:
+    """Make them for loopback, good for a day; they are gone afterwards."""
+    authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_name = _name("benchmark's authority")
+    authority = (
+        _builder(authority_name, authority_name, authority_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    server = (
+        _builder(_name(HOST), authority_name, server_key.public_key())
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    with tempfile.TemporaryDirectory(prefix="thl-bench-tls-") as name:
+        found = Certificates(Path(name, "ca.pem"), Path(name, "server.pem"), Path(name, "server.key"))
+        found.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+        found.certificate.write_bytes(server.public_bytes(serialization.Encoding.PEM))
+        found.key.write_bytes(
+            server_key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        yield found
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
