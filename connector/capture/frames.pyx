@@ -45,6 +45,11 @@ cdef class Frames:
         """Bytes that were received and are not handed out yet."""
         return self.end - self.start
 
+    @property
+    def head(self):
+        """The first of them, as many as a header has: for people, when they cannot be read."""
+        return (<const uint8_t*>self.buffer)[self.start : min(self.end, self.start + HEADER)]
+
     def receive(self, source, double timeout):
         """Take what the source has; None when it had nothing in time, 0 when it has ended."""
         self.make_space()
