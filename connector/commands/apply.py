@@ -29,17 +29,20 @@ def apply(config: Config, until_seqno: int | None, submitted: bool) -> None:
     from connector.clock import SystemClock
     from connector.pipeline.apply import Applier
     from connector.reassemble.spark import Session
+    from connector.status.lookout import lookout
     from connector.thl.words import Seqno
 
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")
+    clock = SystemClock()
     stop = Event()
     until = None if until_seqno is None else Seqno(until_seqno)
     with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        position = Applier(config, session, SystemClock(), stop, until=until).run()
+        with lookout(config, clock):
+            position = Applier(config, session, clock, stop, until=until).run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
         return

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from connector.clock import Clock, SystemClock
 from connector.config import Config
 from connector.errors import ConnectorError
 from connector.listing.log import Ends, LogList
 from connector.publish.reading import LogReader
+from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
 from connector.thl.gtid import GtidSet
 from connector.thl.position import PositionRecord
+
+WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
+PATIENCE: Final = 3.0  # seconds for which that is waited for
+LOOK: Final = 0.1
 
 
 def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Status:
@@ -23,7 +31,8 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
         limits: beyond which something is a problem.
         clock: for what is behind.
     """
-    now = (clock or SystemClock()).now()
+    clock = clock or SystemClock()
+    now = clock.now()
     problems: list[str] = []
     control: ControlState | None = None
     position: PositionRecord | None = None
@@ -48,6 +57,8 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
         problems.append(error.message)
     producer = producer_status(control, position, ends, source, now)
     applier = applier_status(target, ends, now, known=known)
+    if applier.events_behind and target is not None:
+        applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
     return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
 
 
@@ -108,6 +119,24 @@ def applier_status(target: TargetRow | None, ends: Ends, now: int, *, known: boo
         consistent=target.consistent,
         restarts=max(target.token - 1, 0),
     )
+
+
+def _catch_up(config: Config, target: TargetRow, ends: Ends, clock: Clock) -> float | None:
+    """Watch a target that is behind for a moment: from commit to commit, by the times that it wrote itself."""
+    catch_up = CatchUp()
+    catch_up.seen(Sample(target.applied_at / 1e6, target.seqno, ends.newest))
+    began = clock.monotonic()
+    try:
+        while catch_up.span < WATCHED and clock.monotonic() - began < PATIENCE:
+            clock.sleep(LOOK)
+            row = read_target(config.target.url.get_secret_value(), config.service)
+            if row is not None and row.seqno != target.seqno:
+                target = row
+                catch_up.seen(Sample(row.applied_at / 1e6, row.seqno, LogList(config).ends().newest))
+    except ConnectorError:
+        return None  # it answered a moment ago: the next call will tell
+    estimate = catch_up.estimate()
+    return None if estimate is None else estimate.seconds
 
 
 def _transactions(source: SourceView | None, position: PositionRecord) -> int | None:

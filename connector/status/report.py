@@ -62,6 +62,7 @@ class ApplierStatus:
         relative_latency: seconds since that event's commit on the source.
         events_behind: events that the log has and the target has not.
         seconds_behind: the relative latency; 0 when nothing is behind.
+        catch_up_seconds: until nothing is behind, at the rates that were seen just now; None when it does not catch up.
         consistent: false during an initial load.
         restarts: how often the target was claimed after the first time.
     """
@@ -74,6 +75,7 @@ class ApplierStatus:
     relative_latency: float | None = None
     events_behind: int | None = None
     seconds_behind: float | None = None
+    catch_up_seconds: float | None = None
     consistent: bool = False
     restarts: int = 0
 
