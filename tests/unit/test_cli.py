@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -24,11 +25,29 @@ def a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 def test_help_lists_every_command_without_importing_one() -> None:
     script = (
         "import sys; from connector import cli; code = cli.run(['--help']); "
-        "sys.exit(code or any(m in sys.modules for m in ('pydantic', 'pymysql', 'pyspark', 'connector.config')))"
+        "heavy = ('pydantic', 'pymysql', 'confluent_kafka', 'pyspark', 'pyarrow', 'psycopg', 'connector.config'); "
+        "sys.exit(code or any(m in sys.modules for m in heavy))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for name in cli.COMMANDS:
         assert f"  {name} " in done.stdout
+
+
+def test_the_producer_starts_without_what_only_appliers_need(tmp_path: Path) -> None:
+    script = (
+        "import sys; from connector import cli; from connector.pipeline import produce\n"
+        "class Stopped:\n"
+        "    def __init__(self, *arguments): pass\n"
+        "    def run(self): return None\n"
+        "produce.Producer = Stopped\n"
+        "code = cli.run(['produce'])\n"
+        "print(code, *sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    code, *imported = done.stdout.split()
+    assert code == "0"
+    assert "confluent_kafka" in imported
+    assert not {"pyspark", "py4j", "pyarrow", "numpy", "pandas", "psycopg", "sqlite3", "rich"} & set(imported)
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
