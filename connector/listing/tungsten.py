@@ -1,21 +1,35 @@
 """The layout of Tungsten's `thl list`, which its users read and parse: line by line, blank by blank.
 
-FILE is what stands there here: topic-partition@offset. Times are UTC.
+FILE is what stands there here: topic-partition@offset, or a binary log's name. Times are UTC.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from connector.listing.log import Listed
+from typing import Any, Protocol
 
 EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def lines(listed: Listed, *, headers: bool = False) -> Iterator[str]:
+class Place(Protocol):
+    """A fragment and where it stands: `connector.listing.log.Listed`."""
+
+    @property
+    def place(self) -> str:
+        """For people."""
+
+    @property
+    def fragment(self) -> Mapping[str, Any]:
+        """As schemas/fragment.avsc says."""
+
+    @property
+    def voided(self) -> bool:
+        """It was given up, or its event is not finished yet."""
+
+
+def lines(listed: Place, *, headers: bool = False) -> Iterator[str]:
     """One fragment.
 
     Args:

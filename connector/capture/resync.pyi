@@ -1,0 +1,3 @@
+from mmap import mmap
+
+def next_event(log: bytes | memoryview | mmap, start: int, checksum: bool) -> int: ...

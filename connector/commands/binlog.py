@@ -1,0 +1,125 @@
+"""`thl binlog`: what binary log files hold, without a server and without Kafka."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from connector.capture.log_files import LogFile
+    from connector.capture.log_reader import Gap
+    from connector.thl.position import SourcePosition
+
+PIECE_BYTES = 1 << 20
+
+
+def position(_: click.Context, option: click.Parameter, value: str | None) -> SourcePosition | None:
+    """FILE:POS."""
+    from connector.thl.position import SourcePosition
+
+    if value is None:
+        return None
+    file, colon, offset = value.rpartition(":")
+    if not (file and colon and offset.isascii() and offset.isdecimal()):
+        raise click.BadParameter(f"{value!r} is not FILE:POS, as in binlog.000002:4", param=option)
+    return SourcePosition(file, int(offset))
+
+
+def moment(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """ISO 8601, UTC where it names no zone; as µs since 1970."""
+    if value is None:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a time like 2026-11-21T06:00:00Z", param=option) from error
+    elapsed = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
+
+
+def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """A GTID as logs have it: in lower case."""
+    return value and value.strip().lower()
+
+
+@click.command("binlog")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["json", "thl"]),
+    default="json",
+    show_default=True,
+    help="One JSON object a transaction and line, or Tungsten's layout.",
+)
+@click.option("--from-position", callback=position, metavar="FILE:POS", help="Transactions that begin there or later.")
+@click.option("--to-position", callback=position, metavar="FILE:POS", help="Transactions that begin before.")
+@click.option("--from-gtid", callback=folded, metavar="GTID", help="That transaction and those behind it in the log.")
+@click.option("--to-gtid", callback=folded, metavar="GTID", help="That transaction and those before it in the log.")
+@click.option("--from-time", callback=moment, metavar="TIME", help="Transactions committed then or later (ISO, UTC).")
+@click.option("--to-time", callback=moment, metavar="TIME", help="Transactions committed before.")
+@click.option("--do", multiple=True, metavar="PATTERN", help="Only tables like this: schema or schema.table, * and ?.")
+@click.option("--ignore", multiple=True, metavar="PATTERN", help="Not tables like this; wins over --do.")
+@click.option("--stop-after", type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
+@click.option("--salvage", is_flag=True, help="Go on behind damage; what is left out is told, the exit code stays.")
+def binlog(
+    files: tuple[str, ...], *, layout: str, do: tuple[str, ...], ignore: tuple[str, ...], salvage: bool, **bounds: Any
+) -> None:
+    """Print the transactions of binary log files, in the order in which the files are named.
+
+    A FILE may be compressed by gzip or zstd, a folder (its files by their numbers), or `-` (standard input). Only
+    whole transactions are printed, numbered from 0. At damage everything before it is printed, then one message says
+    what is wrong, and where.
+    """
+    from connector.capture.filters import Filter
+    from connector.capture.log_files import log_files
+    from connector.capture.log_reader import Reading, read_log
+    from connector.config import Filters
+    from connector.errors import CorruptBinlog
+    from connector.listing.json_event import JsonPrinter
+    from connector.listing.selection import Range, Selection
+    from connector.listing.transactions import Printer, Transactions
+    from connector.listing.tungsten_event import TungstenPrinter
+
+    wanted = Range(**bounds)
+    selection = Selection(wanted)
+    gaps: list[Gap] = []
+
+    def tell(gap: Gap) -> None:
+        gaps.append(gap)
+        click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
+
+    reading = Reading(Filter(Filters(do=do, ignore=ignore)), PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
+    out = sys.stdout.buffer
+    printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()
+    transactions = Transactions(printer, selection, out)
+    try:
+        for file in _between(log_files(files), wanted.from_position, wanted.to_position):
+            selection.file(file.name)
+            for item in read_log(file, reading):
+                if not transactions.take(item):
+                    break
+            if selection.over:
+                break
+    finally:
+        out.flush()
+    selection.check()
+    if gaps:
+        raise CorruptBinlog(
+            f"{sum(gap.end - gap.start for gap in gaps)} bytes were left out at {len(gaps)} damaged places",
+            printed=transactions.printed,
+        )
+
+
+def _between(files: list[LogFile], start: SourcePosition | None, end: SourcePosition | None) -> list[LogFile]:
+    """The files from that of one position to that of the other."""
+    from connector.errors import ConfigError
+
+    names = [file.name for file in files]
+    for option, bound in (("--from-position", start), ("--to-position", end)):
+        if bound is not None and names.count(bound.file) != 1:
+            raise ConfigError(f"{option}: {bound.file} is {names.count(bound.file)} of these files", files=len(names))
+    return files[names.index(start.file) if start else 0 : names.index(end.file) + 1 if end else None]

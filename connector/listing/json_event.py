@@ -1,0 +1,136 @@
+"""A transaction as one JSON object on one line.
+
+`{"seqno", "event_id", "gtid", "server_id", "commit_time", "kind", "shard", "changes": […]}`. A change is the rows of
+one table and action, or a statement. Values are exact: a 64-bit integer is a number with all its digits, a float or
+double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
+`{"base64": "…"}`. Rows of one table and action that follow each other are one change, in however many pieces they came.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from json import dumps
+from typing import Final
+
+from connector.listing.json_rows import JsonRows
+from connector.thl.event_id import EventId
+from connector.thl.layout import Column, TableLayout
+from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
+from connector.thl.shard import shard_of
+from connector.thl.words import UNKNOWN_SHARD, Action, Kind, Seqno
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+KEPT: Final = 4096  # layouts
+
+
+class JsonPrinter:
+    """Prints transactions, as `connector.listing.transactions.Printer` says."""
+
+    def __init__(self) -> None:
+        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
+        self._tables: dict[int, _Table] = {}
+        self._begin: Begin | None = None
+        self._open: tuple[TableLayout, Action] | None = None  # the change whose rows may go on
+        self._between = b""  # what stands before the next change
+        self._schemas: set[str] = set()
+
+    def begin(self, begin: Begin) -> None:
+        """A transaction begins."""
+        self._begin, self._open, self._between = begin, None, b""
+        self._schemas.clear()
+
+    def piece(self, seqno: Seqno, piece: Piece) -> bytes:
+        """Its changes; the last of them is left open, because its rows may go on in the next piece."""
+        del seqno
+        found: list[bytes] = []
+        for change in piece.changes:
+            if isinstance(change, Rows):
+                self._rows(change, found)
+            else:
+                self._end(found)
+                self._schemas.add("")
+                found += self._between, _statement(change)
+                self._between = b","
+        return b"".join(found)
+
+    def head(self, seqno: Seqno, ending: Ending) -> bytes:
+        """What is known of the transaction when it has ended."""
+        begin = self._begin
+        if begin is None:
+            raise ValueError("a transaction ends that has not begun")
+        shard = shard_of(self._schemas) if begin.kind is Kind.TRANSACTION else UNKNOWN_SHARD
+        event_id = EventId(ending.end.file, ending.end.offset, begin.thread_id)
+        gtid = "null" if begin.gtid is None else text(begin.gtid)
+        return (
+            f'{{"seqno":{seqno},"event_id":{text(str(event_id))},"gtid":{gtid},"server_id":{begin.server_id},'
+            f'"commit_time":"{time_text(ending.commit_time)}","kind":"{begin.kind.name.lower()}",'
+            f'"shard":{text(shard)},"changes":['
+        ).encode()
+
+    def tail(self) -> bytes:
+        """The end of the line."""
+        return b"]}\n" if self._open is None else b"]}]}\n"
+
+    def _rows(self, change: Rows, found: list[bytes]) -> None:
+        table = self._tables.get(id(change.layout))
+        if table is None:
+            if len(self._tables) >= KEPT:
+                self._tables.clear()
+            table = self._tables[id(change.layout)] = _Table(change.layout)
+        if self._open is not None and self._open[1] is change.action and self._open[0] == change.layout:
+            found.append(b",")
+        else:
+            self._end(found)
+            self._open = change.layout, change.action
+            self._schemas.add(change.layout.name.schema)
+            found += self._between, table.heads[change.action]
+            self._between = b","
+        found.append(table.rows.printed(change.data, change.ends))
+
+    def _end(self, found: list[bytes]) -> None:
+        if self._open is not None:
+            found.append(b"]}")
+            self._open = None
+
+
+class _Table:
+    """What is the same for all changes of a table."""
+
+    __slots__ = ("heads", "layout", "rows")
+
+    def __init__(self, layout: TableLayout) -> None:
+        columns = ",".join(
+            f'{{"name":{text(column.name)},"type":{text(type_of(column))}}}' for column in layout.columns
+        )
+        self.layout = layout
+        self.heads = {
+            action: (
+                f'{{"schema":{text(layout.name.schema)},"table":{text(layout.name.table)},"action":"{action.name}",'
+                f'"columns":[{columns}],"rows":['
+            ).encode()
+            for action in Action
+        }
+        self.rows = JsonRows(
+            [f"{text(column.name)}:".encode() for column in layout.columns],
+            [column.type == "bigint" and column.unsigned for column in layout.columns],
+            [column.type == "float" for column in layout.columns],
+        )
+
+
+def type_of(column: Column) -> str:
+    """As MySQL writes it: `bigint unsigned`."""
+    return f"{column.type} unsigned" if column.unsigned else column.type
+
+
+def time_text(microseconds: int) -> str:
+    """`2026-11-21T06:00:00.000000Z`."""
+    return f"{EPOCH + timedelta(microseconds=microseconds):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def text(value: str) -> str:
+    """A string of JSON."""
+    return dumps(value, ensure_ascii=False)
+
+
+def _statement(statement: Statement) -> bytes:
+    return f'{{"schema":{text(statement.schema)},"sql":{text(statement.sql)}}}'.encode()

@@ -1,0 +1,137 @@
+# cython: cdivision=True
+"""The rows of a piece as JSON: `{"before":{…}|null,"after":{…}|null}`, one behind the other, in one pass.
+
+What a value is follows from how the log holds it: a long or double is a number, a string is a string, bytes are
+`{"base64":"…"}`. Two kinds of columns are told apart: integers that may be above 2**63, which the log holds as text,
+and floats, which it holds as doubles.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from connector.listing.rows cimport at_end, end_image, has_image, to_row
+from connector.listing.text cimport (
+    Text,
+    put,
+    put_base64,
+    put_double,
+    put_integer,
+    put_single,
+    put_string,
+    put_whole,
+)
+from connector.write.avro cimport (
+    BYTES_VALUE,
+    DOUBLE_VALUE,
+    LONG_VALUE,
+    NULL_VALUE,
+    Cursor,
+    Value,
+    read_value,
+)
+
+cdef enum:
+    KEEP = 8 << 20  # a buffer that has grown larger is given back
+
+
+cdef class JsonRows:
+    """Prints the rows of one table.
+
+    Args:
+        keys: per column what stands before its value: `"id":`.
+        whole: per column whether a string is an integer.
+        single: per column whether a double was a float.
+    """
+
+    cdef Py_ssize_t width
+    cdef bytes keys
+    cdef Py_ssize_t* key_ends
+    cdef bytes whole, single
+    cdef Text text
+
+    def __cinit__(self, list keys, list whole, list single):
+        cdef Py_ssize_t end = 0
+        memset(&self.text, 0, sizeof(Text))
+        self.width = len(keys)
+        if len(whole) != self.width or len(single) != self.width:
+            raise ValueError("every column has a key and its kinds")
+        self.key_ends = <Py_ssize_t*>calloc(max(self.width, 1), sizeof(Py_ssize_t))
+        if self.key_ends == NULL:
+            raise MemoryError
+        for column, key in enumerate(keys):
+            end += len(key)
+            self.key_ends[column] = end
+        self.keys = b"".join(keys)
+        self.whole = bytes(whole)
+        self.single = bytes(single)
+
+    def __dealloc__(self):
+        free(self.key_ends)
+        free(self.text.data)
+
+    def printed(self, const unsigned char[::1] data, ends):
+        """The rows, with commas between them.
+
+        Args:
+            data, ends: of `connector.thl.piece.Rows`.
+
+        Returns:
+            UTF-8, no line break in it.
+
+        Raises:
+            ValueError: the bytes are not rows of this table.
+        """
+        cdef const unsigned char[::1] places = memoryview(ends).cast("B")
+        cdef Cursor cursor
+        cdef Py_ssize_t row, start = 0
+        self.text.size = 0
+        for row in range(places.shape[0] // 8):
+            to_row(&cursor, data, places, row, start)
+            put(&self.text, b',{"before":' if row else b'{"before":', 11 if row else 10)
+            self.image(&cursor)
+            put(&self.text, b',"after":', 9)
+            self.image(&cursor)
+            put(&self.text, b"}", 1)
+            at_end(&cursor)
+            start = cursor.end
+        found = PyBytes_FromStringAndSize(<const char*>self.text.data, self.text.size)
+        if self.text.room > KEEP:
+            free(self.text.data)
+            memset(&self.text, 0, sizeof(Text))
+        return found
+
+    cdef int image(self, Cursor* cursor) except -1:
+        cdef const unsigned char* keys = self.keys
+        cdef const unsigned char* whole = self.whole
+        cdef const unsigned char* single = self.single
+        cdef Py_ssize_t column, from_ = 0
+        cdef Value value
+        if not has_image(cursor, self.width):
+            return put(&self.text, b"null", 4)
+        put(&self.text, b"{", 1)
+        for column in range(self.width):
+            if column:
+                put(&self.text, b",", 1)
+            put(&self.text, keys + from_, self.key_ends[column] - from_)
+            from_ = self.key_ends[column]
+            read_value(cursor, &value)
+            if value.branch == NULL_VALUE:
+                put(&self.text, b"null", 4)
+            elif value.branch == LONG_VALUE:
+                put_integer(&self.text, value.whole)
+            elif value.branch == DOUBLE_VALUE:
+                if single[column]:
+                    put_single(&self.text, value.real)
+                else:
+                    put_double(&self.text, value.real)
+            elif value.branch == BYTES_VALUE:
+                put(&self.text, b'{"base64":"', 11)
+                put_base64(&self.text, value.text, value.size)
+                put(&self.text, b'"}', 2)
+            elif whole[column]:
+                put_whole(&self.text, value.text, value.size)
+            else:
+                put_string(&self.text, value.text, value.size)
+        end_image(cursor)
+        return put(&self.text, b"}", 1)

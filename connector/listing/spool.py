@@ -1,0 +1,45 @@
+"""Output that is held back until it is whole."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import IO, BinaryIO, Final
+
+IN_MEMORY: Final = 8 << 20  # bytes; what is more goes into a file
+
+
+class Spool:
+    """Holds text of any size in bounded memory; used for one transaction after the other."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._file: IO[bytes] | None = None
+
+    def write(self, text: bytes) -> None:
+        """Add to what is held."""
+        self._chunks.append(text)
+        self._size += len(text)
+        if self._size > IN_MEMORY:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives until `clear`)
+            self._file.writelines(self._chunks)
+            self._chunks.clear()
+            self._size = 0
+
+    def pour(self, out: BinaryIO) -> None:
+        """Write out what is held."""
+        if self._file is not None:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, out, 1 << 20)
+        out.write(b"".join(self._chunks))
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what is held."""
+        self._chunks.clear()
+        self._size = 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None
