@@ -20,7 +20,7 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit demo bench faults pins clean
+.PHONY: help venv build fetch test check unit demo bench figures faults pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -66,8 +66,11 @@ check: build ## Style and types
 demo: fetch ## The main job on real servers: load, kill, compare
 	$(BIN)/thl demo $(ARGS)
 
-bench: fetch ## First figures: rates, latencies, memory
+bench: fetch ## Rates, latencies, memory: three repeats, checked, as JSON into bench-results (20 minutes)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+figures: build ## bench-results as tables into docs/performance.md and as plots into docs/img
+	$(BIN)/python -m tests.bench.render $(ARGS)
 
 faults: fetch ## Kill things, many times, on both targets (KILLS=60)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)

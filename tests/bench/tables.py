@@ -1,0 +1,138 @@
+"""Which tables there are, made of which results. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from tests.bench.markdown import Column, cases, provenance, table
+from tests.bench.result import Result, Row, comparable
+
+OURS = ("producer", "driver", "JVM")
+SERVERS = ("mysqld", "broker", "postgres")
+
+
+def throughput(results: Sequence[Result]) -> str:
+    """Rates and memory, then whose CPU it was."""
+    rows = dict(sorted(cases(results).items(), key=lambda item: _STAGES.index(item[0].partition(",")[0])))
+    rates = [
+        Column("rows/s, steady", "rows/s"),
+        Column("rows/s, whole run", "whole run rows/s"),
+        *(Column(f"peak MB {name}", f"peak MB {name}") for name in OURS),
+        Column("% that survives the collapse", "survive %"),
+    ]
+    shares = [Column(name, f"CPU s/M {name}") for name in (*OURS, *SERVERS)]
+    return "\n\n".join(
+        (
+            table(rows, rates),
+            "CPU seconds per million rows in the steady state, ours and the servers' (two cores are two a second):",
+            table(_with_sum(rows), [Column("ours in all", "ours"), *shares]),
+            provenance(results),
+        )
+    )
+
+
+_STAGES = ("MySQL to Kafka", "Kafka to PostgreSQL", "Kafka to SQLite")
+
+
+def _with_sum(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    """Rows with one more figure: what all our processes use."""
+    return {
+        case: [
+            Row(case, {**row.figures, "ours": sum(row.figures.get(f"CPU s/M {name}", 0.0) for name in OURS)})
+            for row in repeats
+        ]
+        for case, repeats in rows.items()
+    }
+
+
+def latency(results: Sequence[Result]) -> str:
+    """Percentiles, then whose CPU it was."""
+    rows = dict(sorted(cases(results).items(), key=lambda item: (_rate(item[0]), item[0])))
+    times = [Column(f"{cut} ms", f"{cut} ms") for cut in ("p50", "p95", "p99")]
+    shares = [Column(name, f"CPU % {name}") for name in (*OURS, *SERVERS)]
+    to_target = {case: repeats for case, repeats in rows.items() if "PostgreSQL" in case}
+    return "\n\n".join(
+        (
+            table(rows, [*times, Column("committed/s", "committed/s")]),
+            "CPU meanwhile, in percent of one core:",
+            table(to_target, shares),
+            provenance(results),
+        )
+    )
+
+
+def _rate(case: str) -> int:
+    found = re.search(r"(\d+)/s", case)
+    return int(found[1]) if found else 0
+
+
+def growth(results: Sequence[Result]) -> str:
+    """Every point's time per row and memory."""
+    rows = {
+        (case, value): [row for row in repeats if row.figures["value"] == value]
+        for case, repeats in cases(results).items()
+        for value in sorted({row.figures["value"] for row in repeats})
+    }
+    named = {f"{_AXES.get(case, case)} {value:,.0f}": repeats for (case, value), repeats in rows.items()}
+    columns = [
+        Column("producer µs/row", "producer µs/row"),
+        Column("its CPU", "producer CPU µs/row"),
+        Column("applier µs/row", "applier µs/row"),
+        Column("its CPU", "applier CPU µs/row"),
+        *(Column(f"peak MB {name}", f"{name} peak MB") for name in OURS),
+    ]
+    return f"{table(named, columns)}\n\n{provenance(results)}"
+
+
+_AXES = {"base": "rows", "size": "rows a transaction"}
+
+
+def catch_up(results: Sequence[Result]) -> str:
+    """How long it took, what it took, and whether it knew."""
+    columns = [
+        Column("rows behind", "rows behind"),
+        Column("s to the first row", "s to first row"),
+        Column("s to caught up", "s to caught up"),
+        Column("rows/s", "rows/s"),
+        *(Column(f"peak MB {name}", f"peak MB {name}") for name in OURS),
+        Column("JVM's memory, end by middle", "MB JVM, end by middle"),
+        Column("driver's", "MB driver, end by middle"),
+        Column("estimated by real time left", "estimate by real"),
+    ]
+    return f"{table(cases(results), columns)}\n\n{provenance(results)}"
+
+
+def starts(results: Sequence[Result]) -> str:
+    """Milliseconds."""
+    return f"{table(cases(results), [Column('ms', 'ms')])}\n\n{provenance(results)}"
+
+
+def tls(results: Sequence[Result]) -> str:
+    """Rates with TLS beside those without."""
+    rows = cases(results)
+    columns = [
+        Column("rows/s, steady", "rows/s"),
+        Column("CPU s per million rows: producer", "CPU s/M producer"),
+        Column("mysqld", "CPU s/M mysqld"),
+        Column("broker", "CPU s/M broker"),
+        Column("peak MB producer", "peak MB producer"),
+    ]
+    references = {case: case.replace("TLS", "plain") for case in rows}
+    return f"{table(rows, columns, references)}\n\n{provenance(results)}"
+
+
+TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
+    "throughput": throughput,
+    "latency": latency,
+    "growth": growth,
+    "catch-up": catch_up,
+    "starts": starts,
+    "tls": tls,
+}
+
+
+def rendered(results: Sequence[Result]) -> dict[str, str]:
+    """Part → its tables, of those parts that were measured."""
+    found = {part: comparable(results, part) for part in TABLES}
+    return {part: TABLES[part](of_part) for part, of_part in found.items() if of_part}

@@ -1,0 +1,107 @@
+"""The benchmarks' arithmetic: a course's rates, spreads, what may be put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.course import Course, Look, TooShort
+from tests.bench.meter import Usage, usage
+from tests.bench.result import Result, Row, comparable, load, read
+from tests.bench.spread import Spread, shown
+
+RESULT = Result("throughput", "2026-01-01 10:00", {"rows": 10}, {"processor": "two cores"})
+
+
+def look(at: float, rows: int, cpu: float = 0.0) -> Look:
+    return Look(at, rows, {"ours": Usage(cpu, 5_000_000)})
+
+
+def test_a_spread_is_the_median_and_the_ends() -> None:
+    assert Spread.of([3.0, 1.0, 2.0]) == Spread(1.0, 2.0, 3.0)
+    assert Spread.of([4.0]) == Spread(4.0, 4.0, 4.0)
+    assert Spread.of([3.0, 1.0]).median == 2.0
+    assert Spread.of([4.0, 6.0]) / Spread.of([2.0]) == 2.5
+
+
+def test_there_is_no_spread_of_nothing() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        Spread.of([])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"), (0.01234, "0.0123"), (4.70, "4.7"), (12.345, "12.3"), (144.0, "144"), (1062.0, "1,062"),
+        (1062.4, "1,062"), (9999.0, "9,999"), (123456.0, "123,000"), (890123.0, "890,000"), (-123456.0, "-123,000"),
+        (12345678.0, "12,300,000"),
+    ],
+)  # fmt: skip
+def test_three_digits_are_shown(value: float, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_spread_is_shown_with_its_ends_only_where_it_has_some() -> None:
+    assert str(Spread.of([5.0, 5.0])) == "5"
+    assert str(Spread.of([100_400.0, 90_000.0, 200_000.0])) == "100,000 (90,000–200,000)"
+
+
+def test_a_cold_start_is_not_in_the_steady_rate() -> None:
+    # Half the speed for the first 600,000 rows.
+    course = Course([look(0, 100_000, 1), look(10, 600_000, 11), look(12, 800_000, 12), look(20, 1_600_000, 16)])
+    figures = course.figures()
+    assert figures["rows/s"] == 100_000
+    assert figures["whole run rows/s"] == 75_000
+    assert figures["CPU s/M ours"] == 5.0
+    assert figures["whole run CPU s/M ours"] == 10.0
+    assert figures["peak MB ours"] == 5
+
+
+def test_rows_before_what_is_measured_are_not_counted() -> None:
+    course = Course([look(0, 1_000_000), look(5, 2_000_000), look(9, 2_400_000)], before=1_500_000)
+    assert course.figures()["rows/s"] == 100_000
+    assert course.figures()["rows"] == 900_000
+
+
+def test_a_run_of_two_commits_is_measured_from_the_first_one() -> None:
+    assert Course([look(0, 10), look(2, 1000)]).figures()["rows/s"] == 495
+
+
+def test_a_run_of_one_commit_tells_no_rate() -> None:
+    with pytest.raises(TooShort):
+        Course([look(0, 1000), look(1, 1000)]).figures()
+
+
+def test_rates_are_taken_where_the_count_moved() -> None:
+    looks = [look(0, 300), look(1, 300), look(2, 500), look(3, 500), look(4, 1100)]
+    assert Course(looks).rates() == [100.0, 300.0]
+
+
+def test_a_family_includes_this_process() -> None:
+    import os
+
+    found = usage(os.getpid())
+    assert found.cpu_seconds > 0
+    assert found.peak >= found.resident > 1_000_000
+    assert usage(os.getpid(), name="no such program") == Usage(0.0, 0, 0)
+
+
+def test_a_result_survives_its_file(tmp_path: Path) -> None:
+    import json
+    from dataclasses import asdict
+
+    result = replace(RESULT, rows=(Row("a", {"x": 1.5}, "", {"s": [1.0, 2.0]}), Row("b", {}, "broken")))
+    (tmp_path / "1.json").write_text(json.dumps(asdict(result)))
+    assert read((tmp_path / "1.json").read_text()) == result
+    assert load(tmp_path) == [result]
+
+
+def test_only_what_was_measured_alike_is_put_together() -> None:
+    older = replace(RESULT, at="2026-01-01 09:00", settings={"rows": 5})
+    alike = replace(RESULT, at="2026-01-01 08:00")
+    elsewhere = replace(RESULT, at="2026-01-01 07:00", machine={"processor": "four cores"})
+    another = replace(RESULT, part="latency", at="2026-01-01 11:00")
+    assert comparable([RESULT, another, older, elsewhere, alike], "throughput") == [alike, RESULT]
+    assert comparable([another], "throughput") == []
