@@ -25,8 +25,9 @@ from connector.pipeline.handshake import shake_hands
 from connector.pipeline.retrying import Stopped, retry
 from connector.reassemble.handover import Handover
 from connector.reassemble.large import LargeMessages
+from connector.reassemble.message import Message
 from connector.reassemble.pace import Pace
-from connector.reassemble.scan import Message
+from connector.reassemble.scan import Messages
 from connector.reassemble.spark import EARLIEST, Session, Stream, TooLarge
 from connector.thl.ledger import Ledger
 from connector.thl.position import TargetPosition
@@ -126,7 +127,7 @@ class Applier:
         core = ApplyCore(
             target,
             position,
-            Ledger[Message](
+            Ledger[Message, Messages](
                 topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
             ),
             large,

@@ -21,14 +21,17 @@ import pyarrow as pa
 from connector import faults, metrics
 from connector.clock import Clock
 from connector.errors import LogDamaged
+from connector.pipeline.covered import Covered
 from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Message, Scanner
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Messages, Scanner
 from connector.thl.gtid import GtidSet
 from connector.thl.header import FragmentHeader
 from connector.thl.ledger import Ledger, Release, Voided
-from connector.thl.net import AppliedEvent, Ddl
+from connector.thl.net import Ddl
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
+from connector.thl.run import Run
 from connector.thl.words import Kind, LogId, Outcome, Seqno
 from connector.write.target import Target
 
@@ -43,15 +46,13 @@ class _Open:
     """What is collected for the next commit.
 
     Args:
-        events: whole ones, ascending.
-        last: the newest one's header.
+        events: whole ones.
         rows: of the event that is being taken.
         statements: of the DDL event that is being taken, not yet given to the target.
         staged: whether anything went to the target's staging.
     """
 
-    events: list[AppliedEvent] = field(default_factory=list)
-    last: FragmentHeader | None = None
+    events: Covered = field(default_factory=Covered)
     rows: int = 0
     statements: list[Statement] = field(default_factory=list)
     staged: bool = False
@@ -83,7 +84,7 @@ class ApplyCore:
         self,
         target: Target,
         position: TargetPosition,
-        ledger: Ledger[Message],
+        ledger: Ledger[Message, Messages],
         large: Large,
         *,
         log_id: LogId,
@@ -129,18 +130,33 @@ class ApplyCore:
         parts.sort(key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py()))
         waiting: list[Message] = []
         size = 0
-        for messages in chain.from_iterable(map(self._scanned, parts)):
-            for message in messages:
-                self._ledger.take(message.header, message.partition, message.offset, message)
-                size += message.size
-            waiting += messages
+        for scanned in chain.from_iterable(map(self._scanned, parts)):
+            for messages in scanned:
+                waiting += self._noted(messages)
+                size += messages.size
             if size >= RELEASE_BYTES:
                 self._released(waiting)
                 waiting, size = [], 0
         self._released(waiting)
         self._commit()
 
-    def _scanned(self, part: pa.RecordBatch) -> Iterator[Sequence[Message]]:
+    def _noted(self, messages: Messages) -> list[Message]:
+        """Tell the ledger of messages: a run at once, where it can take one.
+
+        Returns:
+            Those that it was told of one by one.
+        """
+        alone: list[Message] = []
+        while len(messages) == 1 or not self._ledger.take_run(messages.run()):
+            message = messages.message(0)
+            self._ledger.take(message.header, message.partition, message.offset, message)
+            alone.append(message)
+            if len(messages) == 1:
+                break
+            messages = messages.since(1)
+        return alone
+
+    def _scanned(self, part: pa.RecordBatch) -> Iterator[Sequence[Messages]]:
         """The part's messages, in order; large ones by themselves."""
         start = 0
         if part["value"].null_count:
@@ -155,16 +171,34 @@ class ApplyCore:
     def _released(self, messages: Sequence[Message]) -> None:
         """Take what the ledger lets go."""
         for release in self._ledger.release():
-            if isinstance(release, Voided):
-                self._forget()
-            elif self._until is None or release.seqno <= self._until:
-                self._one(release)
+            match release:
+                case Voided():
+                    self._forget()
+                case Run():
+                    self._run(release)
+                case _ if self._until is None or release.seqno <= self._until:
+                    self._one(release)
         if self._ledger.waiting:
             # What waits for an earlier event on another partition must not keep this batch's memory.
             released = self._ledger.released
             for message in messages:
                 if message.header.seqno > released:
                     message.own()
+
+    def _run(self, run: Run[Messages]) -> None:
+        """Take whole events; with as many commits between them as their rows need."""
+        messages, collapse = run.body, self._collapse
+        at, end = 0, len(messages)
+        if self._until is not None:
+            end = min(end, self._until + 1 - run.first)
+        while at < end:
+            first, at = at, collapse.add_run(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
+            self._open.events.add_run(messages, first, at)
+            if self._gtids is not None:
+                for gtid, count in messages.gtids(first, at):
+                    self._gtids.add(gtid, count)
+            if collapse.rows >= COMMIT_ROWS or collapse.size >= COMMIT_BYTES:
+                self._commit()
 
     def _one(self, release: Release[Message]) -> None:
         header = release.header
@@ -184,7 +218,7 @@ class ApplyCore:
                     message.own()  # it is kept for longer than its batch
                 if ddl:
                     self._statements(message)
-                self._rows(message)
+                self._open.rows = self._collapse.add(message, self._open.rows)
             if ddl and release.complete:
                 self._define(header)
         if not release.complete:
@@ -198,18 +232,6 @@ class ApplyCore:
         self._finished(header)
         if ddl or begins or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
-
-    def _rows(self, message: Message) -> None:
-        """Take one fragment's rows; the event's count so far must be what its header says."""
-        collected = self._open
-        collected.rows += self._collapse.add(message)
-        if collected.rows != message.header.rows:
-            raise LogDamaged(
-                f"an event has {collected.rows} rows where its header counts {message.header.rows}",
-                seqno=message.header.seqno,
-                fragno=message.header.fragno,
-                at=f"{self._topic}-{message.partition}@{message.offset}",
-            )
 
     def _statements(self, message: Message) -> None:
         """Take one DDL fragment's statements. Rows after them (CREATE TABLE … SELECT) need the tables to be there."""
@@ -241,16 +263,7 @@ class ApplyCore:
     def _finished(self, header: FragmentHeader) -> None:
         """An event is whole: the next commit covers it."""
         collected = self._open
-        collected.events.append(
-            AppliedEvent(
-                seqno=header.seqno,
-                epoch=header.epoch,
-                event_id=header.event_id or "",
-                commit_time=header.commit_time or 0,
-                rows=header.rows,
-            )
-        )
-        collected.last = header
+        collected.events.add(header)
         collected.rows = 0
         if header.metadata.get("snapshot") == "end":
             self._consistent = True
@@ -271,7 +284,7 @@ class ApplyCore:
     def _commit(self) -> None:
         """Make all whole events that were collected visible; nothing when there are none."""
         collected = self._open
-        header = collected.last
+        header = collected.events.last
         if header is None:
             return
         self._stage(last=True)
@@ -301,11 +314,10 @@ class ApplyCore:
             self._target.discard()
         self._open = _Open()
 
-    def _told(self, events: list[AppliedEvent]) -> None:
+    def _told(self, events: Covered) -> None:
         now = self._clock.now()
-        self._applied_events.inc(len(events))
-        self._applied_rows.inc(sum(event.rows for event in events))
+        self._applied_events.inc(events.count)
+        self._applied_rows.inc(events.rows)
         self._applied_seqno.set(self.position.seqno)
-        for event in events:
-            if event.commit_time:
-                self._latency.observe(max(0, now - event.commit_time) / 1e6)
+        for commit_time in events.commit_times():
+            self._latency.observe(max(0, now - commit_time) / 1e6)

@@ -24,7 +24,8 @@ from libc.string cimport memcmp, memcpy
 from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
 from connector.reassemble.head cimport read_head, skip_head
-from connector.reassemble.scan cimport Block, Message
+from connector.reassemble.message cimport Block, Message
+from connector.reassemble.scan cimport Messages, Place
 from connector.thl.net import Images, NetRows
 from connector.thl.words import Kind
 
@@ -84,59 +85,107 @@ cdef class Collapse:
         self.rows = 0
         self.size = 0
 
-    def add(self, Message message):
+    def add(self, Message message, long long before=0):
         """Take one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
 
+        Args:
+            message: the fragment.
+            before: rows that the event had in earlier fragments.
+
         Returns:
-            The number of rows in it.
+            The rows that the event has now.
 
         Raises:
-            LogDamaged: the bytes are not what the schema says, or the changes contradict earlier ones.
+            LogDamaged: the bytes are not what the schema says, the changes contradict earlier ones, or the event has
+                another number of rows than its header counts.
             Unsupported: a statement among row changes, or a row image without all columns.
         """
         cdef Reader r = Reader.__new__(Reader)
-        cdef long long count, item, rows = 0
-        cdef unsigned char branch
         r.data = message.block.data
         r.at = message.changes
         r.end = message.end
         try:
-            while True:
-                count = read_block(r)
-                if count == 0:
-                    break
-                for item in range(count):
-                    branch = read_byte(r)
-                    if branch == 0 and rows == 0 and message.header.kind is DDL:
-                        skip_text(r)
-                        skip_text(r)
-                        skip_map(r)
-                        continue
-                    if branch != 2:
-                        raise Unsupported("a statement among row changes", hint="the source needs binlog_format=ROW")
-                    rows += self.change(r, message.block)
-            if r.at != r.end:
-                raise ValueError("bytes after the last change")
-        except (ValueError, IndexError) as error:
-            raise LogDamaged(
-                f"the row changes of an event are wrong: {error}",
-                hint="nothing was applied of this event",
-                seqno=message.header.seqno,
-                fragno=message.header.fragno,
-                at=f"{self.topic}-{message.partition}@{message.offset}",
-            ) from error
-        except Unsupported as error:
-            error.where = {"seqno": message.header.seqno, "at": f"{self.topic}-{message.partition}@{message.offset}"}
-            raise
-        self.rows += rows
-        self.size += message.end - message.start
-        return rows
+            before += self.changes(r, message.block, message.header.kind is DDL)
+            counted(before, message.header.rows)
+        except (ValueError, IndexError, Unsupported) as error:
+            self.failed(error, message)
+        return before
+
+    def add_run(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
+        """Take whole events, one fragment each, until there are as many rows or bytes as one commit is to have.
+
+        Args:
+            messages: where they are.
+            first, end: which of them.
+            rows, size: nothing more is taken once there are so many.
+
+        Returns:
+            Which one is to be taken next; `end` when all were.
+
+        Raises:
+            LogDamaged, Unsupported: as `add` does.
+        """
+        cdef Reader r = Reader.__new__(Reader)
+        cdef Place* place
+        cdef Block block = messages.places.block
+        r.data = block.data
+        while first < end:
+            place = messages.at(first)
+            r.at = place.changes
+            r.end = place.end
+            try:
+                counted(self.changes(r, block, False), place.rows)
+            except (ValueError, IndexError, Unsupported) as error:
+                self.failed(error, messages.one(first))
+            first += 1
+            if self.rows >= rows or self.size >= size:
+                break
+        return first
 
     def take(self):
         """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
         net = [drained(table) for table in self.tables]
         self._begin()
         return [rows for rows in net if len(rows.inserts) or len(rows.updates) or len(rows.deletes)]
+
+    cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
+        """A fragment's changes: how many rows."""
+        cdef Py_ssize_t start = r.at
+        cdef long long count, item, rows = 0
+        cdef unsigned char branch
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for item in range(count):
+                branch = read_byte(r)
+                if branch == 0 and rows == 0 and ddl:
+                    skip_text(r)
+                    skip_text(r)
+                    skip_map(r)
+                    continue
+                if branch != 2:
+                    raise Unsupported("a statement among row changes", hint="the source needs binlog_format=ROW")
+                rows += self.change(r, block)
+        if r.at != r.end:
+            raise ValueError("bytes after the last change")
+        self.rows += rows
+        self.size += r.end - start
+        return rows
+
+    cdef int failed(self, Exception error, Message message) except -1:
+        """Raise the error that names the event."""
+        at = f"{self.topic}-{message.partition}@{message.offset}"
+        if isinstance(error, Unsupported):
+            error.where = {"seqno": message.header.seqno, "at": at}
+            raise error
+        raise LogDamaged(
+            f"the row changes of an event are wrong: {error}",
+            hint="nothing was applied of this event",
+            seqno=message.header.seqno,
+            fragno=message.header.fragno,
+            at=at,
+        ) from error
 
     cdef long long change(self, Reader r, Block block) except -1:
         cdef Table table = self.table(r)
@@ -179,6 +228,12 @@ cdef class Collapse:
             self.current[layout.name] = table
             self.tables.append(table)
         return table
+
+
+cdef int counted(long long rows, long long expected) except -1:
+    if rows != expected:
+        raise ValueError(f"an event has {rows} rows where its header counts {expected}")
+    return 0
 
 
 cdef Table new_table(object layout, bytes head):

@@ -1,94 +1,168 @@
-"""From a Kafka message's bytes to its header: what the ledger needs, before any row is looked at.
+"""From the messages of a batch to what the ledger needs, before any row is looked at.
 
-A message is the Avro single-object encoding of schemas/fragment.avsc: C3 01, the schema's fingerprint, the body;
-the body's last four bytes are the CRC-32 of those before them. Checked here, so that whoever walks the changes
-later knows that they are what was published. Nothing is copied: a `Message` keeps the Arrow buffer alive in which
-Spark handed it over, until it gets its `own`.
+Every checksum is verified here, so that whoever walks the changes later knows that they are what was published.
+Headers become numbers in a table of C, no Python object each; events that simply follow each other stay together as
+`Messages`, by the rule of `connector.thl.run`, and become a `Message` with a `FragmentHeader` only when one is asked
+for. Nothing is copied: both keep the Arrow buffer alive in which Spark handed it over.
 """
 
 import zlib
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
 
 from connector.errors import LogDamaged
-from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_map
-from connector.thl.header import FragmentHeader
-from connector.thl.piece import Statement
-from connector.thl.words import Kind, Outcome
-
-cdef extern from "Python.h":
-    int PyObject_GenericSetAttr(object target, object name, object value) except -1
+from connector.reassemble.avro cimport Reader, read_byte, read_long, skip, skip_map, skip_text
+from connector.reassemble.message cimport Block, Headers, Message, present
+from connector.thl.run import EDGES, Run
+from connector.thl.words import UNKNOWN_SHARD
 
 # CRC-64-AVRO of the schema's parsing canonical form, little endian; a test compares it with the schema.
 cdef bytes PREFIX = b"\xc3\x01" + bytes.fromhex("eaa93894cc949c6c")
 cdef Py_ssize_t PREFIX_SIZE = 10
 cdef Py_ssize_t CRC_SIZE = 4
-cdef tuple KINDS = tuple(Kind)
-cdef tuple OUTCOMES = tuple(Outcome)
-cdef int CACHED = 4096  # distinct strings and metadata maps remembered; forgotten together when there are more
+cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
+cdef object EDGE_NAMES = EDGES
+
+cdef enum:
+    TRANSACTION = 0  # connector.thl.words.Kind, as Avro writes it
+    DDL = 2
+    LAST_KIND = 6
+    VOID = 4  # connector.thl.words.Outcome
+    LAST_OUTCOME = 4
 
 
-cdef class Block:
-    """Bytes that messages stand in, kept alive by them."""
+cdef class Places:
+    """What the headers of one Arrow buffer's messages say, and where each stands."""
 
-    def __cinit__(self, data):
-        self.data = data
+    def __cinit__(self, Py_ssize_t count):
+        self.items = <Place*>calloc(count or 1, sizeof(Place))
+        if self.items is NULL:
+            raise MemoryError
+        self.count = count
+
+    def __dealloc__(self):
+        free(self.items)
+
+    cdef Place* at(self, Py_ssize_t index) except NULL:
+        if index < 0 or index >= self.count:
+            raise IndexError("a message that the batch does not have")
+        return &self.items[index]
 
 
-cdef class Message:
-    """One fragment where Kafka had it: its header decoded, its changes still bytes."""
+cdef class Messages:
+    """One message, or several of whole events that follow each other as `connector.thl.run` says."""
+
+    def __len__(self):
+        return self.end - self.first
+
+    def __iter__(self):
+        for index in range(self.end - self.first):
+            yield self.one(index)
 
     @property
     def size(self):
-        """Bytes of the message."""
-        return self.end + CRC_SIZE - self.start
+        """Bytes of the messages."""
+        return self.at(self.end - self.first - 1).end + CRC_SIZE - self.at(0).start
 
-    def own(self):
-        """Keep a copy of the message's bytes instead of the buffer that it shares with others."""
-        self.block = Block(bytes(self.block.data[self.start : self.end + CRC_SIZE]))
-        self.changes -= self.start
-        self.end -= self.start
-        self.start = 0
+    def since(self, Py_ssize_t first):
+        """Those from the `first` on."""
+        return part(self.places, self.first + first, self.end)
 
-    def statements(self):
-        """The statements that a fragment begins with; row changes may follow them (CREATE TABLE … SELECT).
+    def message(self, Py_ssize_t index):
+        """One of them."""
+        return self.one(index)
 
-        Raises:
-            ValueError: the bytes are not what the schema says.
-        """
-        cdef Reader r = Reader.__new__(Reader)
-        cdef long long count
-        r.data = self.block.data
-        r.at = self.changes
-        r.end = self.end
+    def header(self, Py_ssize_t index):
+        """One's header."""
+        return self.one(index).header
+
+    def run(self):
+        """What the ledger is to know of them."""
+        cdef Place* place = self.at(0)
+        return Run(
+            place.partition,
+            place.seqno,
+            place.prev_seqno,
+            place.last_barrier,
+            self.places.offsets[self.first : self.end],
+            self.one(self.end - self.first - 1).header,
+            self,
+        )
+
+    def rows(self, Py_ssize_t first, Py_ssize_t end):
+        """How many rows the headers of some count."""
+        cdef long long rows = 0
+        cdef Py_ssize_t index
+        for index in range(first, end):
+            rows += self.at(index).rows
+        return rows
+
+    def commit_time(self, Py_ssize_t index):
+        """One's commit time, 0 where it is not known."""
+        return self.at(index).commit_time
+
+    def gtids(self, Py_ssize_t first, Py_ssize_t end):
+        """The GTIDs of some: each with how many follow it, counting by one, itself included."""
+        cdef Place* place
+        cdef Place* last = NULL
+        cdef Py_ssize_t index, count = 0
+        cdef const unsigned char[::1] data = self.places.block.data
         found = []
-        while count := read_block(r):
-            for _ in range(count):
-                if read_byte(r) != 0:
-                    return found
-                schema = text(r)
-                sql = text(r)
-                found.append(Statement(schema, sql, text_map(r)))
-        if r.at != r.end:
-            raise ValueError("bytes after the last change")
+        for index in range(first, end):
+            place = self.at(index)
+            if not place.gtid:
+                continue
+            if last is not NULL and next_gtid(data, last, place):
+                count += 1
+            else:
+                if last is not NULL:
+                    found.append((gtid, count))
+                gtid = bytes(data[place.gtid : place.gtid_end]).decode()
+                count = 1
+            last = place
+        if last is not NULL:
+            found.append((gtid, count))
         return found
+
+    cdef Place* at(self, Py_ssize_t index) except NULL:
+        if index < 0 or index >= self.end - self.first:
+            raise IndexError("a message that is not among these")
+        return self.places.at(self.first + index)
+
+    cdef Message one(self, Py_ssize_t index):
+        cdef Place* place = self.at(index)
+        cdef Message m = Message.__new__(Message)
+        cdef Reader r = Reader.__new__(Reader)
+        m.block = self.places.block
+        m.partition = place.partition
+        m.offset = place.offset
+        m.start = place.start
+        m.changes = place.changes
+        m.end = place.end
+        r.data = m.block.data
+        r.at = place.start + PREFIX_SIZE
+        r.end = place.end
+        try:
+            m.header = self.places.scanner.headers.read(r)
+        except ValueError as error:
+            raise damaged(error, self.places.scanner.topic, place) from error
+        return m
 
 
 cdef class Scanner:
-    """Decodes the headers of one topic's messages; strings that come again are the same object.
+    """Reads the headers of one topic's messages.
 
     Args:
         topic: named in errors.
     """
 
-    cdef str topic
-    cdef dict texts
-    cdef dict maps
-
     def __init__(self, topic):
         self.topic = topic
-        self.texts = {}
-        self.maps = {}
+        self.headers = Headers()
+        self.metadata = b"\0"
+        self.rows_only = True
 
     def scan(self, batch):
         """The messages of an Arrow record batch with the columns partition, offset, value, in its order.
@@ -97,119 +171,169 @@ cdef class Scanner:
             LogDamaged: a message is no fragment, or its checksum does not match.
         """
         values = batch.column("value")
-        partitions = batch.column("partition").to_pylist()
-        offsets = batch.column("offset").to_pylist()
-        cdef Py_ssize_t first = values.offset
         cdef Py_ssize_t count = len(values)
-        cdef Py_ssize_t i
+        cdef Py_ssize_t index, first = 0
         if count == 0:
             return []
-        _, ends_buffer, data_buffer = values.buffers()
-        cdef Block block = Block(memoryview(data_buffer).cast("B") if data_buffer is not None else b"")
-        found = []
-        wide = str(values.type) == "large_binary"
-        ends = memoryview(ends_buffer).cast("B").cast("q" if wide else "i")
-        whole = memoryview(block.data)
-        for i in range(count):
-            found.append(self.one(block, whole, ends[first + i], ends[first + i + 1], partitions[i], offsets[i]))
-        return found
-
-    cdef Message one(self, Block block, object whole, Py_ssize_t start, Py_ssize_t end, int partition, long long offset):
-        cdef Message m = Message.__new__(Message)
+        cdef Places places = Places(count)
         cdef Reader r = Reader.__new__(Reader)
-        m.block = block
-        m.partition = partition
-        m.offset = offset
-        m.start = start
-        m.end = end - CRC_SIZE
-        try:
-            if end - start < PREFIX_SIZE + CRC_SIZE or whole[start : start + PREFIX_SIZE] != PREFIX:
-                raise ValueError("not a fragment of this schema")
-            if zlib.crc32(whole[start + PREFIX_SIZE : m.end]) != int.from_bytes(whole[m.end : end], "big"):
-                raise ValueError("the checksum does not match")
-            r.data = block.data
-            r.at = start + PREFIX_SIZE
-            r.end = m.end
-            m.header = self.header(r)
-            m.changes = r.at
-        except (ValueError, IndexError) as error:
-            raise LogDamaged(
-                f"a message of the log is damaged: {error}",
-                hint="nothing was applied of it; see whether the topic is written by anything but the producer",
-                at=f"{self.topic}-{partition}@{offset}",
-            ) from error
-        return m
-
-    cdef object header(self, Reader r):
-        # A frozen dataclass's own __init__ takes three times as long; the fields are those of FragmentHeader.
-        cdef object h = FragmentHeader.__new__(FragmentHeader)
-        PyObject_GenericSetAttr(h, "seqno", read_long(r))
-        PyObject_GenericSetAttr(h, "fragno", read_long(r))
-        PyObject_GenericSetAttr(h, "last_frag", read_byte(r) == 1)
-        PyObject_GenericSetAttr(h, "epoch", read_long(r))
-        PyObject_GenericSetAttr(h, "kind", KINDS[read_byte(r) >> 1])
-        PyObject_GenericSetAttr(h, "shard", self.cached_text(r))
-        PyObject_GenericSetAttr(h, "prev_seqno", read_long(r))
-        PyObject_GenericSetAttr(h, "last_barrier", read_long(r))
-        PyObject_GenericSetAttr(h, "rows", read_long(r))
-        PyObject_GenericSetAttr(h, "source_id", self.cached_text(r))
-        PyObject_GenericSetAttr(h, "server_id", read_long(r))
-        PyObject_GenericSetAttr(h, "thread_id", read_long(r))
-        PyObject_GenericSetAttr(h, "gtid", text(r) if present(r) else None)
-        PyObject_GenericSetAttr(h, "last_committed", read_long(r))
-        PyObject_GenericSetAttr(h, "sequence_number", read_long(r))
-        PyObject_GenericSetAttr(h, "metadata", self.cached_map(r))
-        PyObject_GenericSetAttr(h, "event_id", text(r) if present(r) else None)
-        PyObject_GenericSetAttr(h, "commit_time", read_long(r) if present(r) else None)
-        PyObject_GenericSetAttr(h, "outcome", OUTCOMES[read_byte(r) >> 1] if present(r) else None)
-        return h
-
-    cdef str cached_text(self, Reader r):
-        cdef bytes raw = raw_text(r)
-        found = self.texts.get(raw)
-        if found is None:
-            if len(self.texts) >= CACHED:
-                self.texts.clear()
-            found = self.texts[raw] = raw.decode()
+        cdef Place* place
+        _, ends_buffer, data_buffer = values.buffers()
+        places.block = Block(memoryview(data_buffer).cast("B") if data_buffer is not None else b"")
+        places.scanner = self
+        places.offsets = numbers(batch.column("offset"), "q")
+        partitions = numbers(batch.column("partition"), "i")
+        ends = memoryview(ends_buffer).cast("B").cast("q" if str(values.type) == "large_binary" else "i")
+        ends = ends[values.offset : values.offset + count + 1]
+        whole = memoryview(places.block.data)
+        r.data = places.block.data
+        found = []
+        for index in range(count):
+            place = places.at(index)
+            place.partition = partitions[index]
+            place.offset = places.offsets[index]
+            place.start = ends[index]
+            place.end = <Py_ssize_t>ends[index + 1] - CRC_SIZE
+            try:
+                if place.end - place.start < PREFIX_SIZE or whole[place.start : place.start + PREFIX_SIZE] != PREFIX:
+                    raise ValueError("not a fragment of this schema")
+                if zlib.crc32(whole[place.start + PREFIX_SIZE : place.end]) != checksum(r.data, place.end):
+                    raise ValueError("the checksum does not match")
+                r.at = place.start + PREFIX_SIZE
+                r.end = place.end
+                self.place(place, r)
+            except (ValueError, IndexError) as error:
+                raise damaged(error, self.topic, place) from error
+            if index and not follows(places.at(index - 1), place):
+                found.append(part(places, first, index))
+                first = index
+        found.append(part(places, first, count))
         return found
 
-    cdef dict cached_map(self, Reader r):
+    cdef int place(self, Place* place, Reader r) except -1:
+        """Read a header, in the order of `FragmentHeader`."""
+        cdef long long fragno
+        cdef unsigned char kind, outcome = 0
+        cdef bint last_frag, barrier
+        place.seqno = read_long(r)
+        fragno = read_long(r)
+        last_frag = read_byte(r) == 1
+        place.epoch = read_long(r)
+        kind = read_byte(r)
+        if kind & 1 or kind > LAST_KIND:
+            raise ValueError("a kind that the schema does not have")
+        barrier = is_unknown(r) or kind == DDL
+        place.prev_seqno = read_long(r)
+        place.last_barrier = read_long(r)
+        place.newest_barrier = place.seqno if barrier else place.last_barrier
+        place.rows = read_long(r)
+        skip_text(r)  # source_id
+        read_long(r)  # server_id
+        read_long(r)  # thread_id
+        if present(r):
+            place.gtid_end = <Py_ssize_t>read_long(r)
+            place.gtid = r.at
+            skip(r, place.gtid_end)
+            place.gtid_end = r.at
+        read_long(r)  # last_committed
+        read_long(r)  # sequence_number
+        place.plain = self.only_rows(r)
+        if present(r):
+            skip_text(r)  # event_id
+        if present(r):
+            place.commit_time = read_long(r)
+        if present(r):
+            outcome = read_byte(r)
+            if outcome & 1 or outcome > LAST_OUTCOME:
+                raise ValueError("an outcome that the schema does not have")
+        place.changes = r.at
+        place.plain = place.plain and fragno == 0 and last_frag and kind == TRANSACTION and outcome != VOID
+        return 0
+
+    cdef bint only_rows(self, Reader r) except -1:
+        """Go past the metadata; whether it lets an event be nothing but its rows."""
         cdef Py_ssize_t start = r.at
+        cdef Py_ssize_t size
+        cdef const char *known = self.metadata
         skip_map(r)
-        cdef bytes raw = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
-        found = self.maps.get(raw)
-        if found is None:
-            if len(self.maps) >= CACHED:
-                self.maps.clear()
+        size = r.at - start
+        if size != len(self.metadata) or memcmp(known, &r.data[start], size) != 0:
             r.at = start
-            found = self.maps[raw] = text_map(r)
-        return found
+            self.rows_only = self.headers.metadata(r).get("snapshot") not in EDGE_NAMES
+            self.metadata = PyBytes_FromStringAndSize(<const char *>&r.data[start], size)
+        return self.rows_only
 
 
-cdef bint present(Reader r) except -1:
-    """Which branch of a union with null."""
-    cdef unsigned char branch = read_byte(r)
-    if branch > 2 or branch & 1:
-        raise ValueError("a union branch that the schema does not have")
-    return branch == 2
+cdef Messages part(Places places, Py_ssize_t first, Py_ssize_t end):
+    cdef Messages messages = Messages.__new__(Messages)
+    if not 0 <= first < end <= places.count:
+        raise IndexError("messages that the batch does not have")
+    messages.places = places
+    messages.first = first
+    messages.end = end
+    return messages
 
 
-cdef bytes raw_text(Reader r):
+cdef bint follows(Place* before, Place* after) noexcept:
+    """`connector.thl.run.follows`, and in one partition."""
+    return (
+        before.plain
+        and after.plain
+        and after.partition == before.partition
+        and after.offset > before.offset
+        and after.epoch == before.epoch
+        and after.seqno == before.seqno + 1
+        and after.prev_seqno == before.seqno
+        and after.last_barrier == before.newest_barrier
+    )
+
+
+cdef bint next_gtid(const unsigned char[::1] data, Place* before, Place* after) except -1:
+    """Whether one GTID is of the same source as another, and counts one more."""
+    cdef Py_ssize_t size = before.gtid_end - before.gtid
+    cdef Py_ssize_t at = before.gtid_end
+    cdef long long number = 0, next_number = 0
+    while at > before.gtid and data[at - 1] != c":":
+        at -= 1
+    cdef Py_ssize_t source = at - before.gtid
+    if source == 0 or source >= after.gtid_end - after.gtid or size - source > 18 or size == source:
+        return False
+    if memcmp(&data[before.gtid], &data[after.gtid], source) != 0 or after.gtid_end - after.gtid - source > 18:
+        return False
+    for at in range(at, before.gtid_end):
+        if not c"0" <= data[at] <= c"9":
+            return False
+        number = number * 10 + data[at] - c"0"
+    for at in range(after.gtid + source, after.gtid_end):
+        if not c"0" <= data[at] <= c"9":
+            return False
+        next_number = next_number * 10 + data[at] - c"0"
+    return next_number == number + 1
+
+
+cdef bint is_unknown(Reader r) except -1:
+    """Go past the shard; whether it is `#UNKNOWN`."""
+    cdef const char *unknown = UNKNOWN
     cdef long long size = read_long(r)
     cdef Py_ssize_t start = r.at
     skip(r, size)
-    return PyBytes_FromStringAndSize(<const char *>&r.data[start], <Py_ssize_t>size) if size else b""
+    return size == len(UNKNOWN) and memcmp(unknown, &r.data[start], <size_t>size) == 0
 
 
-cdef str text(Reader r):
-    return raw_text(r).decode()
+cdef object numbers(object column, str kind):
+    """The numbers of an Arrow column without nulls, as memory."""
+    if column.null_count or {"q": "int64", "i": "int32"}[kind] != str(column.type):
+        raise LogDamaged(f"a batch has {column.type} where numbers are to be")
+    return memoryview(column.buffers()[1]).cast("B").cast(kind)[column.offset : column.offset + len(column)]
 
 
-cdef dict text_map(Reader r):
-    cdef long long count
-    found = {}
-    while count := read_block(r):
-        for _ in range(count):
-            key = text(r)
-            found[key] = text(r)
-    return found
+cdef long long checksum(const unsigned char[::1] data, Py_ssize_t at) except -1:
+    return <long long>data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
+
+
+cdef object damaged(Exception error, str topic, Place* place):
+    return LogDamaged(
+        f"a message of the log is damaged: {error}",
+        hint="nothing was applied of it; see whether the topic is written by anything but the producer",
+        at=f"{topic}-{place.partition}@{place.offset}",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -49,7 +50,8 @@ class Chain(Generic[B]):
         fragno: the unfinished event's next.
         rows: the unfinished event's so far.
         event: the unfinished event, None when there is none or it is passed over.
-        starts: (seqno, offset of fragment 0) of every wanted event that may not be on the target yet.
+        starts: of the wanted events that may not be on the target yet, in runs that follow each other: the first
+            one's seqno, and each one's offset of its fragment 0.
     """
 
     partition: int
@@ -62,7 +64,7 @@ class Chain(Generic[B]):
     fragno: int = 0
     rows: int = 0
     event: Event[B] | None = None
-    starts: deque[tuple[Seqno, int]] = field(default_factory=deque)
+    starts: deque[tuple[Seqno, Sequence[int]]] = field(default_factory=deque)
 
     def close(self) -> None:
         """There is no unfinished event any more."""
@@ -72,8 +74,9 @@ class Chain(Generic[B]):
     def resumable(self, upto: Seqno) -> int | None:
         """The offset to start again from once everything up to and including `upto` is on the target."""
         starts = self.starts
-        while starts and starts[0][0] <= upto:
+        while starts:
+            first, offsets = starts[0]
+            if upto < first + len(offsets) - 1:
+                return offsets[max(0, upto + 1 - first)]
             starts.popleft()
-        if starts:
-            return starts[0][1]
         return self.next_offset if self.seen else None

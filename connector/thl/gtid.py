@@ -71,8 +71,8 @@ class GtidSet:
                 raise _not_a_set(text)
         return result
 
-    def add(self, gtid: str) -> None:
-        """Add one GTID.
+    def add(self, gtid: str, count: int = 1) -> None:
+        """Add a GTID, and those that follow it, `count` in all.
 
         Raises:
             Unsupported: not a GTID of MySQL.
@@ -81,10 +81,13 @@ class GtidSet:
         spans = self._sources.get(source)
         if spans is not None and number.isascii() and number.isdecimal():
             first, last = spans[-1]
-            if last + 1 == int(number) <= _LARGEST:
-                spans[-1] = Span(first, last + 1)
+            if last + 1 == int(number) <= _LARGEST + 1 - count:
+                spans[-1] = Span(first, last + count)
                 return
-        self._insert(*_one(gtid))
+        source, (begin, _) = _one(gtid)
+        if begin > _LARGEST + 1 - count:
+            raise Unsupported("Not GTIDs of MySQL", first=gtid, count=count)
+        self._insert(source, Span(begin, begin + count - 1))
 
     def remove(self, gtid: str) -> None:
         """Take one GTID out, if it is in.

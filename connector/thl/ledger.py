@@ -23,6 +23,7 @@ from connector.thl.chain import NO_LIMIT, B, Chain, Event
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.position import TargetPosition
+from connector.thl.run import R, Run, newest_barrier
 from connector.thl.words import NO_SEQNO, Epoch, Kind, LogId, Seqno
 
 
@@ -53,7 +54,7 @@ class Voided:
     seqno: Seqno
 
 
-class Ledger(Generic[B]):
+class Ledger(Generic[B, R]):
     """The events of one run of an applier, from its target's position on.
 
     After any error the ledger is of no use: read again from the target's position.
@@ -78,7 +79,7 @@ class Ledger(Generic[B]):
         self._exact: dict[Epoch, Seqno] = {r.epoch: r.first_seqno for r in history.epochs} if history else {}
         self._firsts: dict[Epoch, Seqno] = dict(self._exact)  # exact, or an upper bound
         self._events: dict[Seqno, Event[B]] = {}
-        self._ready: list[Release[B] | Voided] = []
+        self._ready: list[Release[B] | Run[R] | Voided] = []
         self._chains: list[Chain[B]] = [
             Chain(p, position.offsets.get(p, 0), p in position.offsets) for p in range(partitions)
         ]
@@ -121,8 +122,37 @@ class Ledger(Generic[B]):
         else:
             self._begin(chain, offset, header, body)
 
-    def release(self) -> list[Release[B] | Voided]:
-        """What may be taken now, in seqno order; each thing is given once.
+    def take_run(self, run: Run[R]) -> bool:
+        """Do for a run what `take` does for each of its events, where they simply come next.
+
+        Returns:
+            Whether they were taken. If not, nothing has changed, and `take` of the first one tells more.
+        """
+        chain, header = self._chains[run.partition], run.header
+        barrier = newest_barrier(header)
+        if (
+            run.first != self._next
+            or self._events
+            or chain.seqno != NO_SEQNO
+            or not self._epoch == chain.epoch == header.epoch
+            or header.seqno >= chain.limit
+            or run.offsets[0] < chain.next_offset
+            or run.prev_seqno != chain.tail
+            or run.last_barrier != self._barrier
+            or (chain.partition and barrier != run.last_barrier)
+        ):
+            return False
+        chain.next_offset = run.offsets[-1] + 1
+        chain.seen = True
+        chain.starts.append((run.first, run.offsets))
+        chain.tail = header.seqno
+        self._barrier = barrier
+        self._next = Seqno(header.seqno + 1)
+        self._ready.append(run)
+        return True
+
+    def release(self) -> list[Release[B] | Run[R] | Voided]:
+        """What may be taken now, in seqno order; each thing is given once. Every event of a run may be committed.
 
         The event after the last complete one is given in parts as its fragments come, so that nobody holds a large
         one whole; should it be given up, a `Voided` follows its parts.
@@ -162,7 +192,7 @@ class Ledger(Generic[B]):
             else:
                 chain.seqno, chain.fragno, chain.rows, chain.event = seqno, 1, header.rows, None
             return
-        chain.starts.append((seqno, offset))
+        chain.starts.append((seqno, (offset,)))
         if seqno < self._next or seqno in self._events:
             self._damaged(chain, offset, header, "The log gives an event twice")
         if header.last_frag:
@@ -302,13 +332,9 @@ class Ledger(Generic[B]):
         barrier = self._barrier
         if header.last_barrier != barrier and (barrier is not None or header.last_barrier > self._resumed):
             self._damaged(chain, None, header, f"The last barrier read is {barrier}")
-        if header.barrier:
-            if chain.partition:
-                self._damaged(chain, None, header, "A barrier outside partition 0: who reads one shard misses it")
-            barrier = seqno
-        else:
-            barrier = header.last_barrier
-        self._barrier = barrier
+        if header.barrier and chain.partition:
+            self._damaged(chain, None, header, "A barrier outside partition 0: who reads one shard misses it")
+        self._barrier = newest_barrier(header)
         self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
         self._next = Seqno(seqno + 1)
 

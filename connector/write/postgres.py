@@ -12,7 +12,7 @@ applier waits for an older one's running commit; one that is stopped inside of i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import LiteralString
 
@@ -158,7 +158,7 @@ class PostgresTarget:
         self._catalog = Catalog()
         self._last.clear()
 
-    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, merge what is staged, and commit."""
         faults.point("target.before_merge")
         with translated():
@@ -193,7 +193,7 @@ class PostgresTarget:
         """End the session; what is staged goes with it."""
         self._db.close()
 
-    def _merge(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Everything of a commit but COMMIT, in as few round trips as DDL allows."""
         faults.point("target.before_position")
         steps = [Step("BEGIN"), *self._bookkeeping(position, events)]
@@ -210,7 +210,7 @@ class PostgresTarget:
                 raise place(error) from error
         self._run(steps)
 
-    def _bookkeeping(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> Iterator[Step]:
+    def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
         now = self._clock.now()
         values = (*bookkeeping.position_values(position), now)
         assignments = ", ".join(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -146,7 +146,7 @@ class SqliteTarget:
                 run(self._db, DropTable(table))
             self._catalog = Catalog()
 
-    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, and commit."""
         with _translated():
             self._begin()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from connector.thl.net import AppliedEvent, Ddl, NetRows
@@ -58,7 +58,7 @@ class Target(Protocol):
     def begin_snapshot(self) -> None:
         """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""
 
-    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Make what is staged visible, with the position, in one target transaction, under our fencing token.
 
         Row counts of inserts, updates and deletes are checked against what is there, before it is visible.

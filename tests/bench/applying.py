@@ -11,7 +11,7 @@ import cProfile
 import pstats
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from connector.clock import SystemClock
 from connector.pipeline.core import ApplyCore
-from connector.reassemble.scan import Message
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Messages
 from connector.sandbox.postgres import PostgresServer
 from connector.thl.ledger import Ledger
 from connector.thl.net import AppliedEvent, Ddl, Images, NetRows
@@ -67,7 +68,7 @@ class Nothing:
     def begin_snapshot(self) -> None:
         pass
 
-    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         del position, events
         if self.kept is not None and self._staged:
             self.kept.append(self._staged)
@@ -87,7 +88,7 @@ class _NoLarge:
 
 def _core(target: Target) -> ApplyCore:
     position = target.claim("bench")
-    ledger = Ledger[Message](topic="thl.bench", partitions=1, position=position)
+    ledger = Ledger[Message, Messages](topic="thl.bench", partitions=1, position=position)
     return ApplyCore(
         target,
         position,
@@ -170,7 +171,7 @@ class ByHand:
         self._db.execute(f"CREATE TABLE by_hand ({typed}, PRIMARY KEY (id))".encode())
         self._db.execute("CREATE TABLE by_hand_position (seqno bigint)")
         self._db.execute("INSERT INTO by_hand_position VALUES (0)")
-        self._db.execute(f"CREATE TEMP TABLE staged (op \"char\", {typed})".encode())
+        self._db.execute(f'CREATE TEMP TABLE staged (op "char", {typed})'.encode())
         self._db.commit()
         self._commits = [list(_copied(net)) for kept in target.kept for net in kept]
 
@@ -227,7 +228,7 @@ def run(
     kinds: Sequence[str] = KINDS,
     targets: Sequence[str] = TARGETS,
     rows: int = 1_000_000,
-    folder: Path = Path(tempfile.gettempdir()),
+    folder: Path | None = None,
     profile: Path | None = None,
 ) -> dict[str, dict[str, float]]:
     """Every workload on every target, once.
@@ -236,7 +237,7 @@ def run(
         kinds: of `recorded`.
         targets: of `TARGETS`.
         rows: row changes of each log, about.
-        folder: where logs are kept from run to run.
+        folder: where logs are kept from run to run; the temporary files' if None.
         profile: where cProfile's statistics go; its top is printed too.
 
     Returns:
@@ -244,7 +245,7 @@ def run(
     """
     figures: dict[str, dict[str, float]] = {}
     for kind in kinds:
-        log = record(kind, rows, folder)
+        log = record(kind, rows, folder or Path(tempfile.gettempdir()))
         for name in targets:
             with ExitStack() as stack:
                 figures[f"{kind} to {name}"] = _one(log, name, stack, profile)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from connector.errors import Fenced
 from connector.thl.net import AppliedEvent, Ddl, NetRows
@@ -45,7 +45,7 @@ class MemoryTarget:
         assert not self._staged
         self._staged.append(None)
 
-    def commit(self, position: TargetPosition, events: Sequence[AppliedEvent]) -> None:
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         if error := self.failing.pop("before commit", None):
             raise error
         tables = copy.deepcopy(self.tables)

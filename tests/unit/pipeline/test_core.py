@@ -15,7 +15,8 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged, Unsupported
 from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
-from connector.reassemble.scan import Message
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Messages
 from connector.thl.control import ControlState, EpochRecord, LogRecord
 from connector.thl.history import History
 from connector.thl.ledger import Ledger
@@ -76,7 +77,7 @@ class Rig:
         self.core = ApplyCore(
             target,
             position,
-            Ledger[Message](topic=TOPIC, partitions=partitions, position=position, history=known),
+            Ledger[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
             Elsewhere(elsewhere),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,

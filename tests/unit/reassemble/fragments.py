@@ -13,6 +13,9 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_writer
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Scanner
+
 RAW: dict[str, Any] = json.loads((Path(__file__).parents[3] / "schemas" / "fragment.avsc").read_text())
 SCHEMA = parse_schema(RAW)
 PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO"))
@@ -110,3 +113,9 @@ def batch(values: Sequence[bytes | None], *, partition: int = 0, offset: int = 0
             "value": pa.array(values, pa.binary()),
         }
     )
+
+
+def scanned(values: Sequence[bytes], *, topic: str = "t", partition: int = 0, offset: int = 0) -> list[Message]:
+    """Each message by itself."""
+    found = Scanner(topic).scan(batch(values, partition=partition, offset=offset))
+    return [message for messages in found for message in messages]

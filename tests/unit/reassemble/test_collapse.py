@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Scanner
 from connector.thl.layout import Column, TableName
 from connector.thl.net import NetRows
 
-from .fragments import PREFIX, batch, change, encoded, record, statement
+from .fragments import PREFIX, change, encoded, record, scanned, statement
 from .model import Counted, Keyed, Row, decoded
 
 VALUE = st.one_of(
@@ -28,7 +27,7 @@ def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetRows]:
     """Each change a fragment of its own; `times`: how often the same collapse is used before."""
     collapse = Collapse("t")
     for _ in range(times):
-        for message in Scanner("t").scan(batch([encoded(record(n, [one])) for n, one in enumerate(changes)])):
+        for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
             collapse.add(message)
         net = collapse.take()
     return net
@@ -146,7 +145,7 @@ def test_a_layout_is_read_whole_and_once() -> None:
     collapse = Collapse("t")
     layouts = []
     for _ in range(2):
-        for message in Scanner("t").scan(batch([encoded(record(0, [one]))])):
+        for message in scanned([encoded(record(0, [one]))]):
             collapse.add(message)
         layouts.append(collapse.take()[0].layout)
     assert layouts[0] is layouts[1]
@@ -158,7 +157,7 @@ def test_a_layout_is_read_whole_and_once() -> None:
 def test_several_changes_of_several_tables_in_one_fragment() -> None:
     other = change("insert", [(None, [9, None])], table="items")
     collapse = Collapse("t")
-    (message,) = Scanner("t").scan(batch([encoded(record(0, [INSERT, other, UPDATE]))]))
+    (message,) = scanned([encoded(record(0, [INSERT, other, UPDATE]))])
     assert collapse.add(message) == 3
     assert collapse.rows == 3
     assert [str(net.layout.name) for net in collapse.take()] == ["shop.orders", "shop.items"]
@@ -205,7 +204,7 @@ def test_damaged_changes_raise_only_ours(data: st.DataObject) -> None:
         body[data.draw(st.integers(60, len(body) - 1))] = data.draw(st.integers(0, 255))
     collapse = Collapse("t")
     try:
-        for message in Scanner("t").scan(batch([PREFIX + bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "big")])):
+        for message in scanned([PREFIX + bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "big")]):
             collapse.add(message)
         collapse.take()
     except (LogDamaged, Unsupported):

@@ -5,17 +5,21 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.reassemble.scan import Message, Scanner
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Scanner
 from connector.thl.header import FragmentHeader
 from connector.thl.piece import Statement
+from connector.thl.run import follows
 from connector.thl.words import Kind, Outcome
 
 from .fragments import PREFIX, batch, change, encoded, record, statement
+from .fragments import scanned as messages
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=20)
@@ -23,7 +27,7 @@ OPTIONAL_TEXT = st.none() | TEXT
 
 
 def scanned(*values: bytes) -> list[Message]:
-    return list(Scanner("thl.shop").scan(batch(values, partition=3, offset=40)))
+    return messages(values, topic="thl.shop", partition=3, offset=40)
 
 
 @st.composite
@@ -68,7 +72,8 @@ def test_a_message_knows_where_it_stood_and_how_long_it_is() -> None:
 
 def test_a_sliced_batch_is_read_from_where_the_slice_begins() -> None:
     whole = batch([encoded(record(n)) for n in range(5)])
-    assert [m.header.seqno for m in Scanner("t").scan(whole.slice(2, 2))] == [2, 3]
+    (run,) = Scanner("t").scan(whole.slice(2, 2))
+    assert [(m.header.seqno, m.offset) for m in run] == [(2, 2), (3, 3)]
 
 
 def test_strings_that_come_again_are_one_object() -> None:
@@ -120,3 +125,79 @@ def test_a_message_cut_short_is_noticed(size: int) -> None:
 def test_bytes_with_a_right_checksum_that_are_no_fragment_raise_only_ours(body: bytes) -> None:
     with pytest.raises(LogDamaged):
         scanned(PREFIX + body + zlib.crc32(body).to_bytes(4, "big"))
+
+
+FEW = st.integers(-1, 3)
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Headers of which some follow each other."""
+    made: list[dict[str, Any]] = []
+    for n in range(draw(st.integers(1, 8))):
+        changes = draw(st.sampled_from(["nothing"] * 4 + ["link", "kind"]))
+        one: dict[str, Any] = {"last_barrier": -1}
+        if changes == "link":
+            one = {"prev_seqno": draw(FEW), "last_barrier": draw(FEW), "epoch": draw(FEW)}
+        if changes == "kind":
+            one |= {
+                "kind": draw(st.sampled_from(["transaction", "ddl", "heartbeat", "epoch"])),
+                "shard": draw(st.sampled_from(["shop", "#UNKNOWN", "a #UNKNOWN", ""])),
+                "fragno": draw(st.integers(0, 1)),
+                "last_frag": draw(st.booleans()),
+                "outcome": draw(st.sampled_from([None, "commit", "rollback", "void"])),
+                "metadata": draw(st.sampled_from([{}, *({"snapshot": what} for what in ("begin", "rows", "end"))])),
+            }
+        made.append(record(n, **one))
+    return made
+
+
+@given(neighbours())
+def test_messages_stay_together_by_the_rule_of_runs(records: list[dict[str, Any]]) -> None:
+    found = Scanner("t").scan(batch([encoded(one) for one in records]))
+    parts: list[list[FragmentHeader]] = []
+    for header in map(one_header, records):
+        if parts and follows(parts[-1][-1], header):
+            parts[-1].append(header)
+        else:
+            parts.append([header])
+    assert [[message.header for message in part] for part in found] == parts
+
+
+def one_header(fields: dict[str, Any]) -> FragmentHeader:
+    (message,) = scanned(encoded(fields))
+    return message.header
+
+
+def test_offsets_that_do_not_ascend_are_not_of_a_run() -> None:
+    values = [encoded(record(n)) for n in range(3)]
+    columns = {"partition": pa.array([0, 0, 0], pa.int32()), "offset": pa.array([7, 7, 8]), "value": pa.array(values)}
+    assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [1, 2]
+    columns |= {"partition": pa.array([0, 0, 1], pa.int32()), "offset": pa.array([6, 7, 8])}
+    assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [2, 1]
+
+
+def test_a_run_says_of_itself_what_its_headers_say() -> None:
+    values = [encoded(record(n, rows=n)) for n in range(3, 8)]
+    (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
+    run = messages.since(1).run()
+    assert (run.partition, run.first, run.prev_seqno, run.last_barrier) == (2, 4, 3, -1)
+    assert (list(run.offsets), run.header.seqno, len(run.body)) == ([11, 12, 13, 14], 7, 4)
+    assert (run.body.rows(0, 2), run.body.commit_time(0)) == (9, run.body.header(0).commit_time)
+    assert messages.size == sum(map(len, values))
+    for wrong in (-1, 5):
+        with pytest.raises(IndexError):
+            messages.header(wrong)
+
+
+@given(
+    st.lists(st.sampled_from(["u:1", "u:2", "u:3", "u:10", "v:4", "u:t:4", "u:x", "0-1-7", "", "u:", None]), max_size=9)
+)
+def test_gtids_are_counted_as_long_as_they_count_by_one(gtids: list[str | None]) -> None:
+    (messages,) = Scanner("t").scan(batch([encoded(record(n, gtid=gtid)) for n, gtid in enumerate([*gtids, None])]))
+    told = []
+    for first, count in messages.gtids(0, len(messages)):
+        source, _, number = first.rpartition(":")
+        told += [first] + [f"{source}:{int(number) + more}" for more in range(1, count)]
+    assert told == [gtid for gtid in gtids if gtid is not None]
+    assert messages.gtids(1, 1) == []

@@ -109,3 +109,16 @@ def test_what_is_not_a_gtid_of_mysql_is_refused(gtid: str) -> None:
     for refuses in (it.add, it.remove, it.contains):
         with pytest.raises(Unsupported):
             refuses(gtid)
+
+
+def test_several_that_follow_are_added_at_once() -> None:
+    uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    found = GtidSet.parse(f"{uuid}:1-5:9")
+    found.add(f"{uuid}:6", 2)
+    assert str(found) == f"{uuid}:1-7:9"
+    found.add(f"{uuid}:8", 4)
+    assert str(found) == f"{uuid}:1-11"
+    found.add(f"{uuid}:tag:3", 2)
+    assert str(found) == f"{uuid}:1-11:tag:3-4"
+    with pytest.raises(Unsupported):
+        found.add(f"{uuid}:{2**63 - 3}", 3)

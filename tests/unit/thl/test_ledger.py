@@ -19,12 +19,12 @@ def ledger(
     epoch: int = 0,
     offsets: dict[int, int] | None = None,
     history: History | None = None,
-) -> Ledger[str]:
+) -> Ledger[str, list[str]]:
     at = TargetPosition(service="shop", seqno=Seqno(seqno), epoch=Epoch(epoch), offsets=offsets or {})
     return Ledger(topic="thl.shop", partitions=partitions, position=at, history=history)
 
 
-def told(of: Ledger[str]) -> list[str]:
+def told(of: Ledger[str, list[str]]) -> list[str]:
     """Releases in short: `3[ab` began, `3]c` ended, `3[abc]` whole, `3-b` a middle part, `3x` voided."""
     out = []
     for item in of.release():

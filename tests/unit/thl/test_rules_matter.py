@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from connector.errors import ConnectorError
-from connector.thl import chain, history, ledger, online, progress, tail, trapped
+from connector.thl import chain, history, ledger, online, progress, run, tail, trapped
 from connector.thl.position import Finished
 from tests.unit.thl.machine import ProtocolModel
 from tests.unit.thl.world import applier as world_applier
@@ -178,7 +178,7 @@ def the_target_starts_behind_the_next_event_only(patch: Patch) -> None:
     """As if what is finished, but waits for an earlier one, was on the target."""
 
     def resumable(self: chain.Chain[Any], upto: int) -> int | None:
-        unfinished = [offset for seqno, offset in self.starts if seqno == self.seqno]
+        unfinished = [offsets[0] for seqno, offsets in self.starts if seqno == self.seqno]
         return unfinished[0] if unfinished else self.next_offset if self.seen else None
 
     patch.setattr(chain.Chain, "resumable", resumable)
@@ -211,6 +211,10 @@ def the_chain_is_not_followed(patch: Patch) -> None:
 
 def missing_fragments_are_not_minded(patch: Patch) -> None:
     ignores(patch, "Fragment ", "A fragment is missing", "Event ", "Events are missing", "The epoch's marker")
+
+
+def a_run_is_whatever_is_plain(patch: Patch) -> None:
+    patch.setattr(run, "follows", lambda before, after: run.is_plain(before) and run.is_plain(after))
 
 
 def the_log_id_is_not_compared(patch: Patch) -> None:
@@ -252,6 +256,7 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (a_given_up_part_is_kept, "none"),
     (the_chain_is_not_followed, "hole"),
     (missing_fragments_are_not_minded, "hole"),
+    (a_run_is_whatever_is_plain, "hole"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
     (world(kafka=("fences", False)), "none"),

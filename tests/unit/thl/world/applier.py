@@ -9,8 +9,10 @@ from connector.errors import Fenced, LogDamaged
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.ledger import Ledger, Voided
 from connector.thl.position import TargetPosition
+from connector.thl.run import Run
 from connector.thl.tail import TailFound
 from connector.thl.words import Epoch, Seqno
+from tests.unit.thl.runs import take_in_runs
 from tests.unit.thl.world.kafka import EVENTS, Kafka, Partition
 from tests.unit.thl.world.producer import read_control, read_position
 
@@ -58,7 +60,7 @@ class Applier:
         self._kafka, self.target = kafka, target
         self.token, self._position = target.claim()
         self._log_id = ""
-        self._ledger: Ledger[Any] | None = None
+        self._ledger: Ledger[Any, Any] | None = None
         self._next: dict[int, int] = {}
         self._parts: list[Any] = []
         self._ready: list[tuple[Applied, str]] = []
@@ -97,12 +99,16 @@ class Applier:
         if self._ledger is None:
             self.handshake()
         batch = self._kafka.fetch(EVENTS, number, self._next[number], most)
-        for offset, (header, piece) in batch:
-            self._ledger.take(header, number, offset, piece)
-            self._next[number] = offset + 1
+        take_in_runs(self._ledger, number, [(offset, header, piece) for offset, (header, piece) in batch])
+        if batch:
+            self._next[number] = batch[-1][0] + 1
         for item in self._ledger.release():
             if isinstance(item, Voided):
                 self.forget()
+                continue
+            if isinstance(item, Run):
+                for header, piece in item.body:
+                    self._ready.append((Applied(header.seqno, header.epoch, (piece,)), header.event_id or ""))
                 continue
             self._parts += item.bodies
             if item.complete:

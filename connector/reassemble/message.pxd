@@ -1,0 +1,26 @@
+from connector.reassemble.avro cimport Reader
+
+
+cdef class Block:
+    cdef const unsigned char[::1] data
+
+
+cdef class Message:
+    cdef readonly object header
+    cdef readonly int partition
+    cdef readonly long long offset
+    cdef Block block
+    cdef Py_ssize_t start
+    cdef Py_ssize_t changes
+    cdef Py_ssize_t end
+
+
+cdef class Headers:
+    cdef dict texts
+    cdef dict maps
+    cdef object read(self, Reader r)
+    cdef str cached_text(self, Reader r)
+    cdef dict metadata(self, Reader r)
+
+
+cdef bint present(Reader r) except -1
