@@ -1,4 +1,4 @@
-"""`python -m tests.bench.render`: the results of a folder as tables into docs/performance.md and as plots into docs/img.
+"""`python -m tests.bench.render`: a folder of results as tables into docs/performance.md and as plots into docs/img.
 
 Tables go between `<!-- bench:NAME -->` and `<!-- /bench -->`; a part that was not measured stays as it is.
 """

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import yaml
@@ -83,7 +84,9 @@ class Site:
             with psycopg.connect(self.postgres.dsn, autocommit=True) as connection:
                 connection.execute(f'CREATE DATABASE "{name}"'.encode())
             url = self.postgres.dsn.rpartition("/")[0] + f"/{name}"
-        values = merged(self.values, {"target": {"url": url}, **sections})
+        values = merged(merged(self.values, {"target": {"url": url}}), sections)
+        # The dump of a service that has just ended may still be registered at the source.
+        values = merged(values, {"source": {"server_id": 10_000 + crc32(name.encode()) % 1_000_000}})
         return Service(self.folder, name, {**values, "service": name})
 
     def retarget(self, service: Service, name: str, target: str) -> Service:
