@@ -22,28 +22,18 @@ def throughput(results: Sequence[Result]) -> str:
         Column("% that survives the collapse", "survive %"),
     ]
     shares = [Column(name, f"CPU s/M {name}") for name in (*OURS, *SERVERS)]
+    totals = {case: [_with_totals(row) for row in repeats] for case, repeats in rows.items()}
     return "\n\n".join(
         (
             table(rows, rates),
             "CPU seconds per million rows in the steady state, ours and the servers' (two cores are two a second):",
-            table(_with_sum(rows), [Column("ours in all", "ours"), *shares]),
+            table(totals, [Column("ours in all", "its own"), *shares]),
             provenance(results),
         )
     )
 
 
 _STAGES = ("MySQL to Kafka", "Kafka to PostgreSQL", "Kafka to SQLite")
-
-
-def _with_sum(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
-    """Rows with one more figure: what all our processes use."""
-    return {
-        case: [
-            Row(case, {**row.figures, "ours": sum(row.figures.get(f"CPU s/M {name}", 0.0) for name in OURS)})
-            for row in repeats
-        ]
-        for case, repeats in rows.items()
-    }
 
 
 def latency(results: Sequence[Result]) -> str:
@@ -122,6 +112,38 @@ def tls(results: Sequence[Result]) -> str:
     return f"{table(rows, columns, references)}\n\n{provenance(results)}"
 
 
+def peers(results: Sequence[Result]) -> str:
+    """What others do with the same backlog on the same servers, beside ours: cases are `what, kind: who`."""
+    rows = {case: [_with_totals(row) for row in repeats] for case, repeats in sorted(cases(results).items())}
+    rates = {case: repeats for case, repeats in rows.items() if "rows/s" in repeats[0].figures}
+    times = {case: repeats for case, repeats in rows.items() if case not in rates}
+    columns = [
+        Column("rows/s, steady", "rows/s"),
+        Column("rows/s, whole run", "whole run rows/s"),
+        Column("CPU s per million rows: its own", "its own"),
+        *(Column(name, f"CPU s/M {name}") for name in SERVERS),
+        Column("peak MB of its own", "peak"),
+    ]
+    shown = table(rates, columns, {case: f"{case.partition(':')[0]}: ours" for case in rates})
+    cuts = [Column(f"{cut} ms", f"{cut} ms") for cut in ("p50", "p95", "p99")]
+    found = [f"{shown}\n\nThe ratio is that of the steady rates, to ours."] if rates else []
+    return "\n\n".join([*found, *([table(times, cuts)] if times else []), provenance(results)])
+
+
+def _with_totals(row: Row) -> Row:
+    """A row with two more figures: CPU and memory of everything that is not a server."""
+    figures = dict(row.figures)
+    for total, prefix in (("its own", "CPU s/M "), ("peak", "peak MB ")):
+        found = [
+            value
+            for name, value in row.figures.items()
+            if name.startswith(prefix) and name[len(prefix) :] not in SERVERS
+        ]
+        if found:
+            figures[total] = sum(found)
+    return Row(row.case, figures)
+
+
 TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
     "throughput": throughput,
     "latency": latency,
@@ -129,6 +151,7 @@ TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
     "catch-up": catch_up,
     "starts": starts,
     "tls": tls,
+    "peers": peers,
 }
 
 

@@ -80,16 +80,26 @@ EVERYTHING = [
     ),
     result("catch-up", Row("oltp, 2000/s live", BEHIND, "", SERIES)),
     result("starts", Row("thl --help", {"ms": 100.0})),
+    result(
+        "peers",
+        Row(
+            "MySQL to Kafka, bulk: another", {"rows/s": 5.0, "CPU s/M a": 1.0, "CPU s/M b": 2.0, "CPU s/M broker": 4.0}
+        ),
+        Row("MySQL to Kafka, bulk: ours", {"rows/s": 10.0, "CPU s/M producer": 1.0}),
+        Row("commit to Kafka: another", {"p50 ms": 5.0}),
+    ),
     result("tls", Row("plain, bulk", {"rows/s": 10.0}), Row("TLS, bulk", {"rows/s": 9.0})),
 ]
 
 
 def test_every_part_has_its_table() -> None:
     found = rendered(EVERYTHING)
-    assert list(found) == ["throughput", "latency", "growth", "catch-up", "starts", "tls"]
+    assert list(found) == ["throughput", "latency", "growth", "catch-up", "starts", "tls", "peers"]
     assert found["throughput"].index("MySQL to Kafka") < found["throughput"].index("Kafka to SQLite")
     assert found["latency"].index("200/s") < found["latency"].index("2000/s")
     assert "| TLS, bulk | 9 | 0.90 | 1 |" in found["tls"]
+    assert "| MySQL to Kafka, bulk: another | 5 | 3 | 4 | 0.50 | 1 |" in found["peers"]
+    assert "| commit to Kafka: another | 5 | 1 |" in found["peers"]
     assert "| rows a transaction 10 |" in found["growth"]
     assert all("two cores" in text for text in found.values())
 
