@@ -72,15 +72,15 @@ class Cutter:
                     yield self.rest()
                     continue
                 stop = first + 1
-            self._put(change, head, first, stop, start)
-            first, start = stop, ends[stop - 1]
+            end = ends[stop - 1]
+            self._put(change, head, stop - first, start, end)
+            first, start = stop, end
 
-    def _put(self, change: Rows, head: bytes, first: int, stop: int, start: int) -> None:
-        end = change.ends[stop - 1]
+    def _put(self, change: Rows, head: bytes, count: int, start: int, end: int) -> None:
         group = self._group
-        group.items.append((head, stop - first, change.data, start, end))
+        group.items.append((head, count, change.data, start, end))
         group.size += len(head) + end - start
-        group.rows += stop - first
+        group.rows += count
         group.table = change.layout.name
 
     def rest(self) -> Group:

@@ -152,10 +152,10 @@ class Encoder:
                 return None
             head = self._heads(change.layout, change.action)
             data = change.data
-            items.append((head, len(change.ends), data, 0, len(data)))
+            items.append((head, change.count, data, 0, len(data)))
             table = change.layout.name
             schemas.add(table.schema)
-            rows += len(change.ends)
+            rows += change.count
             size += len(data)
             heads += len(head)
             check = crc32(data, check)

@@ -41,7 +41,7 @@ class Event:
         """Take a change: count it, and keep it until `held` is emptied."""
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
-            self._rows += len(change.ends)
+            self._rows += change.count
             self.schemas.add(change.layout.name.schema)
         else:
             data = change.sql.encode()

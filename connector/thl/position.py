@@ -9,45 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from connector.thl.finished import Digest, Finished
+from connector.thl.place import SourcePosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class SourcePosition:
-    """A place in the source's binary log: file and byte offset. Seen, not resumable."""
-
-    file: str
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.offset}"
-
-
-@dataclass(frozen=True, slots=True)
-class Digest:
-    """What a transaction contained, whatever its fragments were: to recognise it when it is read again.
-
-    Args:
-        rows: how many rows.
-        size: bytes of their Avro encoding, and of its statements' text.
-        crc32: over the same bytes in order.
-    """
-
-    rows: int
-    size: int
-    crc32: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """The last finished event of the log, as its producer wrote it down."""
-
-    seqno: Seqno
-    epoch: Epoch
-    event_id: str
-    gtid: str | None
-    digest: Digest
-    start: SourcePosition  # where the event begins in the source: reading from here meets it again
+__all__ = ["Digest", "Finished", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """What `encode` gives to `publish`: one encoded fragment and what must be remembered with it."""
 
-from __future__ import annotations
+cimport cython
+from cython.dataclasses cimport dataclass
+from libc.stdint cimport int64_t
 
-from dataclasses import dataclass
-
-from connector.thl.position import Finished, SourcePosition
-from connector.thl.words import Seqno
+from connector.thl.finished cimport Finished
+from connector.thl.place cimport SourcePosition
 
 
-@dataclass(slots=True)
-class Fragment:
+@cython.final
+@dataclass
+cdef class Fragment:
     """One Kafka message of the event topic.
 
     Args:
@@ -20,14 +21,15 @@ class Fragment:
         finished: set on the last fragment: the event is whole with it.
         resume: set on the last fragment: where the source's log is to be read on from after it.
         barrier: whether the event is a barrier (told on the last fragment).
+        commit_time: the source's, told on the last fragment.
     """
 
     partition: int
     key: bytes
     value: bytes
-    seqno: Seqno
+    seqno: int64_t
     fragno: int
     finished: Finished | None
     resume: SourcePosition | None
-    barrier: bool
-    commit_time: int | None
+    barrier: cython.bint
+    commit_time: object

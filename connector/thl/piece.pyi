@@ -1,0 +1,54 @@
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connector.thl.layout import TableLayout
+from connector.thl.place import SourcePosition
+from connector.thl.words import Action, Kind, Outcome
+
+class Rows:
+    def __init__(self, layout: TableLayout, action: Action, data: bytes | bytearray, ends: array[int]) -> None: ...
+    @property
+    def layout(self) -> TableLayout: ...
+    @property
+    def action(self) -> Action: ...
+    @property
+    def data(self) -> bytes | bytearray: ...
+    @property
+    def ends(self) -> array[int]: ...
+    @property
+    def count(self) -> int: ...
+
+@dataclass(frozen=True)
+class Statement:
+    schema: str
+    sql: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+@dataclass(frozen=True)
+class Begin:
+    server_id: int
+    thread_id: int
+    gtid: str | None
+    last_committed: int
+    sequence_number: int
+    start: SourcePosition
+    kind: Kind
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+@dataclass(frozen=True)
+class Ending:
+    end: SourcePosition
+    commit_time: int
+    outcome: Outcome
+
+@dataclass
+class Piece:
+    begin: Begin | None
+    changes: list[Rows | Statement]
+    ending: Ending | None
+
+@dataclass(frozen=True)
+class Passed:
+    end: SourcePosition
+    gtid: str | None
