@@ -18,6 +18,7 @@ Values are walked, not decoded. Images stay where Kafka's messages have them unt
 
 from array import array
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
@@ -37,6 +38,7 @@ cdef enum:
     DELETE = 2
 
 
+@cython.no_gc  # there are as many as rows, and none can be in a cycle: a block refers to nothing of ours
 cdef class Image:
     """A row image: where its values stand. Also the fate of its key, or how often it is to be added."""
 

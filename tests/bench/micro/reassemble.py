@@ -29,8 +29,8 @@ def _collapse(log: bytes) -> Work:
     messages, collapse = Scanner("thl.micro").scan(inputs.batch(log)), Collapse("thl.micro")
 
     def work() -> object:
-        for message in messages:
-            collapse.add(message)
+        for run in messages:
+            collapse.add_run(run, 0, len(run), 1 << 40, 1 << 40)
         return collapse.take()
 
     return work

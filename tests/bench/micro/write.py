@@ -14,8 +14,8 @@ from tests.bench.micro.registry import Work, micro
 
 def _net() -> NetRows:
     collapse = Collapse("thl.micro")
-    for message in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
-        collapse.add(message)
+    for run in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
+        collapse.add_run(run, 0, len(run), 1 << 40, 1 << 40)
     net: NetRows = collapse.take()[0]
     return net
 
