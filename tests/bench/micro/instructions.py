@@ -24,7 +24,12 @@ from tests.bench.micro.registry import Micro, Work
 
 LOOPS = 5
 WARM = 3
-PROBE = Path(__file__).with_name("probe.c")
+# Valgrind's requests, for Python to call: count from here, end one count.
+PROBE = """
+#include <valgrind/callgrind.h>
+void begin(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+void end(const char *name) { CALLGRIND_DUMP_STATS_AT(name); CALLGRIND_STOP_INSTRUMENTATION; }
+"""
 _TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
@@ -39,7 +44,8 @@ def count(benchmarks: Iterable[Micro]) -> dict[str, float]:
     counted = [each for each in benchmarks if each.counted]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", folder / "probe.so", PROBE], check=True)
+        compiler = ["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-o", folder / "probe.so", "-"]
+        subprocess.run(compiler, input=PROBE, text=True, check=True)
         command = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out.%p"]
         command += [sys.executable, "-m", __name__, str(folder), *(each.name for each in counted)]
         # with a fixed seed, for otherwise sets and dicts of strings are laid out differently each time

@@ -1,0 +1,153 @@
+"""The model's answers as Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tests.bench.scale import capacity, queueing
+from tests.bench.scale.capacity import APART, FULL, Workload
+from tests.bench.scale.costs import BULK_ROWS, OLTP_ROWS, PARTS, PRODUCE, Costs, transactions
+
+KINDS = {"oltp": OLTP_ROWS, "bulk": BULK_ROWS}
+RATES = (10_000, 50_000, 200_000, 1_000_000)
+HOST_CORES = (1, 2, 4, 8, 16)
+LOADS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
+BURST = 200
+LIVE_ROWS = 3  # of a transaction of the latency benchmark: one or five
+REMEDIES = {
+    "mysqld": "a replica of the source to read from; more services do not help, for each reads all of the log",
+    "producer": "more services, each with schemas of its own",
+    "JVM": "more partitions, if the schemas are several; executors on other hosts, once the driver's has no core left",
+    "driver": "more services: there is one driver a service",
+    "postgres": "more services, into other databases: one connection merges",
+}
+
+
+def page(costs: Costs, *, row_bytes: float, terabytes: float) -> str:
+    """All of it."""
+    return "\n\n".join(
+        (
+            f"Costs: measured ({costs.measured}), CPU of one machine. All below is computed from them: no part was "
+            f"run on a host of its own. Rows have {row_bytes:.0f} bytes in the binary log; "
+            f"`oltp` is {OLTP_ROWS} rows a transaction, `bulk` {BULK_ROWS:,}.",
+            priced(costs),
+            needs(costs, row_bytes, terabytes),
+            first(costs, row_bytes),
+            takes(costs, row_bytes),
+            waits(costs),
+            held(costs),
+        )
+    )
+
+
+def priced(costs: Costs) -> str:
+    """The costs themselves."""
+    lines = [[part, f"{cost.row_us:.2f}", f"{cost.event_us:.1f}"] for part, cost in costs.parts.items()]
+    return _table(["CPU µs", "a row", "a transaction"], lines)
+
+
+def needs(costs: Costs, row_bytes: float, terabytes: float) -> str:
+    """What rates need."""
+    megabytes = terabytes * 1e6 / 86_400
+    lines = []
+    for kind, rows_per_event in KINDS.items():
+        daily = capacity.rows_of(costs, megabytes, rows_per_event, row_bytes)
+        named = [(f"{rate:,} rows/s", float(rate)) for rate in RATES]
+        named.append((f"{terabytes:g} TB of binary log a day = {megabytes:.0f} MB/s = {daily:,.0f} rows/s", daily))
+        for name, rate in sorted(named, key=lambda pair: pair[1]):
+            workload = Workload(rate, rows_per_event, row_bytes)
+            used, bytes_ = capacity.cores(costs, workload), capacity.traffic(costs, workload)
+            split = capacity.services(costs, workload)
+            each = split and capacity.partitions(costs, Workload(rate / split, rows_per_event, row_bytes))
+            lines.append(
+                [
+                    f"{kind}, {name}",
+                    *(f"{used[part]:.2f}" for part in PARTS),
+                    str(split or "–"),
+                    str(each or "–"),
+                    f"{bytes_['binary log']:.0f} / {bytes_['into Kafka']:.0f} / {bytes_['COPY']:.0f}",
+                ]
+            )
+    title = (
+        f"Busy cores of each part of one service; how many services (each with schemas of its own, each reading the "
+        f"whole binary log) and how many partitions of each it takes that nothing is above {FULL:.0%} of its threads; "
+        f"MB/s from the source, into Kafka (assumed: {costs.compressed:.0%} of the binary log; times 86.4 are GB a "
+        "day of retention, for each copy) and into the target. Where no number of services helps, there is none:"
+    )
+    return title + "\n\n" + _table(["", *PARTS, "services", "partitions", "MB/s"], lines)
+
+
+def first(costs: Costs, row_bytes: float) -> str:
+    """Which part is full first, and what to do then."""
+    workloads = [Workload(0, rows, row_bytes) for rows in KINDS.values()]
+    lines = [
+        [part, *(f"{FULL * capacity.alone(costs, part, workload):,.0f}" for workload in workloads), remedy]
+        for part, remedy in REMEDIES.items()
+    ]
+    title = f"Rows/s at which a part of one service with one partition is {FULL:.0%} full, and what to do then:"
+    return title + "\n\n" + _table(["", *KINDS, ""], lines)
+
+
+def takes(costs: Costs, row_bytes: float) -> str:
+    """What hosts give."""
+    lines = []
+    for kind, rows_per_event in KINDS.items():
+        for number in HOST_CORES:
+            workload = Workload(0, rows_per_event, row_bytes)
+            limits = [capacity.highest(costs, workload, hosts, number, number) for hosts in ([PARTS], APART)]
+            lines.append([f"{kind}, {number}", *(f"{limit.rows:,.0f}: {limit.by}" for limit in limits)])
+    title = (
+        "The highest rate of one service from end to end, rows/s, and what limits it, by cores of each host, with as "
+        "many partitions as a host has cores:"
+    )
+    heads = ["", "everything on one host", "MySQL, producer, Kafka, Spark, PostgreSQL on a host each"]
+    return title + "\n\n" + _table(heads, lines)
+
+
+def waits(costs: Costs) -> str:
+    """Latency by load."""
+    lines = []
+    limit = queueing.saturation(costs, OLTP_ROWS)
+    for load in LOADS:
+        rate = load * limit
+        cells = [_percentiles(queueing.latencies(costs, rate, OLTP_ROWS, burst, 20.0)) for burst in (1, BURST)]
+        lines.append([f"{load:.0%} ({rate:,.0f} transactions/s)", *cells])
+    title = (
+        f"Milliseconds from commit to visible in PostgreSQL (p50 / p95 / p99) by load of the busiest part, `oltp`, "
+        f"simulated with a Kafka transaction of {costs.kafka_ms:.0f} ms, a micro-batch of {costs.cycle_ms:.0f} ms and "
+        f"a commit of {costs.commit_ms:.0f} ms at least, each part on cores of its own:"
+    )
+    return title + "\n\n" + _table(["load", "one by one, at random", f"in bursts of {BURST}"], lines)
+
+
+def held(costs: Costs) -> str:
+    """The model against what was measured."""
+    lines = []
+    for case, measured in costs.rates.items():
+        half = capacity.TO_KAFKA if case.startswith(PRODUCE) else capacity.TO_TARGET
+        workload = Workload(0, KINDS[case.rpartition(" ")[2]], costs.row_bytes)
+        said = capacity.highest(costs, workload, [half], 2)
+        lines.append(
+            [f"{case}, rows/s on 2 cores", f"{said.rows:,.0f}", f"{measured:,.0f}", f"{said.rows / measured:.2f}"]
+        )
+    for case, cuts in costs.latencies.items():
+        found = queueing.percentiles(queueing.latencies(costs, transactions(case), LIVE_ROWS))
+        lines += [
+            [f"{case}, {name} ms", f"{ours:.0f}", f"{theirs:.0f}", f"{ours / theirs:.2f}"]
+            for name, ours, theirs in zip(("p50", "p95", "p99"), found, cuts, strict=True)
+        ]
+    title = (
+        "The model against what was measured on the one machine. It knows CPU and the least times of turns, so what a "
+        "machine waits for or gives to others it does not see: its rates are upper bounds, its p99 a lower one. The "
+        "p50 at the lowest rate is what it was fitted to:"
+    )
+    return title + "\n\n" + _table(["", "model", "measured", "ratio"], lines)
+
+
+def _percentiles(found: Sequence[float]) -> str:
+    return " / ".join(f"{cut:,.0f}" for cut in queueing.percentiles(found))
+
+
+def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,0 +1,78 @@
+"""Latency under load, simulated: events come in bursts, and every part takes at once all that waits. Pure.
+
+The publisher, Spark and the target are each such a part: a turn costs a fixed time and a time for each event. So a
+busy part is late by a longer turn and not by an ever longer queue, until its load nears one.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from random import Random
+
+from tests.bench.scale.capacity import Workload, per_row
+from tests.bench.scale.costs import Costs
+
+Times = list[float]
+
+
+def arrivals(rate: float, seconds: float, burst: int, seed: int = 1) -> Times:
+    """When events come: bursts of `burst` at random moments, so many a second in all."""
+    chance = Random(seed)
+    found, now = [], 0.0
+    while (now := now + chance.expovariate(rate / burst)) < seconds:
+        found += [now] * burst
+    return found
+
+
+def gated(come: Sequence[float], turn: float, each: float) -> Times:
+    """When events leave a part that takes all that wait, in turns.
+
+    Args:
+        come: when they come, ascending.
+        turn: seconds that a turn takes at least.
+        each: seconds that each event adds.
+    """
+    leave: Times = []
+    free, first = 0.0, 0
+    while first < len(come):
+        begin = max(free, come[first])
+        last = first
+        while last < len(come) and come[last] <= begin:
+            last += 1
+        free = begin + turn + each * (last - first)
+        leave += [free] * (last - first)
+        first = last
+    return leave
+
+
+def seconds_per_event(costs: Costs, part: str, rows_per_event: float) -> float:
+    """Of a part that does one event after the other."""
+    return per_row(costs, part, Workload(0, rows_per_event, costs.row_bytes)) * rows_per_event / 1e6
+
+
+def saturation(costs: Costs, rows_per_event: float) -> float:
+    """Events a second at which the slowest of the parts is busy without end."""
+    return 1 / max(_stages(costs, rows_per_event).values())
+
+
+def latencies(costs: Costs, rate: float, rows_per_event: float, burst: int = 1, seconds: float = 60.0) -> Times:
+    """Seconds from commit to visible in the target, of every event that came after the first second."""
+    each = _stages(costs, rows_per_event)
+    come = arrivals(rate, seconds, burst)
+    in_kafka = gated(come, costs.kafka_ms / 1e3, each["publish"])
+    in_driver = gated(in_kafka, costs.cycle_ms / 1e3, each["spark"])
+    visible = gated(in_driver, costs.commit_ms / 1e3, each["target"])
+    return [seen - at for at, seen in zip(come, visible, strict=True) if at >= 1.0]
+
+
+def percentiles(found: Sequence[float]) -> tuple[float, float, float]:
+    """p50, p95 and p99 in milliseconds."""
+    cuts = statistics.quantiles(found, n=100)
+    return cuts[49] * 1e3, cuts[94] * 1e3, cuts[98] * 1e3
+
+
+def _stages(costs: Costs, rows_per_event: float) -> dict[str, float]:
+    """Seconds an event, in what goes on at the same time: the driver computes and the target merges in turn."""
+    each = {part: seconds_per_event(costs, part, rows_per_event) for part in costs.parts}
+    return {"publish": each["producer"], "spark": each["JVM"], "target": each["driver"] + each["postgres"]}
