@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from tests.bench.markdown import cases
 from tests.bench.result import Result, Row, comparable
@@ -28,7 +28,7 @@ mpl.rcParams.update(
     }
 )
 
-COLOURS = {"producer": "#1f6f8b", "applier": "#c8553d", "driver": "#e0a458", "JVM": "#c8553d"}
+COLOURS = {"producer": "#1f6f8b", "applier": "#c8553d", "driver": "#e0a458", "JVM": "#8e3b46"}
 BASE = {"rows": None, "size": 1000.0, "tables": 1.0, "columns": 10.0, "partitions": 1.0}
 TITLES = {
     "rows": "rows in all",
@@ -52,8 +52,10 @@ def growth(results: Sequence[Result], path: Path) -> None:
     panels[1][0].set_ylabel("MB, peak resident")
     panels[1][0].set_ylim(bottom=0)
     for row in panels:
-        handles, names = row[0].get_legend_handles_labels()
-        row[-1].legend(handles, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        entries = dict(zip(*reversed(row[0].get_legend_handles_labels()), strict=True))
+        row[-1].legend(
+            [entries[name] for name in sorted(entries)], sorted(entries), loc="upper left", bbox_to_anchor=(1.0, 1.0)
+        )
     figure.suptitle("Time per row (median, quartiles from commit to commit) and memory, one thing varied at a time")
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
@@ -92,8 +94,10 @@ def _times(panel: Any, axis: str, points: Points) -> None:
         panel.plot(list(points), cpu, color=COLOURS[half], linestyle=":", marker=".", label=f"{half}, CPU")
     panel.set_xscale("log")
     panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    panel.yaxis.set_minor_formatter(NullFormatter())
+    panel.yaxis.set_minor_locator(NullLocator())
+    _label(panel)
 
 
 def _per_row(rows: Sequence[Row], figure: str, axis: str) -> float:
@@ -106,20 +110,34 @@ def _memory(panel: Any, points: Points) -> None:
         peaks = [statistics.median(row.figures[f"{name} peak MB"] for row in rows) for rows in points.values()]
         panel.plot(list(points), peaks, color=COLOURS[name], marker="o", markersize=4, label=name)
     panel.set_xscale("log")
+    _label(panel)
+
+
+def _label(panel: Any) -> None:
+    """Sizes as people write them."""
+    panel.xaxis.set_major_formatter(FuncFormatter(_short))
+    panel.xaxis.set_minor_locator(NullLocator())
+
+
+def _short(value: float, _: object = None) -> str:
+    for unit, letter in ((1_000_000, "M"), (1000, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
 
 
 def catch_up(results: Sequence[Result], path: Path) -> None:
     """The newest run: what is behind, what was estimated, memory."""
     row = next(row for result in reversed(results) for row in reversed(result.rows) if row.series)
     at, done = row.series["s"], row.figures["s to caught up"]
-    figure, (behind, left, memory) = plt.subplots(3, 1, figsize=(8, 7), sharex=True, layout="constrained")
+    figure, (behind, left, memory) = plt.subplots(3, 1, figsize=(9, 6.5), sharex=True, layout="constrained")
     behind.plot(at, [rows / 1e6 for rows in row.series["rows behind"]], color=COLOURS["applier"])
     behind.set_ylabel("million rows behind")
     told = [(x, y) for x, y in zip(at, row.series["estimate s"], strict=True) if y >= 0]
     left.plot([0, done], [done, 0], color="#999999", linestyle="--", label="as it was")
     left.plot([x for x, _ in told], [y for _, y in told], color=COLOURS["producer"], label="thl_catch_up_seconds")
     left.set_ylabel("seconds left")
-    left.set_ylim(0, 2 * done)
+    left.set_ylim(0, 1.5 * done)
     for name in ("producer", "driver", "JVM"):
         memory.plot(at, row.series[f"MB {name}"], color=COLOURS[name], label=name)
     memory.set_ylabel("MB resident")
@@ -129,8 +147,8 @@ def catch_up(results: Sequence[Result], path: Path) -> None:
         panel.set_ylim(bottom=0)
         panel.yaxis.set_major_locator(MaxNLocator(5))
     for panel in (left, memory):
-        panel.legend(loc="upper right")
-    figure.suptitle(f"A target {row.figures['rows behind']:,.0f} rows behind, {row.case}")
+        panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.suptitle(f"A target {row.figures['rows behind']:,.0f} row changes behind ({row.case})")
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
 
