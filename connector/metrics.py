@@ -32,7 +32,7 @@ applied_latency = Histogram(
 behind_events = Gauge("thl_behind_events", "Events that the log has and the target has not", ["service"])
 catch_up_seconds = Gauge(
     "thl_catch_up_seconds",
-    "Until the target has caught up, at the rates of the last minute; NaN: it does not, or nobody can tell",
+    "Until the target has caught up, at the rates of the last half minute; NaN: it does not, or nobody can tell",
     ["service"],
 )
 ignored_ddl = Counter("thl_ignored_ddl", "DDL without effect on rows, left out", ["service", "command"])

@@ -1,4 +1,4 @@
-"""When a target that is behind will have caught up, as far as the last minute tells. Pure.
+"""When a target that is behind will have caught up, as far as the last half minute tells. Pure.
 
 Events are counted, not rows: how many rows are behind nobody knows who has not read them. So the estimate is right for
 a log of about even events, and moves where a part of the log has larger ones.
@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-WINDOW: Final = 60.0  # seconds
+WINDOW: Final = 30.0  # seconds
 FOLLOWING: Final = 1.0  # seconds' work that is behind at any time: in flight, not to be caught up with
 
 
@@ -57,7 +57,7 @@ class Estimate:
 
 
 class CatchUp:
-    """Samples of the last minute, and what they tell.
+    """Samples of the last half minute, and what they tell.
 
     Args:
         window: seconds for which a sample counts.

@@ -59,9 +59,11 @@ class Log:
         ratios = [left / real for left, real in pairs if real > 5 and not math.isnan(left)]
         return statistics.median(ratios) if ratios else None
 
-    def growth(self, done: float, name: str) -> float:
-        """Memory at the end by memory in the middle of catching up."""
-        middle = next(n for n, at in enumerate(self.at) if at >= done / 2)
+    def growth(self, name: str) -> float:
+        """Memory at the end by memory when half of what was behind had been caught up with."""
+        most = max(self.behind)
+        begun = self.behind.index(most)
+        middle = next(n for n in range(begun, len(self.at)) if self.behind[n] <= most / 2)
         return self.memory[name][-1] / max(self.memory[name][middle], 1.0)
 
 
@@ -145,7 +147,7 @@ def run(sheet: Sheet, kind: str, rows: int, rate: int) -> None:
         "s to caught up": done,
         "rows/s": (backlog.rows + live.rows * (done - first) / log.at[-1]) / max(done - first, 1e-9),
         **{f"peak MB {name}": max(values) for name, values in log.memory.items()},
-        **{f"MB {name}, end by middle": round(log.growth(done, name), 3) for name in ("driver", "JVM")},
+        **{f"MB {name}, end by middle": round(log.growth(name), 3) for name in ("driver", "JVM")},
         **{f"peak MB {name}": round(peak / 1e6) for name, peak in peaks.items()},
     }
     worth = log.worth(done)
