@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Scanner
+from connector.reassemble.scan import Messages, Scanner
+from connector.thl.ledger import Ledger
+from connector.thl.position import TargetPosition
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
+
+ALL = 1 << 62
 
 
 @micro("message", inputs.SMALL)
@@ -15,22 +19,47 @@ def scan_headers() -> Work:
     return lambda: scanner.scan(batch)
 
 
+@micro("event", inputs.SMALL)
+def ledger_run() -> Work:
+    """Events that follow the first one, taken and released at once."""
+    (messages,) = _scanned(inputs.small_log())
+    first, run = messages.message(0), messages.since(1).run()
+
+    def work() -> int:
+        ledger = Ledger[object, Messages](topic="thl.micro", partitions=1, position=TargetPosition(service="micro"))
+        ledger.take(first.header, first.partition, first.offset, first)
+        if not ledger.take_run(run):
+            raise AssertionError("the events of the benchmark are no run")
+        return len(ledger.release())
+
+    return work
+
+
 @micro("row", inputs.SMALL_ROWS)
 def collapse_small() -> Work:
-    return _collapse(inputs.small_log())
+    scanned, collapse = _scanned(inputs.small_log()), Collapse("thl.micro")
+
+    def work() -> object:
+        for messages in scanned:
+            collapse.add_run(messages, 0, len(messages), ALL, ALL)
+        return collapse.take()
+
+    return work
 
 
 @micro("row", inputs.LARGE)
 def collapse_large() -> Work:
-    return _collapse(inputs.large_log())
-
-
-def _collapse(log: bytes) -> Work:
-    messages, collapse = Scanner("thl.micro").scan(inputs.batch(log)), Collapse("thl.micro")
+    scanned, collapse = _scanned(inputs.large_log()), Collapse("thl.micro")
 
     def work() -> object:
-        for run in messages:
-            collapse.add_run(run, 0, len(run), 1 << 40, 1 << 40)
+        rows = 0
+        for messages in scanned:
+            for message in messages:
+                rows = collapse.add(message, rows)
         return collapse.take()
 
     return work
+
+
+def _scanned(log: bytes) -> list[Messages]:
+    return list(Scanner("thl.micro").scan(inputs.batch(log)))

@@ -73,7 +73,7 @@ def _ledger(partitions: int) -> Work:
     headers = [header(n, prev=n - partitions if n >= partitions else -1) for n in range(EVENTS)]
 
     def work() -> int:
-        ledger = Ledger[int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
+        ledger = Ledger[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
         released = 0
         for number, each in enumerate(headers):
             ledger.take(each, number % partitions, number // partitions, number)

@@ -7,17 +7,18 @@ from connector.reassemble.scan import Scanner
 from connector.thl.net import NetRows
 from connector.write.copy import copy_rows
 from connector.write.postgres_types import bit_count, copy_kind
-from connector.write.values import rows
+from connector.write.values import rows as decoded
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 
 
 def _net() -> NetRows:
     collapse = Collapse("thl.micro")
-    for run in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
-        collapse.add_run(run, 0, len(run), 1 << 40, 1 << 40)
-    net: NetRows = collapse.take()[0]
-    return net
+    held = 0
+    for messages in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
+        for message in messages:
+            held = collapse.add(message, held)
+    return collapse.take()[0]
 
 
 @micro("row", inputs.LARGE)
@@ -34,4 +35,4 @@ def rows_to_copy() -> Work:
 def rows_to_bind() -> Work:
     """Tuples, as SQLite binds them."""
     net = _net()
-    return lambda: rows(net.inserts.data, net.inserts.ends, len(net.layout.columns))
+    return lambda: decoded(net.inserts.data, net.inserts.ends, len(net.layout.columns))
