@@ -34,9 +34,10 @@ from connector.capture.frames cimport EventFrames, Frames
 from connector.capture.group cimport Group
 from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, take
 from connector.capture.tables cimport Table, Tables
+from connector.thl.crc32 cimport crc32
+from connector.thl.place cimport SourcePosition, source_position
 
 import uuid
-import zlib
 
 from connector.capture import event_types
 from connector.capture.format_description import format_description
@@ -47,14 +48,8 @@ from connector.capture.query import query as read_query
 from connector.capture.query import wants_statement
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
-from connector.thl.position import SourcePosition
 from connector.thl.words import Outcome
 
-cdef extern from "Python.h":
-    object PyMemoryView_FromMemory(char* memory, Py_ssize_t size, int flags)
-    int PyBUF_READ
-
-cdef object crc32 = zlib.crc32
 cdef object COMMIT = Outcome.COMMIT
 cdef object ROLLBACK = Outcome.ROLLBACK
 cdef dict NOTHING = {}
@@ -79,7 +74,7 @@ cdef class Decoder:
     cdef readonly str file
     cdef int64_t start, offset  # of the event; behind it
     cdef int64_t reported
-    cdef object here  # a SourcePosition of `offset`, made when wanted
+    cdef SourcePosition here  # of `offset`, made when wanted
     cdef int64_t here_offset
     cdef bint formatted, checksum
     cdef uint8_t type
@@ -152,18 +147,18 @@ cdef class Decoder:
         self.start = self.offset  # also of an event that is refused before it is stepped over
         return self.frames.next(event)
 
-    cdef object _here(self):
+    cdef SourcePosition _here(self):
         """The place behind this event."""
         if self.here is None or self.here_offset != self.offset:
-            self.here = SourcePosition(self.file, self.offset)
+            self.here = source_position(self.file, self.offset)
             self.here_offset = self.offset
         return self.here
 
-    cdef object _started(self):
+    cdef SourcePosition _started(self):
         """The place where this event begins: mostly the end of the one before it."""
         if self.here is not None and self.here_offset == self.start:
             return self.here
-        return SourcePosition(self.file, self.start)
+        return source_position(self.file, self.start)
 
     cdef int _event(self, Cursor* body) except -1:
         cdef const uint8_t* all = body.data
@@ -183,7 +178,7 @@ cdef class Decoder:
                 if left(body) < 4:
                     damaged(b"an event has no room for its checksum")
                 body.end -= 4
-                if crc(all, body.end - all) != little4(body.end):
+                if crc32(all, body.end - all, 0) != little4(body.end):
                     damaged(b"an event's checksum is wrong")
             if event.type == HEARTBEAT or event.type == HEARTBEAT_V2:
                 return self._heartbeat(&event, body)
@@ -346,7 +341,7 @@ cdef class Decoder:
 
     cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1:
         """The server says which file comes now; it may come before the format that tells whether it has a checksum."""
-        if left(body) >= 12 and crc(all, body.end - all - 4) == little4(body.end - 4):
+        if left(body) >= 12 and crc32(all, body.end - all - 4, 0) == little4(body.end - 4):
             body.end -= 4
         return self._to(<int64_t>little8(take(body, 8)), rest(body))
 
@@ -392,7 +387,3 @@ cdef class Decoder:
 
 cdef bytes rest(Cursor* body):
     return body.data[: body.end - body.data]
-
-
-cdef uint32_t crc(const uint8_t* data, Py_ssize_t size) except? 0xFFFFFFFF:
-    return crc32(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))

@@ -4,12 +4,16 @@ from libc.stdint cimport int64_t
 
 from connector.capture.memory cimport Cursor, Out
 from connector.capture.tables cimport Table
+from connector.thl.piece cimport Begin
+from connector.thl.place cimport SourcePosition
 
 cdef class Group:
     cdef bint open  # a BEGIN was seen
     cdef bint announced  # a GTID event was seen
     cdef bint given  # its first piece was handed out
-    cdef object gtid, start, metadata
+    cdef str gtid
+    cdef SourcePosition start
+    cdef object metadata
     cdef int64_t last_committed, sequence_number, commit_time
     cdef int64_t server_id, thread_id
     cdef bint ddl
@@ -19,12 +23,12 @@ cdef class Group:
     cdef Out data, ends
     cdef Py_ssize_t size  # encoded bytes that are not handed out yet
     cdef int _clear(self) except -1
-    cdef object _begin(self)
-    cdef int announce(self, object start, object gtid, int64_t last_committed, int64_t sequence_number,
+    cdef Begin _begin(self)
+    cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1
-    cdef int begin(self, object start, int64_t server_id, int64_t thread_id) except -1
+    cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1
     cdef int rows(self, Table table, int action, Cursor* event, Py_ssize_t piece_bytes) except -1
     cdef int statement(self, object statement) except -1
     cdef int close_run(self) except -1
     cdef object cut(self)
-    cdef object finish(self, object end, int64_t timestamp, object outcome)
+    cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome)

@@ -5,11 +5,11 @@ from libc.string cimport memset
 
 from connector.capture.memory cimport Cursor, Out, release
 from connector.capture.tables cimport Table
-
-from array import array
+from connector.thl.piece cimport Begin, Ending, ending_at, piece_of, rows_of
+from connector.thl.place cimport SourcePosition
 
 from connector.errors import ConnectorError
-from connector.thl.piece import Begin, Ending, Passed, Piece, Rows
+from connector.thl.piece import Passed
 from connector.thl.words import Action, Kind
 
 cdef object TRANSACTION = Kind.TRANSACTION
@@ -44,7 +44,7 @@ cdef class Group:
         self.size = 0
         return 0
 
-    cdef int announce(self, object start, object gtid, int64_t last_committed, int64_t sequence_number,
+    cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1:
         """Its GTID event: comes first, where there is one."""
         self.announced = True
@@ -56,7 +56,7 @@ cdef class Group:
         self.metadata = metadata
         return 0
 
-    cdef int begin(self, object start, int64_t server_id, int64_t thread_id) except -1:
+    cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1:
         """Its BEGIN, or the only statement it has."""
         self.open = True
         self.server_id = server_id
@@ -93,43 +93,48 @@ cdef class Group:
 
     cdef int close_run(self) except -1:
         """Put the rows gathered so far among the changes."""
-        cdef bytes data
+        cdef bytes data, ends
         if self.ends.size:
             data = self.data.data[: self.data.size]
-            self.changes.append(
-                Rows(self.table.layout, ACTIONS[self.action], data, array("Q", self.ends.data[: self.ends.size]))
-            )
+            ends = self.ends.data[: self.ends.size]
+            self.changes.append(rows_of(self.table.layout, ACTIONS[self.action], data, ends))
             self.data.size = self.ends.size = 0
             if self.data.capacity > KEEP:
                 release(&self.data)
         self.table = None
         return 0
 
-    cdef object _begin(self):
+    cdef Begin _begin(self):
         """What the first piece says; None for the others."""
         if self.given:
             return None
         self.given = True
-        return Begin(
-            self.server_id, self.thread_id, self.gtid, self.last_committed, self.sequence_number,
-            self.start, DDL if self.ddl else TRANSACTION, self.metadata,
-        )
+        cdef Begin begin = Begin.__new__(Begin)
+        begin.server_id = self.server_id
+        begin.thread_id = self.thread_id
+        begin.gtid = self.gtid
+        begin.last_committed = self.last_committed
+        begin.sequence_number = self.sequence_number
+        begin.start = self.start
+        begin.kind = DDL if self.ddl else TRANSACTION
+        begin.metadata = self.metadata
+        return begin
 
     cdef object cut(self):
         """Everything gathered so far as a piece of a transaction that goes on."""
         self.close_run()
-        piece = Piece(self._begin(), self.changes, None)
+        piece = piece_of(self._begin(), self.changes, None)
         self.changes = []
         self.size = 0
         return piece
 
-    cdef object finish(self, object end, int64_t timestamp, object outcome):
+    cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome):
         """The last piece; or a Passed when there was nothing for us in it."""
+        cdef Ending ending
         self.close_run()
         if self.given or self.changes:
-            result = Piece(
-                self._begin(), self.changes, Ending(end, self.commit_time or timestamp * 1000000, outcome)
-            )
+            ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
+            result = piece_of(self._begin(), self.changes, ending)
         else:
             result = Passed(end, self.gtid)
         self._clear()

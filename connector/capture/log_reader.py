@@ -142,7 +142,7 @@ class _Attempt:
         """The error with what the file itself tells: its path, the event's type, and whether it is cut off."""
         head, left = self._frames.head, self._frames.left
         where = {"file": self._file, "pos": self.place_of(error), "event": error.where.get("event")}
-        if self._read == 0:
+        if self._read == 0 and (head or self._reader.ended):
             error = not_a_log(head[: len(MAGIC)]) or error
         elif self._reader.ended and left:
             size = int.from_bytes(head[9:13], "little") if len(head) >= 13 else f"at least {HEADER}"

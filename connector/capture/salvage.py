@@ -74,7 +74,7 @@ class Remains:
         """The file's own description of its format, if that is whole; else one as servers since 5.6 write it."""
         event = bytes(self._log[4 : 4 + int.from_bytes(self._log[13:17], "little") % (1 << 16)])
         with suppress(ConnectorError):
-            if event[4:5] == bytes([FORMAT]):
+            if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == 4 + len(event):
                 format_description(event)
                 return event
         body = struct.pack("<H50sIB", 4, b"8.0.0", 0, HEADER) + bytes(42) + b"\1"

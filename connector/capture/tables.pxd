@@ -1,5 +1,7 @@
 # The tables that rows belong to, by the ids that TABLE_MAP events give them.
 
+from libc.stdint cimport uint64_t
+
 from connector.capture.memory cimport Cursor
 from connector.capture.rows cimport RowCodec
 
@@ -7,10 +9,13 @@ cdef class Table:
     cdef readonly object layout
     cdef readonly RowCodec codec
     cdef readonly bint wanted
+    cdef readonly bytes definition
 
 cdef class Tables:
     cdef object filters
     cdef dict ids  # table id → Table
+    cdef uint64_t newest_id  # the one that was described or named last, and its table
+    cdef Table newest
     cdef dict known  # bytes of a TABLE_MAP → Table
     cdef int forget(self) except -1
     cdef int describe(self, Cursor* body) except -1

@@ -2,8 +2,9 @@
 """The tables that rows belong to: TABLE_MAP events, and what stands before the images of a rows event."""
 
 from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcmp
 
-from connector.capture.memory cimport Cursor, damaged, little, packed, take
+from connector.capture.memory cimport Cursor, damaged, left, little, packed, take
 from connector.capture.rows cimport RowCodec
 
 from connector.capture.table_map import table_layout, table_name
@@ -19,11 +20,13 @@ cdef class Table:
     """A table as one TABLE_MAP described it.
 
     Args:
+        definition: the bytes of its TABLE_MAP behind id and flags.
         layout: its columns; None when it is not wanted.
         codec: decodes its rows; None when it is not wanted.
     """
 
-    def __init__(self, layout, RowCodec codec):
+    def __init__(self, bytes definition, layout, RowCodec codec):
+        self.definition = definition
         self.layout = layout
         self.codec = codec
         self.wanted = codec is not None
@@ -47,6 +50,7 @@ cdef class Tables:
     cdef int forget(self) except -1:
         """A new file: its server may be another, or have started again."""
         self.ids.clear()
+        self.newest = None
         return 0
 
     cdef int describe(self, Cursor* body) except -1:
@@ -54,21 +58,24 @@ cdef class Tables:
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef bytes definition
         take(body, 2)
+        if self.newest is not None and table_id == self.newest_id and same(body, self.newest.definition):
+            return 0
         definition = body.data[: body.end - body.data]
         table = self.known.get(definition)
         if table is None:
             if len(self.known) >= MAX_LAYOUTS:
                 self.known.clear()
             table = self.known[definition] = self._made(definition)
-        self.ids[table_id] = table
+        self.ids[table_id] = self.newest = table
+        self.newest_id = table_id
         return 0
 
     cdef Table _made(self, bytes definition):
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
-            return Table(None, None)
+            return Table(definition, None, None)
         layout, specs = table_layout(definition)
-        return Table(layout, RowCodec(specs))
+        return Table(definition, layout, RowCodec(specs))
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.
@@ -85,7 +92,7 @@ cdef class Tables:
             if extra < 2:
                 damaged(b"a rows event's extra data is shorter than its own length")
             take(body, extra - 2)
-        table = self.ids.get(table_id)
+        table = self.newest if table_id == self.newest_id else self.ids.get(table_id)
         if table is None:
             if table_id == NO_TABLE:
                 return None
@@ -111,3 +118,8 @@ cdef class Tables:
                     table=table.layout.name, column=table.layout.columns[i].name,
                 )
         return 0
+
+
+cdef bint same(const Cursor* body, bytes definition) noexcept:
+    cdef Py_ssize_t size = len(definition)
+    return left(body) == size and memcmp(body.data, <const uint8_t*>definition, size) == 0

@@ -5,18 +5,16 @@ Rows come in already encoded and are copied as they are. Every write asks `_room
 the rows is checked against the buffer it is taken from, so that no length in the input can move a byte elsewhere.
 """
 
-from zlib import crc32
-
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from connector.thl.crc32 cimport crc32
+
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-    object PyMemoryView_FromMemory(char *data, Py_ssize_t size, int flags)
     object PyBytes_FromStringAndSize(const char *data, Py_ssize_t size)
     int PyBytes_AsStringAndSize(object data, char **to, Py_ssize_t *size) except -1
-    const int PyBUF_READ
 
 cdef enum:
     MOST = 1 << 30  # Kafka's sizes are 32-bit, librdkafka's message.max.bytes ends at 10^9
@@ -174,7 +172,7 @@ cdef class FragmentWriter:
         cdef Py_ssize_t body = self._used
         self._head(head, fragno, last, rows)
         self._changes(changes)
-        check = crc32(PyMemoryView_FromMemory(<char *>self._data + body, self._used - body, PyBUF_READ))
+        check = crc32(self._data + body, self._used - body, 0)
         self._byte(<unsigned char>(check >> 24))
         self._byte(<unsigned char>(check >> 16 & 0xFF))
         self._byte(<unsigned char>(check >> 8 & 0xFF))
