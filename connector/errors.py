@@ -29,9 +29,15 @@ class ConnectorError(Exception):
         self.where = where
 
     def __str__(self) -> str:
-        ids = " ".join(f"{name}={value}" for name, value in self.where.items() if value is not None)
+        ids = " ".join(f"{name}={_shown(value)}" for name, value in self.where.items() if value is not None)
         text = f"{self.message} [{ids}]" if ids else self.message
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+def _shown(value: object) -> str:
+    """On one line and without what moves a terminal: names and texts come from elsewhere, damaged ones too."""
+    text = str(value)
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 class ConfigError(ConnectorError):

@@ -9,7 +9,10 @@ from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
 
 HEADER = 19
+LOG_POS = slice(13, 17)
 CHECKSUMS_SINCE = (5, 6, 1)
+CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
+TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
 NO_CHECKSUM, CRC32 = 0, 1
 # Bytes of the fixed part that we decode, by event type: QUERY, TABLE_MAP, ROWS v1 and v2. A server says 0 for what it
 # does not write.
@@ -38,13 +41,17 @@ def format_description(event: bytes) -> bool:
         raise Unsupported(f"events with a header of {header} bytes", server=server)
     rest = fields.rest()
     algorithm = NO_CHECKSUM
-    if _version(server) >= CHECKSUMS_SINCE:
+    if _version(server) >= (CHECKSUMS_SINCE_IN_MARIADB if "MariaDB" in server else CHECKSUMS_SINCE):
         if len(rest) < 5:
             raise CorruptBinlog("a format description ends early", server=server)
-        algorithm = rest[-5]
-        if algorithm == CRC32 and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
+        algorithm, checksum = rest[-5], int.from_bytes(rest[-4:], "little")
+        # In a log without checksums it has one itself; but not when it was changed for the stream, without a place.
+        sealed = algorithm == CRC32 or (checksum != 0 and event[LOG_POS] != bytes(4))
+        if sealed and zlib.crc32(event[:-4]) != checksum:
             raise CorruptBinlog("a format description's checksum is wrong", server=server)
         rest = rest[:-5]
+    elif len(rest) > TYPES_BEFORE_CHECKSUMS:
+        raise CorruptBinlog("a format description is longer than its server could write it", server=server)
     if algorithm not in {NO_CHECKSUM, CRC32}:
         raise Unsupported(f"the checksum algorithm {algorithm}", server=server)
     for kind, size in POST_HEADERS.items():

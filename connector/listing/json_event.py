@@ -8,8 +8,9 @@ double the shortest one that reads back the same, a decimal or a time the text t
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from json import dumps
+from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring as text  # a string of JSON, not cut down to ASCII
 from typing import Final
 
 from connector.listing.json_rows import JsonRows
@@ -19,8 +20,8 @@ from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
 from connector.thl.shard import shard_of
 from connector.thl.words import UNKNOWN_SHARD, Action, Kind, Seqno
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 KEPT: Final = 4096  # layouts
+KINDS: Final = {kind.value: kind.name.lower() for kind in Kind}
 
 
 class JsonPrinter:
@@ -59,12 +60,13 @@ class JsonPrinter:
         if begin is None:
             raise ValueError("a transaction ends that has not begun")
         shard = shard_of(self._schemas) if begin.kind is Kind.TRANSACTION else UNKNOWN_SHARD
-        event_id = EventId(ending.end.file, ending.end.offset, begin.thread_id)
+        event_id = str(EventId(ending.end.file, ending.end.offset, begin.thread_id))
         gtid = "null" if begin.gtid is None else text(begin.gtid)
+        second, fraction = divmod(ending.commit_time, 1_000_000)
         return (
-            f'{{"seqno":{seqno},"event_id":{text(str(event_id))},"gtid":{gtid},"server_id":{begin.server_id},'
-            f'"commit_time":"{time_text(ending.commit_time)}","kind":"{begin.kind.name.lower()}",'
-            f'"shard":{text(shard)},"changes":['
+            f'{{"seqno":{seqno},"event_id":{text(event_id)},"gtid":{gtid},"server_id":{begin.server_id},'
+            f'"commit_time":"{second_text(second)}.{fraction:06}Z",'
+            f'"kind":"{KINDS[int(begin.kind)]}","shard":{text(shard)},"changes":['
         ).encode()
 
     def tail(self) -> bytes:
@@ -103,13 +105,13 @@ class _Table:
             f'{{"name":{text(column.name)},"type":{text(type_of(column))}}}' for column in layout.columns
         )
         self.layout = layout
-        self.heads = {
-            action: (
+        self.heads = [  # by the action's number
+            (
                 f'{{"schema":{text(layout.name.schema)},"table":{text(layout.name.table)},"action":"{action.name}",'
                 f'"columns":[{columns}],"rows":['
             ).encode()
-            for action in Action
-        }
+            for action in sorted(Action)
+        ]
         self.rows = JsonRows(
             [f"{text(column.name)}:".encode() for column in layout.columns],
             [column.type == "bigint" and column.unsigned for column in layout.columns],
@@ -122,14 +124,10 @@ def type_of(column: Column) -> str:
     return f"{column.type} unsigned" if column.unsigned else column.type
 
 
-def time_text(microseconds: int) -> str:
-    """`2026-11-21T06:00:00.000000Z`."""
-    return f"{EPOCH + timedelta(microseconds=microseconds):%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
-def text(value: str) -> str:
-    """A string of JSON."""
-    return dumps(value, ensure_ascii=False)
+@lru_cache(maxsize=64)
+def second_text(second: int) -> str:
+    """`2026-11-21T06:00:00`, of seconds since 1970 UTC. Neighbours in a log mostly share it."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _statement(statement: Statement) -> bytes:

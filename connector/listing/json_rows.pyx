@@ -59,6 +59,7 @@ cdef class JsonRows:
         self.key_ends = <Py_ssize_t*>calloc(max(self.width, 1), sizeof(Py_ssize_t))
         if self.key_ends == NULL:
             raise MemoryError
+        keys = [(b"," if column else b"{") + key for column, key in enumerate(keys)]
         for column, key in enumerate(keys):
             end += len(key)
             self.key_ends[column] = end
@@ -109,10 +110,7 @@ cdef class JsonRows:
         cdef Value value
         if not has_image(cursor, self.width):
             return put(&self.text, b"null", 4)
-        put(&self.text, b"{", 1)
         for column in range(self.width):
-            if column:
-                put(&self.text, b",", 1)
             put(&self.text, keys + from_, self.key_ends[column] - from_)
             from_ = self.key_ends[column]
             read_value(cursor, &value)
@@ -134,4 +132,4 @@ cdef class JsonRows:
             else:
                 put_string(&self.text, value.text, value.size)
         end_image(cursor)
-        return put(&self.text, b"}", 1)
+        return put(&self.text, b"}", 1) if self.width else put(&self.text, b"{}", 2)
