@@ -73,7 +73,8 @@ class Course:
         earlier = [look for look in self.looks if look.rows < last.rows]
         if not earlier:
             raise TooShort(f"all {last.rows} rows came in one commit: nothing can be measured")
-        return next((look for look in earlier if look.rows >= warm), earlier[-1])
+        warm = min(warm, earlier[-1].rows)
+        return next(look for look in earlier if look.rows >= warm)
 
     def rates(self) -> list[float]:
         """Rows per second from each look that saw the count move to the next one, in the steady state.

@@ -53,7 +53,8 @@ def drain(
     counted = -1
     while counted < goal:
         worker.check()
-        now, rows = CLOCK.monotonic(), int(gauges.value(counter))
+        rows = int(gauges.value(counter))
+        now = CLOCK.monotonic()  # a busy worker answers late, with what it then has
         if rows > counted:
             counted, moved = rows, now
         elif now - moved > PATIENCE:

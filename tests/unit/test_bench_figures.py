@@ -66,7 +66,7 @@ def test_rows_before_what_is_measured_are_not_counted() -> None:
 
 
 def test_a_run_of_two_commits_is_measured_from_the_first_one() -> None:
-    assert Course([look(0, 10), look(2, 1000)]).figures()["rows/s"] == 495
+    assert Course([look(0, 10), look(1, 10), look(2, 1000)]).figures()["rows/s"] == 495
 
 
 def test_a_run_of_one_commit_tells_no_rate() -> None:
