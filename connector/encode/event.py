@@ -6,7 +6,7 @@ from zlib import crc32
 
 from connector.encode.cut import Cutter, Head
 from connector.encode.fragment import EventHead
-from connector.encode.remembered import Route
+from connector.encode.routes import Route
 from connector.thl.piece import Begin, Rows, Statement
 from connector.thl.position import Digest
 

@@ -10,6 +10,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from connector.thl.crc32 cimport crc32
+from connector.thl.piece cimport Rows
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
@@ -19,7 +20,6 @@ cdef extern from "Python.h":
 cdef enum:
     MOST = 1 << 30  # Kafka's sizes are 32-bit, librdkafka's message.max.bytes ends at 10^9
     KEEP = 1 << 20  # a buffer that one large row made larger than this is given back
-    ABSENT = -1
 
 
 cdef class EventHead:
@@ -32,13 +32,6 @@ cdef class EventHead:
         shard: text. gtid: text or None.
         metadata: an encoded Avro map.
     """
-
-    cdef readonly long long seqno
-    cdef long long epoch, prev_seqno, last_barrier, server_id, thread_id, last_committed, sequence_number, commit_time
-    cdef int kind, outcome
-    cdef bint timed
-    cdef str shard, gtid, event_id
-    cdef bytes metadata
 
     def __init__(
         self, long long seqno, long long epoch, int kind, str shard not None, long long prev_seqno,
@@ -76,11 +69,6 @@ cdef class FragmentWriter:
         opening: the single-object header, the same for every fragment.
         source_id: who writes.
     """
-
-    cdef unsigned char *_data
-    cdef Py_ssize_t _used, _size
-    cdef bytes _opening
-    cdef str _source_id
 
     def __init__(self, bytes opening not None, str source_id not None):
         self._opening = opening
@@ -164,15 +152,32 @@ cdef class FragmentWriter:
         Raises:
             ValueError: a slice outside its buffer, or a last fragment of an event without outcome.
         """
-        cdef unsigned int check
         if last and head.outcome == ABSENT:
             raise ValueError("the last fragment tells the outcome")
-        self._used = 0
-        self._bytes(self._opening)
-        cdef Py_ssize_t body = self._used
         self._head(head, fragno, last, rows)
         self._changes(changes)
-        check = crc32(self._data + body, self._used - body, 0)
+        return self._closed()
+
+    cdef bytes whole(self, EventHead head, long long rows, list heads, list changes):
+        """The one fragment of an event of rows: `changes` are `Rows`, `heads` their encoded row changes' heads."""
+        cdef Rows change
+        cdef Py_ssize_t i
+        self._head(head, 0, True, rows)
+        if changes:
+            self._long(len(changes))
+        for i in range(len(changes)):
+            change = changes[i]
+            self._bytes(heads[i])
+            self._long(change.count)
+            self._slice(change.data, 0, len(change.data))
+            self._byte(0)
+        self._byte(0)
+        return self._closed()
+
+    cdef bytes _closed(self):
+        """The check behind the body, and the whole as the message's value."""
+        cdef Py_ssize_t body = len(self._opening)
+        cdef unsigned int check = crc32(self._data + body, self._used - body, 0)
         self._byte(<unsigned char>(check >> 24))
         self._byte(<unsigned char>(check >> 16 & 0xFF))
         self._byte(<unsigned char>(check >> 8 & 0xFF))
@@ -185,6 +190,8 @@ cdef class FragmentWriter:
         return value
 
     cdef int _head(self, EventHead head, int fragno, bint last, long long rows) except -1:
+        self._used = 0
+        self._bytes(self._opening)
         self._long(head.seqno)
         self._long(fragno)
         self._byte(1 if last else 0)

@@ -1,34 +1,15 @@
-"""What is the same for many events, encoded once: a row change's head, and where a shard goes."""
+"""Where the events of a shard go: the same for many events, made once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from connector.encode import change as encoded
 from connector.encode import primitive as avro
-from connector.thl.layout import TableLayout
 from connector.thl.shard import partition_of
-from connector.thl.words import Action, ShardId
+from connector.thl.words import ShardId
 
 KEPT: Final = 4096
-
-
-class Heads:
-    """Row changes' heads by layout and action."""
-
-    def __init__(self) -> None:
-        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
-        self._kept: dict[tuple[int, Action], tuple[TableLayout, bytes]] = {}
-
-    def __call__(self, layout: TableLayout, action: Action) -> bytes:
-        """The head of a row change; see `change.row_change_head`."""
-        kept = self._kept.get((id(layout), action))
-        if kept is None:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            kept = self._kept[id(layout), action] = layout, encoded.row_change_head(layout, action)
-        return kept[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,262 @@
+"""Pieces of transactions in, numbered fragments out.
+
+An event is held back until it has ended, because only then its shard is known: one schema, or `#UNKNOWN`. One
+that grows over `shard_bytes` before is `#UNKNOWN`, which is always safe, and leaves piece by piece. Whether
+it does depends on its size alone, not on how it came in pieces. Kept between two calls are the held changes, or
+one fragment's worth of them; numbers move when an event ends.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from connector.encode.fragment cimport ABSENT, EventHead, FragmentWriter
+from connector.encode.heads cimport Heads, Table
+from connector.thl.crc32 cimport crc32
+from connector.thl.finished cimport Digest, Finished, digest_of, finished_event
+from connector.thl.fragment cimport Fragment
+from connector.thl.piece cimport Begin, Ending, Piece, Rows
+
+from connector.encode import primitive as avro
+from connector.encode.event import Event
+from connector.encode.routes import Routes
+from connector.encode.schema import single_object_header
+from connector.errors import CorruptBinlog, Unsupported
+from connector.thl.shard import shard_of
+from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
+
+cdef Py_ssize_t BATCH_OVERHEAD = 512  # what Kafka's record batch adds to one message, at most
+cdef object TRANSACTION = Kind.TRANSACTION
+
+
+cdef class Encoder:
+    """Encodes one log's events.
+
+    Args:
+        service: whose log.
+        source_id: the source's host:port.
+        partitions: of the event topic.
+        limits: sizes.
+    """
+
+    cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
+    cdef FragmentWriter writer
+    cdef Heads heads
+    cdef object routes
+    cdef object route  # of the newest event's server and schema
+    cdef int64_t route_server
+    cdef object event  # that has not ended
+    cdef int64_t epoch, next, last_barrier
+    cdef dict tails
+
+    def __init__(self, *, service, source_id, partitions, limits):
+        self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
+        self.writer = FragmentWriter(single_object_header(), source_id)
+        self.heads = Heads()
+        self.routes = Routes(service, partitions)
+        self.tails = {}
+        self.last_barrier = NO_SEQNO
+
+    @property
+    def open(self):
+        """Whether an event has begun and not ended."""
+        return self.event is not None
+
+    def begin(self, numbering):
+        """Number from here on like this; an event that has not ended is forgotten."""
+        self.event = None
+        self.epoch = numbering.epoch
+        self.next = numbering.next_seqno
+        self.tails = dict(numbering.tails)
+        self.last_barrier = numbering.last_barrier
+
+    def take(self, Piece piece not None):
+        """Encode a piece.
+
+        Args:
+            piece: the next of the source. Its rows may not change afterwards.
+
+        Returns:
+            The fragments that are ready, perhaps none. The last has `finished` set when the piece ended the event.
+
+        Raises:
+            CorruptBinlog: pieces that do not follow each other.
+            Unsupported: a row larger than a Kafka message may be.
+        """
+        cdef Fragment last
+        if piece.begin is not None:
+            if self.event is not None:
+                raise CorruptBinlog("a transaction begins within another", start=piece.begin.start, seqno=self.next)
+            if piece.ending is not None:
+                last = self._small(piece.begin, piece.changes, piece.ending)
+                if last is not None:
+                    return [last]
+            self.event = Event(piece.begin, self.fragment_bytes, self.heads)
+        event = self.event
+        if event is None:
+            raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
+        for change in piece.changes:
+            event.hold(change)
+        if event.head is None:
+            large = event.size > self.shard_bytes
+            if piece.ending is None and not large:
+                return []
+            event.route = self._route(event.begin, UNKNOWN_SHARD if large else _shard(event.begin, event.schemas))
+            event.head = self._head(event.begin, event.route)
+        groups = [group for change in event.held for group in event.cutter.add(change)]
+        event.held.clear()
+        fragments = [self._fragment(event, group, False) for group in groups]
+        if piece.ending is not None:
+            event_id = _end(event.head, event.begin, piece.ending)
+            last = self._fragment(event, event.cutter.rest(), True)
+            fragments.append(self._finish(last, event.begin, piece.ending, event_id, event.digest))
+        return fragments
+
+    def marker(self, partition, header):
+        """An EPOCH marker for a partition: it voids what is unfinished there.
+
+        Args:
+            partition: where it goes.
+            header: of kind EPOCH.
+
+        Returns:
+            A fragment without changes that finishes no event.
+        """
+        head = EventHead(
+            header.seqno,
+            header.epoch,
+            header.kind,
+            header.shard,
+            header.prev_seqno,
+            header.last_barrier,
+            header.server_id,
+            header.thread_id,
+            header.gtid,
+            header.last_committed,
+            header.sequence_number,
+            avro.string_map(header.metadata),
+        )
+        if header.outcome is not None:
+            head.end(header.event_id, header.commit_time, header.outcome)
+        value = self.writer.write(head, header.fragno, header.last_frag, header.rows, [])
+        return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
+
+    cdef Fragment _small(self, Begin begin, list changes, Ending ending):
+        """An event of rows that is one fragment, as nearly all are: what the long way gives, but quicker.
+
+        Returns the fragment; None when the long way has to be taken.
+        """
+        cdef Rows change
+        cdef Table table = None
+        cdef bytes data, head, value
+        cdef list heads = []
+        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t encoded = 0
+        cdef int64_t rows = 0
+        cdef uint32_t check = 0
+        cdef str schema = None
+        cdef bint several = False
+        for item in changes:
+            if not isinstance(item, Rows) or not isinstance((<Rows>item).data, bytes):
+                return None
+            change = item
+            data = change.data
+            table = self.heads.of(change.layout)
+            if schema is None:
+                schema = table.schema
+            elif schema != table.schema:
+                several = True
+            head = table.head(change.action)
+            heads.append(head)
+            rows += change.count
+            size += len(data)
+            encoded += len(head) + len(data)
+            check = crc32(data, len(data), check)
+        if size > self.shard_bytes or encoded > self.fragment_bytes:
+            return None
+        single = begin.kind is TRANSACTION and schema and not several
+        route = self._route(begin, schema if single else UNKNOWN_SHARD)
+        cdef EventHead event = self._head(begin, route)
+        cdef str event_id = _end(event, begin, ending)
+        value = self.writer.whole(event, rows, heads, changes)
+        self._check_size(value, route, None if table is None else change.layout.name)
+        return self._finish(
+            _unfinished(route.partition, route.key, value, self.next, 0),
+            begin, ending, event_id, digest_of(rows, size, check),
+        )
+
+    cdef object _route(self, Begin begin, str shard):
+        if self.route is None or self.route_server != begin.server_id or self.route.shard != shard:
+            self.route = self.routes(begin.server_id, shard)
+            self.route_server = begin.server_id
+        return self.route
+
+    cdef EventHead _head(self, Begin begin, object route):
+        cdef EventHead head = EventHead.__new__(EventHead)
+        head.seqno = self.next
+        head.epoch = self.epoch
+        head.kind = begin.kind
+        head.shard = route.shard
+        head.prev_seqno = self.tails.get(route.partition, NO_SEQNO)
+        head.last_barrier = self.last_barrier
+        head.server_id = begin.server_id
+        head.thread_id = begin.thread_id
+        head.gtid = begin.gtid
+        head.last_committed = begin.last_committed
+        head.sequence_number = begin.sequence_number
+        head.metadata = avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata
+        head.outcome = ABSENT
+        return head
+
+    cdef Fragment _fragment(self, object event, object group, bint last):
+        event.written += group.rows
+        value = self.writer.write(event.head, event.fragno, last, event.written, group.items)
+        self._check_size(value, event.route, group.table)
+        event.fragno += 1
+        return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)
+
+    cdef int _check_size(self, bytes value, object route, object table) except -1:
+        if len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes:
+            return 0
+        what = f"a row of {table}" if table else "a statement"
+        raise Unsupported(
+            f"{what} takes {len(value)} bytes, more than a Kafka message may have",
+            hint="raise kafka.max_message_bytes, and on the topic max.message.bytes",
+            seqno=self.next,
+            limit=self.message_bytes,
+        )
+
+    cdef Fragment _finish(self, Fragment last, Begin begin, Ending ending, str event_id, Digest digest):
+        """Make a fragment its event's last, and go on to the next number."""
+        cdef int64_t seqno = last.seqno
+        last.finished = finished_event(seqno, self.epoch, event_id, begin.gtid, digest, begin.start)
+        last.resume = ending.end
+        last.commit_time = ending.commit_time
+        last.barrier = is_barrier(begin.kind, self.route.shard)
+        self.event = None
+        self.next = seqno + 1
+        self.tails[last.partition] = seqno
+        if last.barrier:
+            self.last_barrier = seqno
+        return last
+
+
+cdef Fragment _unfinished(int partition, bytes key, bytes value, int64_t seqno, int fragno):
+    cdef Fragment fragment = Fragment.__new__(Fragment)
+    fragment.partition = partition
+    fragment.key = key
+    fragment.value = value
+    fragment.seqno = seqno
+    fragment.fragno = fragno
+    return fragment
+
+
+cdef object _shard(Begin begin, object schemas):
+    return shard_of(schemas) if begin.kind is TRANSACTION else UNKNOWN_SHARD
+
+
+cdef str _end(EventHead head, Begin begin, Ending ending):
+    """Tell the head how the event ended; returns its id, the text of a `connector.thl.event_id.EventId`."""
+    head.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
+    head.timed = True
+    head.commit_time = ending.commit_time
+    head.outcome = ending.outcome
+    return head.event_id

@@ -1,0 +1,5 @@
+from connector.thl.layout import TableLayout
+from connector.thl.words import Action
+
+class Heads:
+    def __call__(self, layout: TableLayout, action: Action) -> bytes: ...

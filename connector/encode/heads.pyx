@@ -1,0 +1,50 @@
+"""What is the same for many row changes, encoded once: everything before their rows."""
+
+cimport cython
+
+from connector.encode.change import row_change_head
+from connector.thl.words import Action
+
+cdef Py_ssize_t KEPT = 4096
+
+
+@cython.final
+cdef class Table:
+    """One layout's heads."""
+
+    def __init__(self, layout):
+        self.layout = layout
+        self.schema = layout.name.schema
+        self.heads = [None] * len(Action)
+
+    cdef bytes head(self, object action):
+        """Of a row change of this layout and action."""
+        cdef int index = action
+        head = self.heads[index]
+        if head is None:
+            head = self.heads[index] = row_change_head(self.layout, action)
+        return head
+
+
+@cython.final
+cdef class Heads:
+    """Tables by their layouts."""
+
+    def __init__(self):
+        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
+        self.kept = {}
+
+    cdef Table of(self, object layout):
+        """The table of a layout."""
+        if self.newest is not None and self.newest.layout is layout:
+            return self.newest
+        self.newest = self.kept.get(id(layout))
+        if self.newest is None:
+            if len(self.kept) >= KEPT:
+                self.kept.clear()
+            self.newest = self.kept[id(layout)] = Table(layout)
+        return self.newest
+
+    def __call__(self, layout, action):
+        """The head of a row change; see `change.row_change_head`."""
+        return self.of(layout).head(action)
