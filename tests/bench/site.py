@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -107,7 +109,8 @@ def merged(values: Values, sections: Mapping[str, Values]) -> Values:
 
 @contextmanager
 def site(mysql_settings: Mapping[str, str] | None = None) -> Iterator[Site]:
-    """Fresh servers with the benchmark's tables, nothing of ours started; all is gone afterwards."""
+    """Fresh servers with the benchmark's tables, nothing of ours started; all is gone afterwards, on SIGTERM too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="thl-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)  # PostgreSQL may run as another user
