@@ -9,7 +9,6 @@ from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
 
 HEADER = 19
-LOG_POS = slice(13, 17)
 CHECKSUMS_SINCE = (5, 6, 1)
 CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
 TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
@@ -45,9 +44,13 @@ def format_description(event: bytes) -> bool:
         if len(rest) < 5:
             raise CorruptBinlog("a format description ends early", server=server)
         algorithm, checksum = rest[-5], int.from_bytes(rest[-4:], "little")
-        # In a log without checksums it has one itself; but not when it was changed for the stream, without a place.
-        sealed = algorithm == CRC32 or (checksum != 0 and event[LOG_POS] != bytes(4))
-        if sealed and zlib.crc32(event[:-4]) != checksum:
+        # In a log without checksums it has one itself, but a server may change it for the stream and not its checksum.
+        # One that is right for a log with checksums tells that the algorithm is what is damaged.
+        if algorithm != NO_CHECKSUM:
+            damaged = algorithm == CRC32 and zlib.crc32(event[:-4]) != checksum
+        else:
+            damaged = zlib.crc32(event[:-5] + bytes([CRC32])) == checksum
+        if damaged:
             raise CorruptBinlog("a format description's checksum is wrong", server=server)
         rest = rest[:-5]
     elif len(rest) > TYPES_BEFORE_CHECKSUMS:

@@ -16,7 +16,7 @@ from connector.errors import ConnectorError, CorruptBinlog
 
 HEADER: Final = 19
 STOP, ROTATE, FORMAT, XID = 3, 4, 15, 16
-ARTIFICIAL: Final = 0x20
+IN_USE, ARTIFICIAL = 0x01, 0x20
 # A transaction begins with its GTID (MySQL's, tagged or not; MariaDB's); the others stand between transactions.
 BEGINS: Final = frozenset({STOP, ROTATE, 33, 34, 35, 42, 162, 163})
 
@@ -72,11 +72,14 @@ class Remains:
 
     def _found_format(self) -> bytes:
         """The file's own description of its format, if that is whole; else one as servers since 5.6 write it."""
-        event = bytes(self._log[4 : 4 + int.from_bytes(self._log[13:17], "little") % (1 << 16)])
+        event = bytearray(self._log[4 : 4 + int.from_bytes(self._log[13:17], "little") % (1 << 16)])
+        behind = 4 + len(event)
         with suppress(ConnectorError):
-            if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == 4 + len(event):
-                format_description(event)
-                return event
+            if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == behind:
+                event[17] &= ~IN_USE  # it is not in the checksum
+                checksum = format_description(bytes(event))
+                if checksum or next_event(self._log, behind, True) < 0:
+                    return bytes(event)
         body = struct.pack("<H50sIB", 4, b"8.0.0", 0, HEADER) + bytes(42) + b"\1"
         size = HEADER + len(body) + 4
         return _sealed(struct.pack("<IBIIIH", 0, FORMAT, 0, size, 4 + size, 0) + body)

@@ -226,6 +226,22 @@ def test_a_log_without_checksums(tmp_path: Path) -> None:
     assert f"from {second} to {third}" in told.err
 
 
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_log_that_its_server_had_not_closed(tmp_path: Path, checksum: bool) -> None:
+    """As a crash leaves it: marked as in use, and with half an event at its end."""
+    log = LogWriter(checksum=checksum)
+    _, second, third, _ = transactions(log, 1, 2, 3)
+    data = bytearray(log.data[: third + 40])
+    data[4 + 17] |= 1
+    path = file_of(tmp_path, bytes(data))
+    assert binlog(path).rows == [1, 2]
+    data[second + 9] = 3
+    path.write_bytes(data)
+    assert (binlog(path).rows, binlog(path, "--salvage").rows) == ([1], [1])
+    path.write_bytes(data + log.data[len(data) :])
+    assert binlog(path, "--salvage").rows == [1, 3]
+
+
 def test_a_format_description_that_is_damaged(tmp_path: Path) -> None:
     log = LogWriter()
     transactions(log, 1, 2)
