@@ -28,7 +28,8 @@ def describe() -> dict[str, str]:
         "Kafka": KAFKA_VERSION,
         "PostgreSQL": POSTGRES_VERSION,
         **{package: version(package) for package in PACKAGES},
-        "commit": _commit(),
+        "commit": _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip() or "unknown",
+        "code": _code(),
         "load before": f"{os.getloadavg()[0]:.2f}",
     }
 
@@ -49,9 +50,11 @@ def _mysql() -> str:
     return said.partition("Ver ")[2].split()[0] if "Ver " in said else "unknown"
 
 
-def _commit() -> str:
-    changed = _output(["git", "-C", str(ROOT), "status", "--porcelain", "--", "connector"])
-    return _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip() + (" + changes" if changed else "")
+def _code() -> str:
+    """What of git identifies the code that is measured, whatever else a commit changed."""
+    tree = _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD:connector"]).strip() or "unknown"
+    changed = _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", "connector"])
+    return f"{tree} + changes" if changed else tree
 
 
 def _output(command: list[str]) -> str:

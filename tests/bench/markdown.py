@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from tests.bench.result import Result, Row
 from tests.bench.spread import Spread
 
+_OF_A_RUN = ("commit", "code", "load before")
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -74,16 +76,24 @@ def _ratio(rows: Mapping[str, Sequence[Row]], case: str, references: Mapping[str
 
 
 def provenance(results: Sequence[Result]) -> str:
-    """Where and when figures were measured, with what."""
+    """When figures were measured, and with what settings."""
     newest = results[-1]
     settings = ", ".join(f"{name} {value}" for name, value in newest.settings.items() if value != "")
-    machine = ", ".join(f"{name} {value}" for name, value in newest.machine.items() if name != "load before")
+    commit = newest.machine.get("commit", "unknown")
     loads = " / ".join(result.machine.get("load before", "?") for result in results)
-    lines = [f"{newest.at} UTC; {settings + '; ' if settings else ''}{machine}; load of the machine before: {loads}."]
+    lines = [
+        f"{newest.at} UTC, commit {commit}{f', {settings}' if settings else ''}; load of the machine before: {loads}."
+    ]
     void = voids(results)
     if void:
         lines.append("Void, and not in the table: " + "; ".join(void) + ".")
     return "\n".join(lines)
+
+
+def machine(result: Result) -> str:
+    """Where a result was measured, with what versions."""
+    told = (f"{name} {value}" for name, value in result.machine.items() if name not in _OF_A_RUN)
+    return ", ".join(told) + "."
 
 
 def replaced(document: str, name: str, text: str) -> str:

@@ -105,10 +105,11 @@ def read(text: str) -> Result:
 
 
 def comparable(results: Iterable[Result], part: str) -> list[Result]:
-    """Those of a part that were measured as the newest was: same settings, same processor. Oldest first."""
+    """Those of a part that were measured as the newest was: settings, processor and code the same. Oldest first."""
     of_part = sorted((result for result in results if result.part == part), key=lambda result: result.at)
     return [result for result in of_part if _alike(result, of_part[-1])]
 
 
 def _alike(one: Result, other: Result) -> bool:
-    return one.settings == other.settings and one.machine.get("processor") == other.machine.get("processor")
+    same = (one.machine.get(name) == other.machine.get(name) for name in ("processor", "code"))
+    return one.settings == other.settings and all(same)

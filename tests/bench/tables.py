@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.bench.markdown import Column, cases, provenance, table
+from tests.bench.markdown import Column, cases, machine, provenance, table
 from tests.bench.result import Result, Row, comparable
 
 OURS = ("producer", "driver", "JVM")
@@ -156,6 +156,8 @@ TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
 
 
 def rendered(results: Sequence[Result]) -> dict[str, str]:
-    """Part → its tables, of those parts that were measured."""
+    """Part → its tables, of those parts that were measured; `machine` → where the newest was."""
     found = {part: comparable(results, part) for part in TABLES}
-    return {part: TABLES[part](of_part) for part, of_part in found.items() if of_part}
+    tables = {part: TABLES[part](of_part) for part, of_part in found.items() if of_part}
+    newest = max((of_part[-1] for of_part in found.values() if of_part), key=lambda result: result.at, default=None)
+    return {"machine": machine(newest), **tables} if newest else {}

@@ -102,6 +102,7 @@ def test_only_what_was_measured_alike_is_put_together() -> None:
     older = replace(RESULT, at="2026-01-01 09:00", settings={"rows": 5})
     alike = replace(RESULT, at="2026-01-01 08:00")
     elsewhere = replace(RESULT, at="2026-01-01 07:00", machine={"processor": "four cores"})
+    changed = replace(RESULT, at="2026-01-01 06:00", machine={**RESULT.machine, "code": "older"})
     another = replace(RESULT, part="latency", at="2026-01-01 11:00")
-    assert comparable([RESULT, another, older, elsewhere, alike], "throughput") == [alike, RESULT]
+    assert comparable([RESULT, another, older, elsewhere, changed, alike], "throughput") == [alike, RESULT]
     assert comparable([another], "throughput") == []

@@ -94,18 +94,20 @@ EVERYTHING = [
 
 def test_every_part_has_its_table() -> None:
     found = rendered(EVERYTHING)
-    assert list(found) == ["throughput", "latency", "growth", "catch-up", "starts", "tls", "peers"]
+    assert found["machine"] == "processor two cores."
+    assert list(found)[1:] == ["throughput", "latency", "growth", "catch-up", "starts", "tls", "peers"]
     assert found["throughput"].index("MySQL to Kafka") < found["throughput"].index("Kafka to SQLite")
     assert found["latency"].index("200/s") < found["latency"].index("2000/s")
     assert "| TLS, bulk | 9 | 0.90 | 1 |" in found["tls"]
     assert "| MySQL to Kafka, bulk: another | 5 | 3 | 4 | 0.50 | 1 |" in found["peers"]
     assert "| commit to Kafka: another | 5 | 1 |" in found["peers"]
     assert "| rows a transaction 10 |" in found["growth"]
-    assert all("two cores" in text for text in found.values())
+    assert all("before: 0.10." in text for part, text in found.items() if part != "machine")
 
 
 def test_a_part_that_was_not_measured_has_none() -> None:
-    assert list(rendered(EVERYTHING[4:5])) == ["starts"]
+    assert list(rendered(EVERYTHING[4:5])) == ["machine", "starts"]
+    assert rendered([]) == {}
 
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
