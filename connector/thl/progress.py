@@ -9,6 +9,7 @@ from __future__ import annotations
 from connector.errors import LogDamaged
 from connector.thl.fragment import Fragment
 from connector.thl.gtid import GtidSet
+from connector.thl.gtid_run import GtidRun
 from connector.thl.piece import Passed
 from connector.thl.position import Open, PositionRecord
 from connector.thl.words import Seqno
@@ -31,6 +32,7 @@ class Progress:
         self._finished = record.finished
         self._resume = record.resume
         self._gtids = None if record.gtid_set is None else GtidSet.parse(record.gtid_set)
+        self._run = GtidRun()  # of what is not in `_gtids` yet
         self._open = record.open
         self._tails = dict(record.tails)
         self._barrier = record.last_barrier
@@ -52,33 +54,31 @@ class Progress:
         Raises:
             LogDamaged: the log would have a hole or two events in one another; nothing has moved.
         """
-        opened = self._open
+        opened, finished, seqno = self._open, fragment.finished, fragment.seqno
         expected = opened.fragno + 1 if opened else 0
         moved = opened is not None and fragment.partition != opened.partition
-        if fragment.seqno != self.next_seqno or fragment.fragno != expected or moved:
+        if seqno != self.next_seqno or fragment.fragno != expected or moved:
             raise LogDamaged(
                 "The producer was about to damage the log",
-                seqno=fragment.seqno,
+                seqno=seqno,
                 fragno=fragment.fragno,
                 partition=fragment.partition,
                 next_seqno=self.next_seqno,
                 next_fragno=expected,
                 open=opened,
             )
-        finished = fragment.finished
         if finished is None:
-            self._open = Open(fragment.seqno, fragment.fragno, fragment.partition)
+            self._open = Open(seqno, fragment.fragno, fragment.partition)
             return
-        if finished.seqno != fragment.seqno or fragment.resume is None:
-            raise LogDamaged("A last fragment does not tell its own end", seqno=fragment.seqno, fragno=fragment.fragno)
+        if finished.seqno != seqno or fragment.resume is None:
+            raise LogDamaged("A last fragment does not tell its own end", seqno=seqno, fragno=fragment.fragno)
         self._open = None
         self._finished = finished
         self._resume, self._server_uuid = fragment.resume, self._reads
-        if finished.gtid is not None and self._gtids is not None:
-            self._gtids.add(finished.gtid)
-        self._tails[fragment.partition] = fragment.seqno
+        self._see(finished.gtid)
+        self._tails[fragment.partition] = seqno
         if fragment.barrier:
-            self._barrier = fragment.seqno
+            self._barrier = seqno
 
     def passed(self, passed: Passed) -> bool:
         """The source went past something that is not for the log.
@@ -89,8 +89,7 @@ class Progress:
         if self._open is not None:
             return False
         self._resume, self._server_uuid = passed.end, self._reads
-        if passed.gtid is not None and self._gtids is not None:
-            self._gtids.add(passed.gtid)
+        self._see(passed.gtid)
         return True
 
     def snapshot_begun(self) -> None:
@@ -104,10 +103,12 @@ class Progress:
             gtid_set: what the load contains; every GTID that the log has from now on starts with it.
         """
         self._snapshot = False
+        self._run.begin(None)
         self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
 
     def record(self) -> PositionRecord:
         """The position for the next Kafka commit."""
+        self._gather()
         return PositionRecord(
             finished=self._finished,
             resume=self._resume,
@@ -118,6 +119,19 @@ class Progress:
             snapshot=self._snapshot,
             server_uuid=self._server_uuid,
         )
+
+    def _see(self, gtid: str | None) -> None:
+        """A GTID is in the log, or was passed over: where it follows the one before, it is only counted."""
+        if gtid is None or self._gtids is None or self._run.goes_on(gtid):
+            return
+        self._gather()
+        self._gtids.add(gtid)
+        self._run.begin(gtid)
+
+    def _gather(self) -> None:
+        """Add what was only counted."""
+        if self._gtids is not None and self._run.first is not None:
+            self._gtids.add(self._run.first, self._run.count)
 
 
 def advance(record: PositionRecord, *steps: Fragment | Passed) -> PositionRecord:

@@ -1,0 +1,66 @@
+"""GTIDs that follow each other, told apart from those that do not without taking their texts to pieces.
+
+A source's log gives the numbers of one server one after the other. Then every GTID is the one before, but for its
+last digits: it is enough to keep how many there were, and to tell the set once a commit.
+"""
+
+from libc.string cimport memcmp
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+cdef enum:
+    DIGITS = 18  # so that a number stays within 64 bits; the few larger ones are no runs
+
+
+cdef class GtidRun:
+    """From a first GTID on, those of the same source (and tag) with the next numbers."""
+
+    cdef readonly str first
+    cdef readonly long long count
+    cdef long long next
+    cdef Py_ssize_t prefix  # bytes of `first` up to its number
+
+    def begin(self, str gtid):
+        """A run of this one alone; of none, when it is not of the usual form or None."""
+        cdef Py_ssize_t size
+        cdef const char* text
+        self.first = None
+        if gtid is None:
+            return
+        text = PyUnicode_AsUTF8AndSize(gtid, &size)
+        self.prefix = size
+        while self.prefix and text[self.prefix - 1] != 58:
+            self.prefix -= 1
+        self.next = number(text + self.prefix, size - self.prefix) + 1
+        if self.prefix and self.next > 1:
+            self.first = gtid
+            self.count = 1
+
+    def goes_on(self, str gtid not None):
+        """Whether this one is the next, which is counted then."""
+        cdef Py_ssize_t size
+        cdef const char* text
+        if self.first is None:
+            return False
+        text = PyUnicode_AsUTF8AndSize(gtid, &size)
+        if size <= self.prefix or memcmp(text, PyUnicode_AsUTF8AndSize(self.first, NULL), self.prefix) != 0:
+            return False
+        if number(text + self.prefix, size - self.prefix) != self.next:
+            return False
+        self.next += 1
+        self.count += 1
+        return True
+
+
+cdef long long number(const char* text, Py_ssize_t size) noexcept:
+    """Decimal digits as a number; -1 for everything else, and for one that begins with 0."""
+    cdef long long value = 0
+    cdef Py_ssize_t i
+    if not 0 < size <= DIGITS or text[0] == 48:
+        return -1
+    for i in range(size):
+        if not 48 <= text[i] <= 57:
+            return -1
+        value = 10 * value + text[i] - 48
+    return value
