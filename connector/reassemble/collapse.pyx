@@ -26,6 +26,7 @@ from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
 from connector.reassemble.head cimport read_head, skip_head
 from connector.reassemble.message cimport Block, Message
+from connector.reassemble.order cimport in_order
 from connector.reassemble.scan cimport Messages, Place
 from connector.thl.net import Images, NetRows
 from connector.thl.words import Kind
@@ -394,7 +395,7 @@ cdef bint starts_with(Reader r, bytes head) except -1:
 cdef object drained(Table table):
     cdef Image image
     cdef list inserts = [], updates = [], deletes = []
-    for image in table.keys.values():
+    for image in in_order(table.keys) if table.key.shape[0] else table.keys.values():
         if not table.key.shape[0]:
             if image.surplus > 0:
                 inserts.extend([image] * image.surplus)

@@ -33,7 +33,8 @@ class NetRows:
 
     With a key: `inserts` are new keys, `updates` existing keys with their full new images, `deletes` existing keys
     (before images). The three are disjoint by key; keys are compared by the bytes of the image. A changed key
-    is a delete and an insert.
+    is a delete and an insert. Each of them is about in the order of its key, so that a target's index is gone through
+    once from left to right; nothing but speed may depend on that.
     Without a key: `deletes` and `inserts` are full images, a multiset difference; `updates` is empty.
 
     Targets do deletes first, then updates, then inserts, and check the number of rows of each.

@@ -50,7 +50,7 @@ _CONNECTION = "application_name=thl connect_timeout=10 keepalives_idle=30 keepal
 _SESSION = f"""
 SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
 SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
-SET synchronous_commit = on;
+SET synchronous_commit = on; SET temp_buffers = '64MB';
 SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
 SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
 """

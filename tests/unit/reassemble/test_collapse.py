@@ -311,3 +311,32 @@ def test_values_pass_through_unchanged(rows: list[Row]) -> None:
     numbered = [(n, *row) for n, row in enumerate(rows)]
     net = collapsed(change("insert", [(None, row) for row in numbered], columns="abc"))
     assert [row for one in net for row in decoded(one.inserts, 3)] == numbered
+
+
+KEYS = st.one_of(
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1)), unique=True),
+    st.lists(st.tuples(st.integers(-9, 9), st.integers(-(2**40), 2**40)), unique=True),
+    st.lists(st.tuples(st.integers(-9, 9), st.text("ab", min_size=8, max_size=8)), unique=True),
+    st.lists(st.tuples(st.text("abÿ", max_size=15).filter(lambda text: len(text.encode()) < 16)), unique=True),
+)
+
+
+@given(KEYS)
+def test_rows_come_in_the_order_of_their_keys(keys: list[tuple[int | str, ...]]) -> None:
+    if not keys:
+        return
+    columns = "abc"[: len(keys[0]) + 1]
+    rows: list[Row] = [(*key, None) for key in keys]
+    one = {"columns": columns, "key": list(range(len(keys[0])))}
+    (net,) = collapsed(change("insert", [(None, row) for row in rows], **one))
+    in_bytes = [tuple(part.encode() if isinstance(part, str) else part for part in key) for key in keys]
+    expected = [row for _, row in sorted(zip(in_bytes, rows, strict=True))]
+    assert decoded(net.inserts, len(columns)) == expected
+    (net,) = collapsed(change("delete", [(row, None) for row in rows], **one))
+    assert decoded(net.deletes, len(columns)) == expected
+
+
+def test_keys_of_which_some_are_beyond_a_long_lose_nothing() -> None:
+    keys: list[int | str | None] = ["18446744073709551615", 3, None, "x" * 40, -1, "x" * 39 + "y"]
+    (net,) = collapsed(change("insert", [(None, [key, 1]) for key in keys]))
+    assert Counter(row[0] for row in decoded(net.inserts, 2)) == Counter(keys)

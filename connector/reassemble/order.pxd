@@ -1,0 +1,1 @@
+cdef list in_order(dict found)
