@@ -13,9 +13,9 @@ from tests.bench.result import Sheet, out_option
 
 
 @click.command()
-@click.option("--rows", default=2_000_000, show_default=True, help="Row changes of each backlog.")
-@click.option("--seconds", default=30.0, show_default=True, help="How long latency is measured at each rate.")
-@click.option("--warm", default=20.0, show_default=True, help="Seconds before that, which are not counted.")
+@click.option("--rows", default=1_500_000, show_default=True, help="Row changes of each backlog.")
+@click.option("--seconds", default=20.0, show_default=True, help="How long latency is measured at each rate.")
+@click.option("--warm", default=15.0, show_default=True, help="Seconds before that, which are not counted.")
 @click.option("--rate", "rates", multiple=True, default=(200, 2000), show_default=True, help="Transactions a second.")
 @click.option("--repeats", default=3, show_default=True)
 @click.option("--only", type=click.Choice(["throughput", "latency"]))

@@ -1,8 +1,8 @@
 """`python -m tests.bench.growth`: does the time per row or the memory grow with the size of anything?
 
 For each shape (rows, rows of a transaction, tables, columns, partitions) a log and a target of its own, after a
-warm-up. Besides the medians the figures hold the quartiles of what was seen from one
-commit to the next.
+warm-up. Besides the time of all the rows the figures hold the quartiles of what was seen
+from one commit to the next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from tests.bench.checksum import difference
-from tests.bench.course import Course, TooShort, cpu
+from tests.bench.course import Course, TooShort, cpu, rate
 from tests.bench.drain import APPLIED, APPLIER, PRODUCER, PUBLISHED, drain
 from tests.bench.proof import log_proof
 from tests.bench.result import Row, Sheet, out_option
@@ -54,9 +54,10 @@ def measure(place: Site, shape: Shape, name: str, warm: int) -> Row:
 
 def figures_of(course: Course, half: str, names: Sequence[str]) -> dict[str, float]:
     """Microseconds per row, by the clock and by the CPU, and memory."""
-    times = sorted(1e6 / rate for rate in course.rates())
-    low, middle, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
+    times = sorted(1e6 / speed for speed in course.rates())
+    low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     last = course.looks[-1]
+    middle = 1e6 / rate(course.steady, last)
     return {
         f"{half} µs/row": middle,
         f"{half} µs/row low": low,

@@ -56,7 +56,7 @@ def growth(results: Sequence[Result], path: Path) -> None:
         row[-1].legend(
             [entries[name] for name in sorted(entries)], sorted(entries), loc="upper left", bbox_to_anchor=(1.0, 1.0)
         )
-    figure.suptitle("Time per row (median, quartiles from commit to commit) and memory, one thing varied at a time")
+    figure.suptitle("Time per row (bars: quartiles, from commit to commit) and memory, one thing varied at a time")
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
 

@@ -18,7 +18,7 @@ KINDS = ("bulk", "oltp")
 
 
 @click.command()
-@click.option("--rows", default=2_000_000, show_default=True, help="Row changes of each backlog.")
+@click.option("--rows", default=1_000_000, show_default=True, help="Row changes of each backlog.")
 @click.option("--repeats", default=3, show_default=True)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS)
 @out_option
