@@ -20,11 +20,11 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit demo bench figures faults pins clean
+.PHONY: help venv build fetch test check unit demo bench bench-peers figures faults pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 venv: $(VENV)/.installed ## The virtual environment, with the exact versions of constraints.txt
 
@@ -71,6 +71,9 @@ bench: fetch ## Rates, latencies, memory: three repeats, checked, as JSON into b
 
 figures: build ## bench-results as tables into docs/performance.md and as plots into docs/img
 	$(BIN)/python -m tests.bench.render $(ARGS)
+
+bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
+	$(BIN)/python -m tests.bench.peers $(ARGS)
 
 faults: fetch ## Kill things, many times, on both targets (KILLS=60)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)

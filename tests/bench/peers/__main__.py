@@ -77,6 +77,8 @@ def _compare(sheet: Sheet, kind: str, rows: int, peers: Mapping[str, Peer]) -> N
                 found = peer(load)
             except Unavailable as reason:
                 found = [Row(f"{name}, {kind}", {}, f"skipped: {reason}")]
+            except Exception as failure:  # noqa: BLE001 - it must not cost the others their figures
+                found = [Row(f"{name}, {kind}", {}, f"failed: {failure!r}")]
             for row in found:
                 sheet.add(row)
 

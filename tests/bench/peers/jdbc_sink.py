@@ -18,6 +18,7 @@ from tests.bench.site import Site
 from tests.bench.workload import SCHEMA
 
 BATCH = "2000"
+LIMIT = 45.0  # seconds: what it did until then is its rate, and only a whole table is compared with the source's
 _STATISTICS = "SELECT n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relname = %s"
 _SUMS = "SELECT count(*), sum(id), sum(a), sum(b), count(e) FROM {}"
 
@@ -28,7 +29,8 @@ def sink(place: Site, topic: str, table: str, **more: str) -> dict[str, str]:
         "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
         "tasks.max": "1",
         "topics": topic,
-        "connection.url": f"jdbc:postgresql://{place.postgres.host}:{place.postgres.port}/{POSTGRES_DATABASE}",
+        "connection.url": f"jdbc:postgresql://{place.postgres.host}:{place.postgres.port}/{POSTGRES_DATABASE}"
+        "?reWriteBatchedInserts=true",
         "connection.username": place.postgres.user,
         "connection.password": place.postgres.password,
         "collection.name.format": table,
@@ -75,8 +77,10 @@ class JdbcSink:
                 progress.rows,
                 load.backlog.rows,
                 lambda: worker.check(table),
+                limit=LIMIT,
             )
-            wrong = _differs(load, connection, table)
+            whole = course.looks[-1].rows == load.backlog.rows
+            wrong = _differs(load, connection, table) if whole else ""
         return [Row(self._case(load), course.figures(), wrong)]
 
     def _case(self, load: Load) -> str:

@@ -20,6 +20,8 @@ def watch(
     counted: Callable[[], int],
     goal: int,
     check: Callable[[], None],
+    *,
+    limit: float = float("inf"),
 ) -> Course:
     """From the first row that is counted to the last.
 
@@ -29,6 +31,7 @@ def watch(
         counted: rows until now.
         goal: all of them.
         check: raises when the peer does not run any more.
+        limit: seconds after the first row when it is enough.
 
     Raises:
         Unavailable: nothing moves.
@@ -37,7 +40,7 @@ def watch(
     zero = {name: meter.read() for name, meter in servers.items()}
     looks: list[Look] = []
     rows, moved, checked = 0, CLOCK.monotonic(), CLOCK.monotonic()
-    while rows < goal:
+    while rows < goal and not (looks and looks[-1].at - looks[0].at > limit):
         now, before, rows = CLOCK.monotonic(), rows, min(counted(), goal)
         if rows > before:
             moved = now
