@@ -119,7 +119,9 @@ cdef class JsonRows:
             elif value.branch == LONG_VALUE:
                 put_integer(&self.text, value.whole)
             elif value.branch == DOUBLE_VALUE:
-                if single[column]:
+                if value.real - value.real != 0:
+                    self.not_finite(value.real)
+                elif single[column]:
                     put_single(&self.text, value.real)
                 else:
                     put_double(&self.text, value.real)
@@ -133,3 +135,9 @@ cdef class JsonRows:
                 put_string(&self.text, value.text, value.size)
         end_image(cursor)
         return put(&self.text, b"}", 1) if self.width else put(&self.text, b"{}", 2)
+
+    cdef int not_finite(self, double number) except -1:
+        """What JSON has no number for, and MySQL no value: only damage or another program wrote it. As a string."""
+        if number != number:
+            return put(&self.text, b'"NaN"', 5)
+        return put(&self.text, b'"Infinity"', 10) if number > 0 else put(&self.text, b'"-Infinity"', 11)

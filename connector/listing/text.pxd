@@ -1,4 +1,4 @@
-"""Text that grows, and how JSON writes numbers, strings and bytes into it (RFC 8259, RFC 4648)."""
+"""Text that grows; numbers, strings and bytes as JSON (RFC 8259, RFC 4648) and Tungsten's layout write them."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport realloc
@@ -68,7 +68,7 @@ cdef inline int put_whole(Text* out, const unsigned char* text, Py_ssize_t size)
 
 cdef inline int put_double(Text* out, double number) except -1:
     """The shortest text that reads back as the same double; always with a point or an exponent."""
-    return _put_number(out, PyOS_double_to_string(number, c"r", 0, Py_DTSF_ADD_DOT_0, NULL), number)
+    return _put_number(out, PyOS_double_to_string(number, c"r", 0, Py_DTSF_ADD_DOT_0, NULL))
 
 
 cdef inline int put_single(Text* out, double number) except -1:
@@ -85,15 +85,13 @@ cdef inline int put_single(Text* out, double number) except -1:
     except BaseException:
         PyMem_Free(shown)
         raise
-    return _put_number(out, shown, number)
+    return _put_number(out, shown)
 
 
-cdef inline int _put_number(Text* out, char* shown, double number) except -1:
-    """Take over what PyOS_double_to_string made. JSON has no infinity: MySQL has none either."""
+cdef inline int _put_number(Text* out, char* shown) except -1:
+    """Take over what PyOS_double_to_string made."""
     cdef Py_ssize_t size = 0
     try:
-        if number - number != 0:
-            raise ValueError("a number is not finite")
         while shown[size] != 0:
             size += 1
         return put(out, <const unsigned char*>shown, size)
@@ -162,4 +160,15 @@ cdef inline int put_base64(Text* out, const unsigned char* data, Py_ssize_t size
         p[3] = c"="
         p += 4
     out.size = p - out.data
+    return 0
+
+
+cdef inline int put_hexadecimal(Text* out, const unsigned char* data, Py_ssize_t size) except -1:
+    cdef const unsigned char* digits = b"0123456789abcdef"
+    cdef Py_ssize_t at
+    reserve(out, 2 * size)
+    for at in range(size):
+        out.data[out.size] = digits[data[at] >> 4]
+        out.data[out.size + 1] = digits[data[at] & 15]
+        out.size += 2
     return 0

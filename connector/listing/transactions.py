@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
+from connector.errors import CorruptBinlog
 from connector.listing.selection import Selection
 from connector.listing.spool import Spool
 from connector.thl.piece import Begin, Ending, Passed, Piece
 from connector.thl.words import Seqno
+
+LATEST: Final = 253_402_300_800_000_000  # µs since 1970: the year 10000
 
 
 class Printer(Protocol):
@@ -68,6 +71,9 @@ class Transactions:
             self._spool.write(self._printer.piece(seqno, item))
         if item.ending is None:
             return True
+        if not 0 <= item.ending.commit_time < LATEST:
+            end = item.ending.end
+            raise CorruptBinlog("a transaction's commit time is no time", file=end.file, before=end.offset)
         if self._wanted and self._selection.ends(item.ending):
             self._out.write(self._printer.head(seqno, item.ending))
             self._spool.write(self._printer.tail())

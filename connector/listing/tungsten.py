@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+ROW = " - ROW# = "
 EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,7 +51,31 @@ def lines(listed: Place, *, headers: bool = False) -> Iterator[str]:
     if headers:
         return
     for number, change in enumerate(fragment["changes"]):
-        yield from _statement(number, change) if "sql" in change else _rows(number, change)
+        if "sql" in change:
+            yield from statement(number, change["schema"], change["sql"], change["options"])
+        else:
+            yield from _rows(number, change)
+
+
+def statement(number: int, schema: str, sql: str, options: Mapping[str, str]) -> Iterator[str]:
+    """A change that is a statement."""
+    if options:
+        yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
+    yield f"- SCHEMA = {schema}"
+    yield f"- SQL({number}) = {sql}"
+
+
+def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str]:
+    """What a change of rows begins with."""
+    yield f"- SQL({number}) ="
+    yield f" - ACTION = {action.upper()}"
+    yield f" - SCHEMA = {schema}"
+    yield f" - TABLE = {table}"
+
+
+def value_head(word: str, index: int, name: str) -> str:
+    """What stands before a value. The word is COL or KEY."""
+    return f"  - {word}({index + 1}: {name}) = "
 
 
 def time_of(microseconds: int | None) -> str:
@@ -74,23 +99,13 @@ def present(bits: bytes, columns: int) -> list[int]:
     return [index for index in range(columns) if not bits or bits[index // 8] >> (index % 8) & 1]
 
 
-def _statement(number: int, change: Mapping[str, Any]) -> Iterator[str]:
-    if change["options"]:
-        yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in change['options'].items())}]"
-    yield f"- SCHEMA = {change['schema']}"
-    yield f"- SQL({number}) = {change['sql']}"
-
-
 def _rows(number: int, change: Mapping[str, Any]) -> Iterator[str]:
     columns = [column["name"] for column in change["columns"]]
     before = present(change["before_present"], len(columns))
     after = present(change["after_present"], len(columns))
-    yield f"- SQL({number}) ="
-    yield f" - ACTION = {change['action'].upper()}"
-    yield f" - SCHEMA = {change['schema']}"
-    yield f" - TABLE = {change['table']}"
+    yield from rows_head(number, change["action"], change["schema"], change["table"])
     for row_number, row in enumerate(change["rows"]):
-        yield f" - ROW# = {row_number}"
+        yield f"{ROW}{row_number}"
         if row["after"] is not None:
             yield from _image("COL", columns, after, row["after"], range(len(columns)))
         # The key is what a row was found by: its old values; without a key, the whole old row.
@@ -105,7 +120,7 @@ def _image(
     found = dict(zip(places, values, strict=True))
     for index in sorted(wanted):
         if index in found:
-            yield f"  - {word}({index + 1}: {columns[index]}) = {shown(found[index])}"
+            yield value_head(word, index, columns[index]) + shown(found[index])
 
 
 def _or_null(value: object) -> str:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from connector.listing.row_values import row_values
-from connector.listing.tungsten import lines
+from connector.listing.tungsten import ROW, lines, rows_head, statement, value_head
+from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.event_id import EventId
-from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
+from connector.thl.layout import TableLayout
+from connector.thl.piece import Begin, Ending, Piece, Rows
 from connector.thl.words import Seqno
+
+KEPT: Final = 4096  # layouts
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A piece as a fragment of `schemas/fragment.avsc`, as far as the layout shows one.
+class Header:
+    """A piece as a fragment without changes, where it stands.
 
     Args:
         place: the file.
-        fragment: it.
+        fragment: as schemas/fragment.avsc says, as far as the layout shows it.
         voided: never.
     """
 
@@ -34,6 +38,8 @@ class TungstenPrinter:
     """
 
     def __init__(self) -> None:
+        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
+        self._tables: dict[int, tuple[TableLayout, TungstenRows]] = {}
         self._begin: Begin | None = None
         self._fragno = 0
 
@@ -55,10 +61,17 @@ class TungstenPrinter:
             "event_id": ending and str(EventId(ending.end.file, ending.end.offset, begin.thread_id)),
             "source_id": begin.server_id,
             "metadata": {"mysql_server_id": begin.server_id, "dbms_type": "mysql", **begin.metadata},
-            "changes": [_change(change) for change in piece.changes],
         }
         self._fragno += 1
-        return ("\n".join(lines(Shown(begin.start.file, fragment))) + "\n").encode()
+        found = [_lines(lines(Header(begin.start.file, fragment), headers=True))]
+        for number, change in enumerate(piece.changes):
+            if isinstance(change, Rows):
+                name = change.layout.name
+                found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
+                found.append(self._rows(change.layout).printed(change.data, change.ends))
+            else:
+                found.append(_lines(statement(number, change.schema, change.sql, change.options)))
+        return b"".join(found)
 
     def head(self, seqno: Seqno, ending: Ending) -> bytes:
         """Nothing: every fragment has its own."""
@@ -69,18 +82,22 @@ class TungstenPrinter:
         """Nothing."""
         return b""
 
+    def _rows(self, layout: TableLayout) -> TungstenRows:
+        kept = self._tables.get(id(layout))
+        if kept is None:
+            if len(self._tables) >= KEPT:
+                self._tables.clear()
+            kept = self._tables[id(layout)] = layout, _printer(layout)
+        return kept[1]
 
-def _change(change: Rows | Statement) -> dict[str, Any]:
-    if isinstance(change, Statement):
-        return {"schema": change.schema, "sql": change.sql, "options": change.options}
-    layout = change.layout
-    return {
-        "schema": layout.name.schema,
-        "table": layout.name.table,
-        "action": change.action.name,
-        "columns": [{"name": column.name} for column in layout.columns],
-        "key_columns": layout.key,
-        "before_present": b"",
-        "after_present": b"",
-        "rows": row_values(change.data, change.ends, len(layout.columns)),
-    }
+
+def _printer(layout: TableLayout) -> TungstenRows:
+    names = [column.name for column in layout.columns]
+    columns, keys = (
+        [value_head(word, index, name).encode() for index, name in enumerate(names)] for word in ("COL", "KEY")
+    )
+    return TungstenRows(ROW.encode(), columns, keys, [index in layout.key for index in range(len(names))])
+
+
+def _lines(found: Iterator[str]) -> bytes:
+    return "".join(f"{line}\n" for line in found).encode()

@@ -160,26 +160,3 @@ def test_a_position_in_a_file_that_is_not_named_is_told(folder: Path) -> None:
     told = binlog(folder, "--to-position", "binlog.000008:4")
     assert (told.code, told.out) == (2, b"")
     assert "binlog.000008" in told.err
-
-
-def test_tungstens_layout(tmp_path: Path) -> None:
-    log = LogWriter()
-    *_, end = transactions(log, 7)
-    path = tmp_path / "binlog.000001"
-    path.write_bytes(log.data)
-    assert binlog(path, "--format", "thl").out.decode() == (
-        "SEQ# = 0 / FRAG# = 0 (last frag)\n"
-        "- FILE = binlog.000001\n"
-        "- TIME = 1970-01-01 00:00:07.0\n"
-        "- EPOCH# = 0\n"
-        f"- EVENTID = binlog.000001:{end:016};7\n"
-        "- SOURCEID = 1\n"
-        "- METADATA = [mysql_server_id=1;dbms_type=mysql]\n"
-        "- TYPE = com.continuent.tungsten.replicator.event.ReplDBMSEvent\n"
-        "- SQL(0) =\n"
-        " - ACTION = INSERT\n"
-        " - SCHEMA = s\n"
-        " - TABLE = t\n"
-        " - ROW# = 0\n"
-        "  - COL(1: c0) = 7\n"
-    )

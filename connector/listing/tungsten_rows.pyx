@@ -1,0 +1,130 @@
+"""The rows of a piece in Tungsten's layout, in one pass; what stands before each value is told from outside.
+
+A row is its number, the columns of its new image, and the key that it was found by: of its old image, or of the new
+one where there is no old; without a key the whole old image.
+"""
+
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from connector.listing.rows cimport at_end, end_image, has_image, to_row
+from connector.listing.text cimport Text, put, put_double, put_hexadecimal, put_integer
+from connector.write.avro cimport (
+    BYTES_VALUE,
+    DOUBLE_VALUE,
+    LONG_VALUE,
+    NULL_VALUE,
+    Cursor,
+    Value,
+    read_value,
+)
+
+cdef enum:
+    KEEP = 8 << 20  # a buffer that has grown larger is given back
+
+
+cdef class TungstenRows:
+    """Prints the rows of one table.
+
+    Args:
+        row: what stands before a row's number.
+        columns, keys: per column what stands before its value.
+        key: per column whether it is in the key.
+    """
+
+    cdef bytes row
+    cdef list columns, keys
+    cdef list key
+    cdef bint keyed
+    cdef Text text
+
+    def __cinit__(self, bytes row, list columns, list keys, list key):
+        memset(&self.text, 0, sizeof(Text))
+        if not len(columns) == len(keys) == len(key):
+            raise ValueError("every column is a column and perhaps a key")
+        self.row = row
+        self.columns = columns
+        self.keys = keys
+        self.key = key
+        self.keyed = any(key)
+
+    def __dealloc__(self):
+        free(self.text.data)
+
+    def printed(self, const unsigned char[::1] data, ends):
+        """The rows, a line break behind each line.
+
+        Args:
+            data, ends: of `connector.thl.piece.Rows`.
+
+        Returns:
+            UTF-8.
+
+        Raises:
+            ValueError: the bytes are not rows of this table.
+        """
+        cdef const unsigned char[::1] places = memoryview(ends).cast("B")
+        cdef Cursor cursor, before, after
+        cdef Py_ssize_t row, start = 0
+        cdef bint had, has
+        self.text.size = 0
+        for row in range(places.shape[0] // 8):
+            to_row(&cursor, data, places, row, start)
+            start = cursor.end
+            had = has_image(&cursor, len(self.columns))
+            before = cursor
+            if had:
+                self.step_over(&cursor)
+            has = has_image(&cursor, len(self.columns))
+            after = cursor
+            if has:
+                self.step_over(&cursor)
+            at_end(&cursor)
+            self.word(self.row)
+            put_integer(&self.text, row)
+            put(&self.text, b"\n", 1)
+            if has:
+                self.lines(&after, self.columns, True)
+            if had:
+                self.lines(&before, self.keys, not self.keyed)
+            elif has:
+                self.lines(&after, self.keys, False)
+        found = PyBytes_FromStringAndSize(<const char*>self.text.data, self.text.size)
+        if self.text.room > KEEP:
+            free(self.text.data)
+            memset(&self.text, 0, sizeof(Text))
+        return found
+
+    cdef int step_over(self, Cursor* cursor) except -1:
+        cdef Value value
+        for _ in range(len(self.columns)):
+            read_value(cursor, &value)
+        return end_image(cursor)
+
+    cdef int word(self, bytes word) except -1:
+        return put(&self.text, <const unsigned char*>PyBytes_AsString(word), PyBytes_Size(word))
+
+    cdef int lines(self, Cursor* image, list words, bint every) except -1:
+        """A line per column, or per column of the key; the cursor's own copy is walked."""
+        cdef Cursor cursor = image[0]
+        cdef Py_ssize_t column
+        cdef Value value
+        for column in range(len(words)):
+            read_value(&cursor, &value)
+            if not (every or self.key[column]):
+                continue
+            self.word(words[column])
+            if value.branch == NULL_VALUE:
+                put(&self.text, b"NULL", 4)
+            elif value.branch == LONG_VALUE:
+                put_integer(&self.text, value.whole)
+            elif value.branch == DOUBLE_VALUE:
+                put_double(&self.text, value.real)
+            elif value.branch == BYTES_VALUE:
+                put(&self.text, b"0x", 2)
+                put_hexadecimal(&self.text, value.text, value.size)
+            else:
+                put(&self.text, value.text, value.size)
+            put(&self.text, b"\n", 1)
+        return 0
