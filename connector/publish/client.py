@@ -31,6 +31,7 @@ _REFUSED: Final = frozenset(
         KafkaError._INVALID_ARG,
     )
 )
+_LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
 def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str | int | float | bool]:
@@ -76,3 +77,26 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
     if cause.code() in _REFUSED:
         return PreflightError(text, hint="kafka.properties, and what the brokers allow this user", **where)
     return BrokerUnavailable(text, hint="", code=cause.name(), **where)
+
+
+class Refusals:
+    """Why the brokers did not let us in: a callback, because the calls themselves only fail of a lost connection.
+
+    A broker that ends in the middle of a login looks the same, so such a failure may pass, and is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._last: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """What librdkafka tells of its connections, within `poll`."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._last = error
+
+    def failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
+        """As the function of this name, with the refusal that a lost connection comes from, if there was one."""
+        if self._last is None or error.args[0].code() not in _LOST:
+            return failure(error, doing, **where)
+        return BrokerUnavailable(
+            f"{doing}: {self._last.str()}", hint="see kafka.properties", code=self._last.name(), **where
+        )

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, Refusals, failure, properties
 from connector.publish.header import place_of
 from connector.publish.memory import control_state, position_record
 from connector.thl.control import ControlState
@@ -43,22 +43,21 @@ class LogReader:
 
     def __init__(self, config: Config, *, settled: bool = False) -> None:
         self._config = config
+        self._refusals = Refusals()
         self._consumer = self._connected("read_committed")
         self._ends_of = self._connected("read_uncommitted") if settled else self._consumer
 
     def _connected(self, isolation_level: str) -> Consumer:
-        return Consumer(
-            properties(
-                self._config.kafka,
-                group_id=f"{self._config.topic}.producer",
-                isolation_level=isolation_level,
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                check_crcs=True,
-            ),
-            logger=LOG,
+        chosen = properties(
+            self._config.kafka,
+            group_id=f"{self._config.topic}.producer",
+            isolation_level=isolation_level,
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            auto_offset_reset="error",
+            check_crcs=True,
         )
+        return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +80,8 @@ class LogReader:
         try:
             found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
         except KafkaException as error:
-            raise failure(error, "the brokers do not tell of a topic", topic=topic) from error
+            self._consumer.poll(0)
+            raise self._refusals.failure(error, "the brokers do not tell of a topic", topic=topic) from error
         if found.error is None:
             return len(found.partitions)
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
@@ -127,7 +127,9 @@ class LogReader:
                 TopicPartition(topic, partition), timeout=PATIENCE
             )
         except KafkaException as error:
-            raise failure(error, "a partition's ends cannot be read", partition=f"{topic}-{partition}") from error
+            self._ends_of.poll(0)
+            place = f"{topic}-{partition}"
+            raise self._refusals.failure(error, "a partition's ends cannot be read", partition=place) from error
         if ends is None:
             raise BrokerUnavailable("a partition's ends are not told in time", partition=f"{topic}-{partition}")
         return ends

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from connector.config import Config
 from connector.errors import UnsafeTopic
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, Refusals, failure, properties
 
 PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
@@ -98,7 +98,9 @@ class Topics:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._admin = AdminClient(properties(config.kafka), logger=LOG)
+        self._refusals = Refusals()
+        chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": self._refusals}
+        self._admin = AdminClient(chosen, logger=LOG)
 
     def ensure(self) -> int:
         """Create what is missing, and check everything.
@@ -153,7 +155,8 @@ class Topics:
             resource = ConfigResource(ResourceType.TOPIC, name)
             entries = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
         except KafkaException as error:
-            raise failure(error, "a topic's settings cannot be read", topic=name) from error
+            self._admin.poll(0)
+            raise self._refusals.failure(error, "a topic's settings cannot be read", topic=name) from error
         return Topic(
             name=name,
             partitions=len(facts.partitions),

@@ -1,0 +1,125 @@
+"""TLS and passwords on the way to Kafka: our producer, our readers and Spark, as `kafka.properties` says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from connector.config import Apply, Config, Kafka
+from connector.errors import BrokerUnavailable
+from connector.publish import reading, topics
+from connector.publish.reading import LogReader
+from connector.publish.topics import Topics
+from connector.reassemble.handover import Handover
+from connector.reassemble.large import LargeMessages
+from connector.reassemble.spark import EARLIEST, Session, Stream
+from connector.sandbox.spark import spark_kafka_jars
+from tests.bench.certificates import write_certificates
+from tests.contract.test_publish_log import Log, position_of
+from tests.integration.producing import until
+from tests.support.secure_kafka import SecureBroker, secure_broker
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    with secure_broker(tmp_path_factory.mktemp("secure")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m")
+    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
+        yield session
+
+
+@pytest.fixture
+def config(broker: SecureBroker) -> Config:
+    """A log with two events, on the listener with TLS and a password."""
+    made = Config(service=f"s{uuid.uuid4().hex[:8]}", kafka=broker.kafka())
+    Topics(made).ensure()
+    log = Log(made)
+    log.online()
+    log.publisher.put([*log.event("one"), *log.event("two")])
+    log.publisher.drain()
+    log.close()
+    return made
+
+
+@pytest.fixture
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (topics, reading):
+        monkeypatch.setattr(module, "PATIENCE", 5.0)
+
+
+def stream(session: Session, config: Config, kafka: Kafka) -> tuple[Stream, Handover]:
+    handover = Handover(2, 1 << 20)
+    offsets = {0: EARLIEST, 1: EARLIEST}
+    read = Stream(session, kafka, topic=config.topic, messages=100, offsets=offsets, handover=handover)
+    return read, handover
+
+
+def test_what_is_published_is_read_back(config: Config) -> None:
+    assert position_of(config).last_finished == 1
+    with LogReader(config, settled=True) as reader:
+        assert reader.partitions(config.topic) == 2
+        assert reader.control().epochs[-1].epoch == 1
+
+
+def test_spark_reads_what_our_consumers_read(config: Config, spark: Session) -> None:
+    query, handover = stream(spark, config, config.kafka)
+    found: list[pa.Table] = []
+
+    def whole() -> bool:
+        query.check()
+        batch = handover.get(0.2)
+        found.extend([] if batch is None else [batch])
+        return sum(each.num_rows for each in found) >= 4  # two markers, two events
+
+    try:
+        until(whole)
+    finally:
+        query.stop()
+
+    rows = pa.concat_tables(found).to_pylist()
+    with LargeMessages(config.kafka, config.topic) as large:
+        for row in rows:
+            assert large.fetch(row["partition"], row["offset"])["value"][0].as_py() == row["value"]
+
+
+def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, spark: Session, short_patience: None) -> None:
+    wrong = broker.kafka(password="guessed")
+    refused = config.model_copy(update={"kafka": wrong})
+    with pytest.raises(BrokerUnavailable, match="Authentication failed"):
+        Topics(refused).ensure()
+    with LogReader(refused) as reader, pytest.raises(BrokerUnavailable, match="Authentication failed"):
+        reader.control()
+
+    query, _ = stream(spark, config, wrong)
+    try:
+        with pytest.raises(BrokerUnavailable, match="Authentication failed"):
+            until(lambda: looked_after(query))
+    finally:
+        query.stop()
+
+
+def looked_after(query: Stream) -> bool:
+    """Never enough: only for what it raises."""
+    query.check()
+    return False
+
+
+def test_a_broker_that_others_vouch_for_is_not_believed(
+    config: Config, broker: SecureBroker, short_patience: None
+) -> None:
+    with write_certificates() as others:
+        misled = config.model_copy(update={"kafka": broker.kafka(authority=others.authority)})
+        with pytest.raises(BrokerUnavailable, match="certificate verify failed"):
+            Topics(misled).ensure()
+        with LogReader(misled) as reader, pytest.raises(BrokerUnavailable, match="certificate verify failed"):
+            reader.partitions(misled.topic)
