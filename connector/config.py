@@ -92,7 +92,6 @@ class Apply(Section):
     """How Spark reads the log and how much is applied at once."""
 
     master: str = Field("local[2]", description="Spark master when `thl apply` starts its own session.")
-    profile: Literal["latency", "catch-up"] = Field("latency", description="Which set of Spark settings.")
     batch_messages: int = Field(1000, ge=1, description="Messages read at once to begin with (maxOffsetsPerTrigger).")
     batch_bytes: Bytes = Field(48 << 20, description="… and later as many as have about these bytes: bounds memory.")
     queue_batches: int = Field(2, ge=1, description="Batches waiting for the target.")

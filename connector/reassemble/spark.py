@@ -39,7 +39,7 @@ class Session:
     """A Spark session, and the folder in which it may write.
 
     Args:
-        apply: master, profile, heap, folder, further settings.
+        apply: master, heap, folder, further settings.
         name: of the application.
         jars: the Kafka connector's, local files; without any they are resolved by Spark from their coordinates.
         own: whether this process starts Spark; otherwise spark-submit did, and master, memory and JVM are its.
@@ -62,7 +62,7 @@ class Session:
             ) from error
 
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
-        chosen = profile.settings(apply.profile)
+        chosen = dict(profile.SETTINGS)
         if not own:
             return chosen
         log4j = self.folder / "log4j2.properties"
@@ -70,7 +70,7 @@ class Session:
         chosen |= {
             "spark.master": apply.master,
             "spark.driver.memory": apply.heap,
-            "spark.driver.extraJavaOptions": profile.jvm_options(apply.profile, str(log4j)),
+            "spark.driver.extraJavaOptions": profile.jvm_options(str(log4j)),
         }
         if apply.master.startswith("local"):
             chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -146,7 +146,8 @@ class Stream:
             reader = reader.option(key, value)
         carried = when(length("value") <= LARGE, col("value")).alias("value")
         frame = reader.load().select("partition", "offset", carried)
-        return frame.writeStream.foreachBatch(self._take).option("checkpointLocation", os.fspath(self._folder)).start()
+        writer = frame.writeStream.options(**profile.NO_LOG).option("checkpointLocation", os.fspath(self._folder))
+        return writer.foreachBatch(self._take).start()
 
     def check(self) -> None:
         """See whether it still runs.
