@@ -6,6 +6,7 @@ import zlib
 from random import Random
 
 import pytest
+
 from connector.thl.crc32 import checksum
 
 DATA = Random(1).randbytes(5000)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from connector.thl.gtid import GtidSet
-from connector.thl.gtid_run import GtidRun
 from hypothesis import given
 from hypothesis import strategies as st
+
+from connector.thl.gtid import GtidSet
+from connector.thl.gtid_run import GtidRun
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"

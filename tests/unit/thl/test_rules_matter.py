@@ -286,7 +286,7 @@ def test_the_model_finds_a_broken_rule(
         run_state_machine_as_test(
             model,
             settings=settings(
-                max_examples=1500,
+                max_examples=20_000,  # the rarest is found in a thousand or so
                 stateful_step_count=40,
                 deadline=None,
                 derandomize=True,
