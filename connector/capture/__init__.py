@@ -4,8 +4,8 @@
 - The way of the bytes: `stream` opens the dump, `frames` cuts events out of its bytes, `decoder` takes them in turn,
   `group` gathers a transaction's rows, `reader` hands its pieces out.
 - What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
-- What a row is: `tables`, `table_map`, `columns`, `charsets`, `rows`, `values`, `text`, `jsontext`; `memory` guards
-  every byte that is read or written.
+- What a row is: `tables`, `table_map`, `columns`, `charsets`, `multibyte`, `rows`, `values`, `text`, `jsontext`;
+  `memory` guards every byte that is read or written.
 
 Compiled modules (`.pyx`) do what happens for every event and row, Python what is rare.
 """

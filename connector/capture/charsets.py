@@ -6,15 +6,17 @@ import struct
 from functools import cache
 from typing import Final
 
+from connector.capture import multibyte
 from connector.capture.charset_data import COLLATIONS, SINGLE_BYTE
-from connector.errors import Unsupported, ValueNotRepresentable
+from connector.capture.text import meaningless, multibyte_text
+from connector.errors import Unsupported
 
 BINARY: Final = "binary"
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 # Sets whose Python codec is exactly MySQL's: every code unit has one meaning.
 WIDE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 # The most bytes a character has, where that is not one.
-WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4}
+WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, **multibyte.LONGEST}
 
 
 @cache
@@ -57,16 +59,10 @@ def table(charset: str) -> bytes:
     )
 
 
-def supported(charset: str) -> bool:
-    """Whether text of this set can be turned into UTF-8 exactly."""
-    return charset in UTF8 or charset in WIDE or bool(alphabet(charset))
-
-
 def decode(text: bytes, charset: str) -> str:
     """Text of a session or of a table's definition; `binary` is taken for UTF-8.
 
     Raises:
-        Unsupported: the character set cannot be turned into UTF-8 yet.
         ValueNotRepresentable: the bytes mean nothing in it.
     """
     try:
@@ -75,10 +71,11 @@ def decode(text: bytes, charset: str) -> str:
         if charset in WIDE:
             return text.decode(WIDE[charset])
     except UnicodeDecodeError as error:
-        raise ValueNotRepresentable(f"a text holds bytes that mean nothing in {charset}: {error}") from error
+        raise meaningless(f"a text holds bytes that mean nothing in {charset}", text, error.start) from None
+    if charset in multibyte.LONGEST:
+        return multibyte_text(text, multibyte.codes(charset), multibyte.LONGEST[charset])
     chars = alphabet(charset)
-    if not chars:
-        raise Unsupported(f"text in the character set {charset} is not supported yet")
-    if any(byte and chars[byte] == "\0" for byte in text):
-        raise ValueNotRepresentable(f"a text holds a byte that means nothing in {charset}")
+    for at, byte in enumerate(text):
+        if byte and chars[byte] == "\0":
+            raise meaningless(f"a text holds a byte that means nothing in {charset}", text, at)
     return "".join(chars[byte] for byte in text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from connector.capture import charsets
+from connector.capture import charsets, multibyte
 from connector.capture.rows import Kind
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.layout import Column, TableName
@@ -140,8 +140,8 @@ def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
         return column, (Kind.UTF8, prefix, 0, False, None, ())
     if charset in charsets.WIDE:
         return column, (Kind.WIDE, prefix, 0, False, charsets.WIDE[charset], ())
-    if not charsets.supported(charset):
-        raise Unsupported(f"text in the character set {charset} is not supported yet")
+    if charset in multibyte.LONGEST:
+        return column, (Kind.MULTIBYTE, prefix, multibyte.LONGEST[charset], False, multibyte.codes(charset), ())
     return column, (Kind.MAPPED, prefix, 0, False, charsets.table(charset), ())
 
 

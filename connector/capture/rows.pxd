@@ -1,15 +1,16 @@
 # A table's rows: one C structure per column, and the loop over them.
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from connector.capture.memory cimport Cursor, Out
 
 cdef struct Codec:
     int kind  # rows.Kind: which function
     int size  # bytes of the value or of its length prefix; digits of a fraction; precision
-    int scale  # of decimals; bytes to pad to
+    int scale  # of decimals; bytes to pad to; of a multi-byte set, the most bytes of a character
     bint flag  # unsigned
     const uint32_t* alphabet  # of single-byte character sets
+    const uint16_t* codes  # of multi-byte character sets
     const uint8_t* labels  # of enum and set, all of them
     const uint32_t* label_ends
     uint32_t label_count

@@ -16,12 +16,13 @@ class Kind(IntEnum):
     UTF8 = 13
     MAPPED = 14
     WIDE = 15
-    BYTES = 16
-    PADDED = 17
-    BIT = 18
-    ENUM = 19
-    SET = 20
-    JSON = 21
+    MULTIBYTE = 16
+    BYTES = 17
+    PADDED = 18
+    BIT = 19
+    ENUM = 20
+    SET = 21
+    JSON = 22
 
 class RowCodec:
     width: int

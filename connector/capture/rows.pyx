@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """Row images into Avro `Row` records in one pass, without a Python object per value."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -24,7 +24,7 @@ from connector.capture.memory cimport (
     take,
     zigzag,
 )
-from connector.capture.text cimport put_mapped, put_utf8
+from connector.capture.text cimport put_mapped, put_multibyte, put_utf8
 from connector.capture.values cimport (
     put_date,
     put_datetime2,
@@ -39,7 +39,7 @@ from connector.capture.values cimport (
 
 from sys import byteorder
 
-from connector.errors import ValueNotRepresentable
+from connector.capture.text import check_codes, meaningless
 
 cpdef enum Kind:
     INTEGER = 1
@@ -57,12 +57,13 @@ cpdef enum Kind:
     UTF8 = 13
     MAPPED = 14
     WIDE = 15
-    BYTES = 16
-    PADDED = 17
-    BIT = 18
-    ENUM = 19
-    SET = 20
-    JSON = 21
+    MULTIBYTE = 16
+    BYTES = 17
+    PADDED = 18
+    BIT = 19
+    ENUM = 20
+    SET = 21
+    JSON = 22
 
 cdef enum Act:  # connector.thl.words.Action
     INSERT = 0
@@ -93,6 +94,9 @@ cdef class RowCodec:
                 if len(charset) != 1024:
                     raise ValueError("a table of a character set has 256 entries")
                 codec.alphabet = <const uint32_t*>self._keep(charset)
+            elif kind == MULTIBYTE:
+                check_codes(charset, scale)
+                codec.codes = <const uint16_t*>self._keep(charset)
             elif kind == WIDE:
                 self.python_codecs[i] = charset
             elif kind == ENUM or kind == SET:
@@ -173,6 +177,8 @@ cdef class RowCodec:
                 return put_block(out, BYTES_TAG, data, size)
             if kind == MAPPED:
                 return put_mapped(out, data, size, codec.alphabet)
+            if kind == MULTIBYTE:
+                return put_multibyte(out, data, size, codec.codes, codec.scale)
             if kind == PADDED:
                 return padded(out, data, size, codec.scale)
             return self.wide(i, data, size, out)
@@ -221,8 +227,9 @@ cdef class RowCodec:
         with gil:
             try:
                 text = data[:size].decode(self.python_codecs[i]).encode()
-            except UnicodeError as error:
-                raise ValueNotRepresentable(f"a text does not obey its character set: {error}") from error
+            except UnicodeDecodeError as error:
+                what = "a text holds bytes that mean nothing in its character set"
+                raise meaningless(what, data[:size], error.start) from None
             put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
         return 0
 

@@ -154,9 +154,9 @@ def test_a_row_image_with_a_column_missing_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_that_nobody_wants_may_hold_what_we_do_not_know(tmp_path: Path) -> None:
-    big5 = ColumnDef(252, b"\x01", collation=1)
-    log = transaction(LogWriter(), big5, image([b"\x02\xa4\xa4"]))
-    with pytest.raises(Unsupported, match="big5") as caught:
+    unknown = ColumnDef(252, b"\x01", collation=9999)
+    log = transaction(LogWriter(), unknown, image([b"\x02\xa4\xa4"]))
+    with pytest.raises(Unsupported, match="9999") as caught:
         read_back(log, tmp_path)
     assert caught.value.where["column"] == "c0"
 

@@ -1,0 +1,171 @@
+"""Text of every multi-byte set is what a MySQL server said it is, to the last character.
+
+`tests/testdata/charsets.json` was written by `tests/support/make_charsets.py` from a server's answers: how many
+characters a set has and a digest of all pairs of bytes and meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.capture import charsets
+from connector.capture.charset_data import COLLATIONS
+from connector.capture.multibyte import FOUR, LONGEST, codes
+from connector.capture.text import multibyte_text
+from connector.errors import ValueNotRepresentable
+from tests.support.binlog_writer import ColumnDef, through
+from tests.support.make_charsets import SUPPLEMENTARY, digest
+
+FACTS = json.loads(Path("tests/testdata/charsets.json").read_text())["sets"]
+COLLATION = {name: first for first, _, name in reversed(COLLATIONS)}
+SETS = sorted(LONGEST)
+
+
+def four_bytes(number: int) -> bytes:
+    """A character of gb18030 by its number."""
+    number, last = divmod(number, 10)
+    number, third = divmod(number, 126)
+    first, second = divmod(number, 10)
+    return bytes([0x81 + first, 0x30 + second, 0x81 + third, 0x30 + last])
+
+
+@cache
+def pairs(charset: str) -> dict[bytes, str]:
+    """What our decoder makes of every sequence that may be a character."""
+    tried = [bytes([n]) for n in range(256)] + [n.to_bytes(2, "big") for n in range(0x8000, 0x10000)]
+    if LONGEST[charset] == 3:
+        tried += [b"\x8f" + n.to_bytes(2, "big") for n in range(0x10000)]
+    if LONGEST[charset] == 4:
+        tried += [four_bytes(n) for n in range(FOUR + 1000)]
+    found = {}
+    for raw in tried:
+        try:
+            text = charsets.decode(raw, charset)
+        except ValueNotRepresentable:
+            continue
+        if len(text) == 1:
+            found[raw] = text
+    if LONGEST[charset] == 4:
+        beyond = [four_bytes(SUPPLEMENTARY + n) for n in range(0x100000)]
+        found |= zip(beyond, charsets.decode(b"".join(beyond), charset), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("charset", SETS)
+def test_every_character_means_what_the_server_said(charset: str) -> None:
+    found = pairs(charset)
+
+    assert len(found) == FACTS[charset]["characters"]
+    assert digest(found) == FACTS[charset]["sha256"]
+
+
+# Among them some of which Python's codecs say something else: 815f in sjis, a1c0 in ujis, a1c1 in eucjpms, a8bc in
+# gb18030, a15a in big5.
+@pytest.mark.parametrize(
+    ("charset", "raw", "text"),
+    [
+        ("sjis", "5c", "\\"),
+        ("sjis", "815f", "\\"),
+        ("sjis", "b1", "ｱ"),
+        ("cp932", "815f", "＼"),
+        ("cp932", "8160", "～"),
+        ("cp932", "8790", "≒"),
+        ("ujis", "a1c0", "\\"),
+        ("ujis", "8ea1", "｡"),
+        ("ujis", "8fb0a1", "丂"),
+        ("eucjpms", "a1c1", "～"),
+        ("eucjpms", "ada1", "①"),
+        ("eucjpms", "8ff3f3", "ⅰ"),
+        ("gbk", "a1a4", "·"),
+        ("gbk", "a1aa", "—"),
+        ("gb2312", "a1a4", "・"),
+        ("gb2312", "a1aa", "―"),
+        ("gb18030", "80", None),
+        ("gb18030", "a2e3", "€"),
+        ("gb18030", "81308130", "\x80"),
+        ("gb18030", "8135f437", "\ue7c7"),
+        ("gb18030", "a8bc", "ḿ"),
+        ("gb18030", "90308130", "\U00010000"),
+        ("gb18030", "e3329a35", "\U0010ffff"),
+        ("gb18030", "e3329a36", None),
+        ("gb18030", "fe39fe39", None),
+        ("gbk", "a2e3", None),
+        ("gbk", "80", None),
+        ("big5", "a440", "一"),
+        ("big5", "a145", "•"),
+        ("big5", "a15a", "\ufffd"),
+        ("euckr", "b0a1", "가"),
+        ("euckr", "8141", "갂"),
+        ("euckr", "a2e6", "€"),
+        ("euckr", "c9a1", None),
+    ],
+)
+def test_a_character(charset: str, raw: str, text: str | None) -> None:
+    assert pairs(charset).get(bytes.fromhex(raw)) == text
+
+
+@given(st.sampled_from(SETS), st.data())
+def test_a_text_is_its_characters_one_after_the_other(charset: str, data: st.DataObject) -> None:
+    known = sorted(pairs(charset)) if charset != "gb18030" else [four_bytes(n) for n in range(FOUR)]
+    ascii_too = st.one_of(st.sampled_from(known), st.binary(max_size=20).map(lambda raw: bytes(b & 0x7F for b in raw)))
+    chars = data.draw(st.lists(ascii_too, max_size=30))
+
+    text = charsets.decode(b"".join(chars), charset)
+
+    assert text == "".join(pairs(charset).get(char) or char.decode() for char in chars)
+
+
+@given(st.sampled_from(SETS), st.binary(max_size=40))
+def test_any_bytes_are_characters_or_are_refused_where_the_first_is_none(charset: str, raw: bytes) -> None:
+    try:
+        text = charsets.decode(raw, charset)
+    except ValueNotRepresentable as error:
+        at = error.where["at"]
+        assert isinstance(at, int)
+        assert error.where["bytes"] == raw[at : at + 8].hex()
+        charsets.decode(raw[:at], charset)
+        assert not any(raw[at : at + size] in pairs(charset) for size in range(1, 5))
+    else:
+        assert len(text) <= len(raw)
+
+
+@pytest.mark.parametrize("charset", SETS)
+def test_values_and_labels_of_a_row(tmp_path: Path, charset: str) -> None:
+    known = pairs(charset)
+    few = [raw for raw in sorted(known) if raw[0] >= 0x80][:: max(1, len(known) // 500)]
+    raw, text = b"a" + b"b".join(few), "a" + "b".join(known[char] for char in few)
+    column = ColumnDef(252, b"\x02", collation=COLLATION[charset])
+    assert through(tmp_path, column, [struct.pack("<H", len(raw)) + raw]) == [text]
+
+    label = few[0] * 3
+    labelled = ColumnDef(254, b"\xf7\x01", collation=COLLATION[charset], labels=(b"x", label))
+    assert through(tmp_path, labelled, [b"\x02"]) == [known[few[0]] * 3]
+
+    with pytest.raises(ValueNotRepresentable) as caught:
+        through(tmp_path, column, [struct.pack("<H", 4) + b"ab\xff\xff"])
+    where = caught.value.where
+    assert {"file", "pos", "event", "table", "column"} <= where.keys()
+    assert (where["bytes"], where["at"]) == ("ffff", 2)
+
+
+def test_a_text_that_ends_within_a_character_is_refused() -> None:
+    for charset, raw in (("gbk", "b0"), ("ujis", "8fb0"), ("gb18030", "813081"), ("gb18030", "8130"), ("sjis", "81")):
+        with pytest.raises(ValueNotRepresentable, match="mean nothing"):
+            charsets.decode(bytes.fromhex("41" + raw), charset)
+
+
+def test_a_table_of_another_set_is_refused() -> None:
+    with pytest.raises(ValueError, match="another length"):
+        multibyte_text(b"a", codes("gbk"), 3)
+
+
+def test_there_is_no_set_that_we_cannot_read() -> None:
+    for _, _, name in COLLATIONS:
+        assert name == "binary" or charsets.decode(b"\0\0\0A\0\0A\0", name)
