@@ -53,6 +53,9 @@ class Selection:
 
     def begins(self, begin: Begin) -> bool:
         """Whether a transaction can be wanted, as far as its beginning tells."""
+        if self._last:  # the last one was passed over, because something else did not want it
+            self.over = True
+            return False
         start, wanted = begin.start.offset, self._wanted
         if wanted.to_position is not None and wanted.to_position.file == self._file:
             self.over = self.over or start >= wanted.to_position.offset

@@ -99,6 +99,12 @@ def test_gtids_are_places_in_the_log_and_included(folder: Path) -> None:
     assert len(binlog(RECORDED, "--from-gtid", f"{SERVER}:tagged:1").objects) == 3
 
 
+def test_the_last_gtid_ends_it_also_where_its_own_transaction_is_not_wanted(folder: Path) -> None:
+    assert binlog(folder, "--from-gtid", f"{OWN}:5", "--to-gtid", f"{OWN}:4").rows == []
+    behind = transactions(LogWriter(), 4)[0] + 1
+    assert binlog(folder, "--from-position", f"binlog.000010:{behind}", "--to-gtid", f"{OWN}:4").rows == []
+
+
 def test_a_gtid_that_is_nowhere_is_told(folder: Path) -> None:
     told = binlog(folder, "--from-gtid", f"{OWN}:50")
     assert (told.code, told.out) == (2, b"")
