@@ -35,7 +35,7 @@ class Source(Section):
 
     host: str = Field("127.0.0.1", description="Host name or address.")
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
-    user: str = Field("thl", description="Needs REPLICATION SLAVE, REPLICATION CLIENT, and SELECT for a snapshot.")
+    user: str = Field("thl", description="Needs REPLICATION SLAVE and CLIENT, for a snapshot SELECT and FLUSH_TABLES.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
     server_id: int = Field(7411, ge=1, le=2**32 - 1, description="Ours: no server or replica may share it.")
     start: str = Field(

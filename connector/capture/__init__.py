@@ -3,6 +3,7 @@
 - Before: `connection`, `source_facts`, `privileges`, `cascades`, `preflight`, `source_state`; `filters`; `snapshot`.
 - The way of the bytes: `stream` opens the dump, `frames` cuts events out of its bytes, `decoder` takes them in turn,
   `group` gathers a transaction's rows, `reader` hands its pieces out.
+- Files: `log_files` finds them, `log_reader` reads one after the other; `salvage`, `resync` go on behind damage.
 - What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
 - What a row is: `tables`, `table_map`, `columns`, `charsets`, `multibyte`, `rows`, `values`, `text`, `jsontext`;
   `memory` guards every byte that is read or written.

@@ -1,5 +1,6 @@
 """How far a service is: what `thl status` shows. Reads only; starts, fences and claims nothing.
 
 - `report`: the numbers, under Tungsten's names where it has them, and what is wrong with them.
-- `log`: from Kafka. `source`: from MySQL. `target`: from the target. `collect`: all of them together.
+- `source`: from MySQL. `target`: from the target. `collect`: both, and what Kafka has, together.
+- `catch_up`: when a target that is behind will have caught up. `lookout`: the same as metrics, while `thl apply` runs.
 """
