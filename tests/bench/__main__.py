@@ -21,7 +21,6 @@ from tests.bench.result import Sheet, out_option
 @click.option("--only", type=click.Choice(["throughput", "latency"]))
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(workload.KINDS), default=workload.KINDS)
 @click.option("--target", "targets", multiple=True, type=click.Choice(throughput.TARGETS), default=throughput.TARGETS)
-@click.option("--profile", default="", help="The applier's profile; default: what the configuration's default is.")
 @out_option
 def main(
     *,
@@ -33,14 +32,13 @@ def main(
     only: str | None,
     kinds: Sequence[str],
     targets: Sequence[str],
-    profile: str,
     out: Path,
 ) -> None:
     """Measure on this machine; exit 1 when a figure is void."""
     sheets = []
     if only != "latency":
-        sheets.append(Sheet(out, "throughput", {"rows": rows, "profile": profile}))
-        throughput.run(sheets[-1], throughput.Plan(rows, repeats, kinds, targets, profile))
+        sheets.append(Sheet(out, "throughput", {"rows": rows}))
+        throughput.run(sheets[-1], throughput.Plan(rows, repeats, kinds, targets))
     if only != "throughput":
         sheets.append(Sheet(out, "latency", {"seconds": seconds, "warm": warm}))
         for _ in range(repeats):

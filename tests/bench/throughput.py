@@ -27,14 +27,12 @@ class Plan:
         repeats: of each case: a log and a target of its own each time, the same binary log.
         kinds: workloads.
         targets: behind Kafka.
-        profile: of the applier; empty: the default one.
     """
 
     rows: int
     repeats: int
     kinds: Collection[str] = workload.KINDS
     targets: Collection[str] = TARGETS
-    profile: str = ""
 
 
 def run(sheet: Sheet, plan: Plan) -> None:
@@ -44,7 +42,7 @@ def run(sheet: Sheet, plan: Plan) -> None:
             backlog = workload.fill(place.connect, kind, plan.rows)
             proof = TargetProof()
             for repeat in range(plan.repeats):
-                service = place.service(f"{kind}{repeat}", apply=_profile(plan))
+                service = place.service(f"{kind}{repeat}")
                 sheet.add(produced(place, service, kind, backlog))
                 for target in plan.targets:
                     if target == "sqlite" and kind not in SQLITE_KINDS:
@@ -73,7 +71,3 @@ def _survivors(service: Service, course: Course) -> dict[str, float]:
     if not config.target.url.get_secret_value().startswith("postgresql"):
         return {}
     return {"survive %": round(operations(config) / course.looks[-1].rows * 100, 1)}
-
-
-def _profile(plan: Plan) -> dict[str, str]:
-    return {"profile": plan.profile} if plan.profile else {}
