@@ -27,7 +27,7 @@ from connector.sandbox.environment import SqlServer, mysql_for_tests
 TABLES = Path("connector/capture/multibyte")
 FACTS = Path("tests/testdata/charsets.json")
 SUPPLEMENTARY = 189000  # in gb18030, the number of the character of four bytes that is U+10000
-UNKNOWN = "?"
+NUMBERS = "(WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < {}) SELECT n FROM d) d"
 Pairs = Mapping[bytes, str]
 
 
@@ -45,43 +45,60 @@ def connect(server: SqlServer) -> Any:
 
 
 def candidates(charset: str) -> Iterator[str]:
-    """SQL that gives byte strings `b`, of which some are characters; a statement for each shape."""
-    numbers = "(WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < {}) SELECT n FROM d) d"
-    yield f"SELECT CHAR(n) AS b FROM {numbers.format(255)}"
-    two = "UNHEX(CONCAT('{}', LPAD(HEX(n), 4, '0')))"
-    every = numbers.format(65535)
-    yield f"SELECT {two.format('')} AS b FROM {every}"
+    """SQL that gives byte strings `b` of up to three bytes, of which some are characters; a statement a length."""
+    yield f"SELECT CHAR(n) AS b FROM {NUMBERS.format(255)}"
+    yield f"SELECT {two_bytes('')} AS b FROM {NUMBERS.format(65535)}"
     if LONGEST[charset] == 3:
-        yield f"SELECT {two.format('8F')} AS b FROM {every}"
-    if LONGEST[charset] == 4:
-        last = "n >> 8 BETWEEN 0x81 AND 0xFE AND n & 255 BETWEEN 0x30 AND 0x39"
-        for first in range(0x81, 0xFF):
-            for second in range(0x30, 0x3A):
-                yield f"SELECT {two.format(f'{first:02X}{second:02X}')} AS b FROM {every} WHERE {last}"
+        yield f"SELECT {two_bytes('8F')} AS b FROM {NUMBERS.format(65535)}"
+
+
+def candidates_of_four() -> Iterator[str]:
+    """The same for gb18030's characters of four bytes."""
+    last = "n >> 8 BETWEEN 0x81 AND 0xFE AND n & 255 BETWEEN 0x30 AND 0x39"
+    for first in range(0x81, 0xFF):
+        for second in range(0x30, 0x3A):
+            yield f"SELECT {two_bytes(f'{first:02X}{second:02X}')} AS b FROM {NUMBERS.format(65535)} WHERE {last}"
+
+
+def two_bytes(before: str) -> str:
+    """SQL for the two bytes of a number, others in front of them."""
+    return f"UNHEX(CONCAT('{before}', LPAD(HEX(n), 4, '0')))"
+
+
+def with_meaning(charset: str, sql: str) -> str:
+    """SQL that gives those of the candidates that are characters, as bytes `b`, as text `c` and in UTF-32 as `u`."""
+    return (
+        f"SELECT b, c, u FROM (SELECT b, c, CONVERT(c USING utf32) AS u FROM"
+        f" (SELECT b, CONVERT(b USING {charset}) AS c FROM ({sql}) raw) text"
+        " WHERE CHAR_LENGTH(c) = 1 AND CAST(c AS BINARY) = b) known"
+        " WHERE LENGTH(u) = 4 AND (HEX(u) <> '0000003F' OR HEX(b) = '3F')"
+    )
 
 
 def characters(cursor: Any, charset: str) -> tuple[dict[bytes, str], int]:
     """Every character of a set with its meaning, and how many are another one after there and back."""
     found: dict[bytes, str] = {}
     others = 0
-    for sql in candidates(charset):
-        cursor.execute(
-            f"SELECT HEX(b), HEX(CONVERT(c USING utf32)), HEX(CONVERT(CONVERT(c USING utf32) USING {charset})) FROM"
-            f" (SELECT b, CONVERT(b USING {charset}) AS c FROM ({sql}) raw) text"
-            " WHERE CHAR_LENGTH(c) = 1 AND CAST(c AS BINARY) = b"
-        )
+    for sql in [*candidates(charset), *(candidates_of_four() if LONGEST[charset] == 4 else ())]:
+        known = with_meaning(charset, sql)
+        cursor.execute(f"SELECT HEX(b), HEX(u), HEX(CONVERT(u USING {charset})) FROM ({known}) found")
         for own, meaning, back in cursor.fetchall():
-            if meaning:
-                char, raw = bytes.fromhex(meaning).decode("utf-32-be"), bytes.fromhex(own)
-                if char != UNKNOWN or raw == UNKNOWN.encode():
-                    found[raw] = char
-                    others += back != own
+            found[bytes.fromhex(own)] = bytes.fromhex(meaning).decode("utf-32-be")
+            others += back != own
     return found, others
 
 
 def number(char: bytes) -> int:
     """Which of gb18030's characters of four bytes it is."""
     return ((char[0] - 0x81) * 10 + char[1] - 0x30) * 1260 + (char[2] - 0x81) * 10 + char[3] - 0x30
+
+
+def four_bytes(number: int) -> bytes:
+    """A character of gb18030 by its number."""
+    number, last = divmod(number, 10)
+    number, third = divmod(number, 126)
+    first, second = divmod(number, 10)
+    return bytes([0x81 + first, 0x30 + second, 0x81 + third, 0x30 + last])
 
 
 def place(char: bytes) -> int:

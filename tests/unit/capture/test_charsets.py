@@ -21,19 +21,11 @@ from connector.capture.multibyte import FOUR, LONGEST, codes
 from connector.capture.text import multibyte_text
 from connector.errors import ValueNotRepresentable
 from tests.support.binlog_writer import ColumnDef, through
-from tests.support.make_charsets import SUPPLEMENTARY, digest
+from tests.support.make_charsets import SUPPLEMENTARY, digest, four_bytes
 
 FACTS = json.loads(Path("tests/testdata/charsets.json").read_text())["sets"]
 COLLATION = {name: first for first, _, name in reversed(COLLATIONS)}
 SETS = sorted(LONGEST)
-
-
-def four_bytes(number: int) -> bytes:
-    """A character of gb18030 by its number."""
-    number, last = divmod(number, 10)
-    number, third = divmod(number, 126)
-    first, second = divmod(number, 10)
-    return bytes([0x81 + first, 0x30 + second, 0x81 + third, 0x30 + last])
 
 
 @cache
