@@ -53,6 +53,11 @@ class Source(Section):
     accept_unlogged_cascades: bool = Field(
         False, description="Go on although ON DELETE/UPDATE CASCADE changes are not in the binary log."
     )
+    keep_invalid_text: tuple[str, ...] = Field(
+        (),
+        description="Text whose bytes are not valid in its character set is an error, but in columns that match one of "
+        "these (`schema.table.column`, with `*` and `?`) it is kept: the log's value is bytes instead of a string.",
+    )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from connector.capture import charsets, multibyte
 from connector.capture.rows import Kind
-from connector.errors import CorruptBinlog, Unsupported
+from connector.errors import CorruptBinlog, Unsupported, ValueNotRepresentable
 from connector.thl.layout import Column, TableName
 
 Spec = tuple[int, int, int, bool, object, tuple[bytes, ...]]
@@ -54,16 +54,22 @@ def compile_column(raw: Raw, table: TableName) -> tuple[Column, Spec]:
     """The column as others see it, and as `RowCodec` decodes it.
 
     Raises:
-        CorruptBinlog, Unsupported: naming table and column.
+        CorruptBinlog, Unsupported, ValueNotRepresentable: naming table and column.
     """
     name = raw.name.decode(errors="replace")
     try:
         return _compile(raw, raw.name.decode())
     except UnicodeDecodeError as error:
         raise CorruptBinlog("a column's name is not UTF-8", table=table, column=name) from error
-    except (CorruptBinlog, Unsupported) as error:
+    except (CorruptBinlog, Unsupported, ValueNotRepresentable) as error:
         error.where |= {"table": table, "column": name}
         raise
+
+
+def keeping_invalid(spec: Spec) -> Spec:
+    """The same text, but values that are not valid in their character set are kept as bytes."""
+    kind, size, scale, _, charset, labels = spec
+    return kind, size, scale, True, charset, labels
 
 
 def _compile(raw: Raw, name: str) -> tuple[Column, Spec]:

@@ -1,14 +1,14 @@
-"""Which schemas and tables are for us: the do and ignore patterns of the configuration.
+"""Which schemas and tables are for us: the do and ignore patterns of the configuration; and which text may be invalid.
 
 A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
 its first dot: `?` in a schema's part also finds a dot in the name. Ignore wins over do; no do pattern means all.
-MySQL's own schemas are never for us.
+MySQL's own schemas are never for us. The pattern of a column has its name behind the last dot.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from connector.config import Filters
@@ -49,15 +49,19 @@ class Filter:
     Args:
         filters: the configured patterns.
         lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
+        keep_invalid_text: patterns of columns, `schema.table.column`.
 
     Raises:
-        ConfigError: a pattern is empty or has an empty half.
+        ConfigError: a pattern is empty or has an empty part.
     """
 
-    def __init__(self, filters: Filters, lower_case_table_names: int = 0) -> None:
+    def __init__(
+        self, filters: Filters, lower_case_table_names: int = 0, keep_invalid_text: Sequence[str] = ()
+    ) -> None:
         self._fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
+        self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     def wants(self, schema: str, table: str) -> bool:
         """Whether changes of this table are published."""
@@ -72,6 +76,23 @@ class Filter:
         if schema in SYSTEM_SCHEMAS or any(p.whole and p.finds_schema(schema) for p in self._ignore):
             return False
         return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
+
+    def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
+        """Whether values of this column that are not valid in its character set are kept, as bytes."""
+        if not self._kept:
+            return False
+        schema, table = self._fold(schema), self._fold(table)
+        return any(of.finds(schema, table) and name.fullmatch(column.lower()) for of, name in self._kept)
+
+    def _compile_column(self, pattern: str) -> tuple[Pattern, re.Pattern[str]]:
+        table, _, column = pattern.strip().rpartition(".")
+        schema, _, name = self._fold(table).partition(".")
+        if not (schema and name and column):
+            raise ConfigError(
+                f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
+                hint="write `shop.notes.text` or `shop.*.*`",
+            )
+        return Pattern(_regex(schema), _regex(name)), _regex(column.lower())  # no column's name has a case
 
     def _compile(self, pattern: str, field: str) -> Pattern:
         schema, dot, table = self._fold(pattern.strip()).partition(".")

@@ -80,7 +80,10 @@ cdef class Group:
         except ConnectorError as error:
             error.where["table"] = table.layout.name
             if table.codec.column >= 0:
-                error.where["column"] = table.layout.columns[table.codec.column].name
+                column = table.layout.columns[table.codec.column]
+                error.where["column"] = column.name
+                if column.charset:
+                    error.where["charset"] = column.charset
             raise
         self.size += self.data.size - before
         return 0

@@ -42,6 +42,9 @@ class Wanted(Protocol):
     def wants_schema(self, schema: str) -> bool:
         """Whether a table of this schema can be."""
 
+    def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
+        """Whether text that is not valid in its character set is kept as bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

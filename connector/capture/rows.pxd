@@ -1,5 +1,6 @@
 # A table's rows: one C structure per column, and the loop over them.
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from connector.capture.memory cimport Cursor, Out
@@ -8,13 +9,14 @@ cdef struct Codec:
     int kind  # rows.Kind: which function
     int size  # bytes of the value or of its length prefix; digits of a fraction; precision
     int scale  # of decimals; bytes to pad to; of a multi-byte set, the most bytes of a character
-    bint flag  # unsigned
+    bint flag  # unsigned; of text: keep what is not valid, as bytes
     const uint32_t* alphabet  # of single-byte character sets
     const uint16_t* codes  # of multi-byte character sets
     const uint8_t* labels  # of enum and set, all of them
     const uint32_t* label_ends
     uint32_t label_count
 
+@cython.final
 cdef class RowCodec:
     cdef Codec* codecs
     cdef readonly int width
@@ -25,6 +27,7 @@ cdef class RowCodec:
     cdef const uint8_t* _keep(self, bytes data) except NULL
     cdef int _labels(self, Codec* codec, tuple labels) except -1
     cdef int value(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil
-    cdef int wide(self, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
+    cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
+    cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int image(self, Cursor* event, Out* out) except -1 nogil
     cdef Py_ssize_t rows(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit) except -1 nogil

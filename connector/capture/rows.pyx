@@ -1,6 +1,7 @@
 # cython: cdivision=True
 """Row images into Avro `Row` records in one pass, without a Python object per value."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -24,7 +25,7 @@ from connector.capture.memory cimport (
     take,
     zigzag,
 )
-from connector.capture.text cimport put_mapped, put_multibyte, put_utf8
+from connector.capture.text cimport put_invalid, put_mapped, put_multibyte, put_utf8
 from connector.capture.values cimport (
     put_date,
     put_datetime2,
@@ -39,7 +40,7 @@ from connector.capture.values cimport (
 
 from sys import byteorder
 
-from connector.capture.text import check_codes, meaningless
+from connector.capture.text import check_codes
 
 cpdef enum Kind:
     INTEGER = 1
@@ -71,6 +72,7 @@ cdef enum Act:  # connector.thl.words.Action
     DELETE = 2
 
 
+@cython.final
 cdef class RowCodec:
     """Decodes the rows of one table.
 
@@ -171,17 +173,11 @@ cdef class RowCodec:
         if kind >= UTF8 and kind <= PADDED:
             size = <Py_ssize_t>little(take(row, codec.size), codec.size)
             data = take(row, size)
-            if kind == UTF8:
-                return put_utf8(out, data, size)
             if kind == BYTES:
                 return put_block(out, BYTES_TAG, data, size)
-            if kind == MAPPED:
-                return put_mapped(out, data, size, codec.alphabet)
-            if kind == MULTIBYTE:
-                return put_multibyte(out, data, size, codec.codes, codec.scale)
             if kind == PADDED:
                 return padded(out, data, size, codec.scale)
-            return self.wide(i, data, size, out)
+            return self.text(codec, i, data, size, out)
         if kind == DECIMAL:
             return put_decimal(row, out, codec.size, codec.scale)
         if kind == DATETIME2:
@@ -222,14 +218,23 @@ cdef class RowCodec:
             return put_old_time(row, out)
         return damaged(b"a column has no codec")
 
-    cdef int wide(self, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
+    cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
+        """A text of the i-th column, whose bytes are granted."""
+        if codec.kind == UTF8:
+            return put_utf8(out, data, size, codec.flag)
+        if codec.kind == MAPPED:
+            return put_mapped(out, data, size, codec.alphabet, codec.flag)
+        if codec.kind == MULTIBYTE:
+            return put_multibyte(out, data, size, codec.codes, codec.scale, codec.flag)
+        return self.wide(codec, i, data, size, out)
+
+    cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
         """Character sets of two and four bytes: rare, so Python's codec does."""
         with gil:
             try:
                 text = data[:size].decode(self.python_codecs[i]).encode()
             except UnicodeDecodeError as error:
-                what = "a text holds bytes that mean nothing in its character set"
-                raise meaningless(what, data[:size], error.start) from None
+                return put_invalid(out, data, size, error.start, codec.flag)
             put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
         return 0
 

@@ -7,6 +7,7 @@ from libc.string cimport memcmp
 from connector.capture.memory cimport Cursor, damaged, left, little, packed, take
 from connector.capture.rows cimport RowCodec
 
+from connector.capture.columns import keeping_invalid
 from connector.capture.table_map import table_layout, table_name
 from connector.errors import Unsupported
 
@@ -39,7 +40,7 @@ cdef class Tables:
     table, and give the same layout object.
 
     Args:
-        filters: `wants(schema, table)`.
+        filters: `wants(schema, table)`, `keeps_invalid_text(schema, table, column)`.
     """
 
     def __init__(self, filters):
@@ -75,6 +76,9 @@ cdef class Tables:
         if not self.filters.wants(name.schema, name.table):
             return Table(definition, None, None)
         layout, specs = table_layout(definition)
+        for i, column in enumerate(layout.columns):
+            if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
+                specs[i] = keeping_invalid(specs[i])
         return Table(definition, layout, RowCodec(specs))
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):

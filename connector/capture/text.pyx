@@ -8,7 +8,7 @@ from cpython.bytearray cimport PyByteArray_AsString
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from connector.capture.memory cimport STRING_TAG, Out, put_block, room, zigzag
+from connector.capture.memory cimport BYTES_TAG, STRING_TAG, Out, put_block, room, zigzag
 from connector.capture.multibyte import DOUBLE, ENTRIES, FOUR, SINGLE
 from connector.errors import ValueNotRepresentable
 
@@ -21,16 +21,24 @@ cdef enum:
     SHOWN = 8  # bytes that an error shows
 
 
-def meaningless(str what not None, bytes text not None, Py_ssize_t at):
+MEANINGLESS = "a text holds bytes that mean nothing in its character set"
+HINT = (
+    "the source holds it so: find the row there and correct it, or let such values of this column be bytes:"
+    " source.keep_invalid_text"
+)
+
+
+def meaningless(str what not None, bytes text not None, Py_ssize_t at, str hint not None=""):
     """The error about a text whose bytes have no meaning from a place on."""
-    return ValueNotRepresentable(
-        what, hint="the source holds it so: find the row there and correct it", bytes=text[at : at + SHOWN].hex(), at=at
-    )
+    return ValueNotRepresentable(what, hint=hint, bytes=text[at : at + SHOWN].hex(), at=at)
 
 
-cdef int refuse(const char* what, const uint8_t* text, Py_ssize_t size, Py_ssize_t at) except -1 nogil:
+cdef int put_invalid(Out* out, const uint8_t* text, Py_ssize_t size, Py_ssize_t at, bint keep) except -1 nogil:
+    """Bytes that mean nothing, from a place on: kept as they are, or an error."""
+    if keep:
+        return put_block(out, BYTES_TAG, text, size)
     with gil:
-        raise meaningless(what.decode(), text[:size], at)
+        raise meaningless(MEANINGLESS, text[:size], at, HINT)
 
 
 cdef inline Py_ssize_t ascii_prefix(const uint8_t* p, Py_ssize_t size) noexcept nogil:
@@ -80,23 +88,25 @@ cdef bint is_utf8(const uint8_t* p, Py_ssize_t size) noexcept nogil:
         i += 4
 
 
-cdef int not_utf8(const uint8_t* text, Py_ssize_t size) except -1 nogil:
+cdef Py_ssize_t where_not_utf8(const uint8_t* text, Py_ssize_t size) except -1 nogil:
     """Python's decoder says where."""
     with gil:
         try:
             text[:size].decode()
         except UnicodeDecodeError as error:
-            raise meaningless("a text holds bytes that are not UTF-8", text[:size], error.start) from None
+            return error.start
     return 0
 
 
-cdef int put_utf8(Out* out, const uint8_t* text, Py_ssize_t size) except -1 nogil:
+cdef int put_utf8(Out* out, const uint8_t* text, Py_ssize_t size, bint keep) except -1 nogil:
     if not is_utf8(text, size):
-        not_utf8(text, size)
+        return put_invalid(out, text, size, 0 if keep else where_not_utf8(text, size), keep)
     return put_block(out, STRING_TAG, text, size)
 
 
-cdef int put_mapped(Out* out, const uint8_t* text, Py_ssize_t size, const uint32_t* table) except -1 nogil:
+cdef int put_mapped(
+    Out* out, const uint8_t* text, Py_ssize_t size, const uint32_t* table, bint keep
+) except -1 nogil:
     """Two passes: Avro wants the length in UTF-8 first."""
     cdef Py_ssize_t plain = ascii_prefix(text, size)
     if plain == size and table[0x5C] == 0x0100005C:  # every set but swe7 keeps ASCII
@@ -108,7 +118,7 @@ cdef int put_mapped(Out* out, const uint8_t* text, Py_ssize_t size, const uint32
     for i in range(size):
         entry = table[text[i]] >> 24
         if entry == 0:
-            refuse(b"a text holds a byte that means nothing in its character set", text, size, i)
+            return put_invalid(out, text, size, i, keep)
         length += entry
     cdef uint8_t* p = room(out, length + 11)
     cdef uint8_t* start = p
@@ -154,9 +164,9 @@ cdef inline uint32_t character(
 
 
 cdef Py_ssize_t utf8_size(
-    const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest
-) except -1 nogil:
-    """How many bytes the text has in UTF-8."""
+    const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest, Py_ssize_t* meant
+) noexcept nogil:
+    """How many bytes the text has in UTF-8, up to the first that means nothing: so many are `meant`."""
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t length = 0
     cdef Py_ssize_t width
@@ -168,9 +178,10 @@ cdef Py_ssize_t utf8_size(
         else:
             code = character(text + i, size - i, codes, longest, &width)
             if code == 0:
-                refuse(b"a text holds bytes that mean nothing in its character set", text, size, i)
+                break
             length += 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
         i += width
+    meant[0] = i
     return length
 
 
@@ -210,10 +221,13 @@ cdef void to_utf8(
 
 
 cdef int put_multibyte(
-    Out* out, const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest
+    Out* out, const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest, bint keep
 ) except -1 nogil:
     """Two passes, as above."""
-    cdef Py_ssize_t length = utf8_size(text, size, codes, longest)
+    cdef Py_ssize_t meant
+    cdef Py_ssize_t length = utf8_size(text, size, codes, longest, &meant)
+    if meant < size:
+        return put_invalid(out, text, size, meant, keep)
     cdef uint8_t* p = room(out, length + 11)
     p[0] = STRING_TAG
     cdef int n = 1 + zigzag(p + 1, length)
@@ -237,6 +251,9 @@ def multibyte_text(bytes text not None, bytes codes not None, int longest):
     check_codes(codes, longest)
     cdef const uint16_t* table = <const uint16_t*><const uint8_t*>codes
     cdef const uint8_t* data = text
-    cdef bytearray made = bytearray(utf8_size(data, len(text), table, longest))
+    cdef Py_ssize_t meant
+    cdef bytearray made = bytearray(utf8_size(data, len(text), table, longest, &meant))
+    if meant < len(text):
+        raise meaningless(MEANINGLESS, text, meant)
     to_utf8(<uint8_t*>PyByteArray_AsString(made), data, len(text), table, longest)
     return made.decode()

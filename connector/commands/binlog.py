@@ -63,10 +63,23 @@ def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | No
 @click.option("--to-time", callback=moment, metavar="TIME", help="Transactions committed before.")
 @click.option("--do", multiple=True, metavar="PATTERN", help="Only tables like this: schema or schema.table, * and ?.")
 @click.option("--ignore", multiple=True, metavar="PATTERN", help="Not tables like this; wins over --do.")
+@click.option(
+    "--keep-invalid-text",
+    multiple=True,
+    metavar="PATTERN",
+    help="Print text that is not valid in its character set as bytes: schema.table.column, * and ?.",
+)
 @click.option("--stop-after", type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
 @click.option("--salvage", is_flag=True, help="Go on behind damage; what is left out is told, the exit code stays.")
 def binlog(
-    files: tuple[str, ...], *, layout: str, do: tuple[str, ...], ignore: tuple[str, ...], salvage: bool, **bounds: Any
+    files: tuple[str, ...],
+    *,
+    layout: str,
+    do: tuple[str, ...],
+    ignore: tuple[str, ...],
+    keep_invalid_text: tuple[str, ...],
+    salvage: bool,
+    **bounds: Any,
 ) -> None:
     """Print the transactions of binary log files, in the order in which the files are named.
 
@@ -92,7 +105,8 @@ def binlog(
         gaps.append(gap)
         click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
 
-    reading = Reading(Filter(Filters(do=do, ignore=ignore)), PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
+    filters = Filter(Filters(do=do, ignore=ignore), keep_invalid_text=keep_invalid_text)
+    reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer
     printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()
     transactions = Transactions(printer, selection, out)

@@ -53,7 +53,7 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = Filter(self._source.filters, facts.lower_case_table_names)
+        self._filter = Filter(self._source.filters, facts.lower_case_table_names, self._source.keep_invalid_text)
         if facts.warnings != self._told:
             self._told = facts.warnings
             for warning in facts.warnings:
@@ -135,7 +135,7 @@ class MySqlSource:
     def _wanted(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
-        return self._filter or Filter(self._source.filters)
+        return self._filter or Filter(self._source.filters, keep_invalid_text=self._source.keep_invalid_text)
 
     @contextmanager
     def _session(self) -> Iterator[Connection]:

@@ -10,7 +10,7 @@ import sqlite3
 import struct
 from collections.abc import Sequence
 
-from connector.errors import TargetDiffers
+from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.thl.net import Images, NetRows
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
@@ -20,6 +20,7 @@ from connector.write.types import FLOATS
 from connector.write.values import rows as decoded
 
 _GONE = "temp.thl_gone"
+_CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # as SQLite's "Result and Error Codes" call it
 
 
 def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> None:
@@ -27,6 +28,7 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
 
     Raises:
         TargetDiffers: a row to delete or update is missing, or one to insert is there.
+        ValueNotRepresentable: a text of the source was not valid in its character set, and is bytes.
     """
     columns = [column.name for column in net.layout.columns]
     name = table_name(table.name)
@@ -56,6 +58,8 @@ def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ..
     try:
         count = connection.executemany(sql, values).rowcount
     except sqlite3.IntegrityError as error:
+        if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
+            raise ValueNotRepresentable(f"a row of {net.layout.name} could not be {done}: {error}") from error
         raise TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}") from error
     _check(count, len(values), net, done)
 

@@ -104,6 +104,15 @@ def test_a_keyless_table_may_have_a_column_called_rowid(place: SqlitePlace) -> N
     assert place.read(table) == [(7, 1), (8, 1)]
 
 
+def test_bytes_of_a_text_that_was_not_valid_stop(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    table = layout("shop.t", ["id int", "v varchar(9)"], ["id"])
+    with pytest.raises(ValueNotRepresentable, match=r"shop\.t.*v"):
+        applier.rows(net(table, inserts=[(1, "text"), (2, b"\xff")]))
+    assert place.read(table) == []
+
+
 def test_names_that_differ_in_case_only_are_refused_with_both(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     applier.sql(CREATE_USERS)

@@ -54,6 +54,31 @@ def test_a_pattern_finds(pattern: str, schema: str, table: str, found: bool) -> 
     assert a_filter(ignore=(pattern,)).wants(schema, table) is not found
 
 
+@pytest.mark.parametrize(
+    ("pattern", "column", "found"),
+    [
+        ("shop.notes.text", ("shop", "notes", "text"), True),
+        ("shop.notes.TEXT", ("shop", "notes", "Text"), True),  # names of columns have no case
+        ("shop.Notes.text", ("shop", "notes", "text"), False),
+        ("*.*.*", ("shop", "notes", "text"), True),
+        ("shop.*.t?xt", ("shop", "notes", "text"), True),
+        ("shop.a.b.text", ("shop", "a.b", "text"), True),
+        ("shop.notes.text", ("shop", "notes", "title"), False),
+        ("shop.notes.text", ("shop2", "notes", "text"), False),
+    ],
+)
+def test_columns_that_may_hold_invalid_text(pattern: str, column: tuple[str, str, str], found: bool) -> None:
+    assert Filter(Filters(), 0, (pattern,)).keeps_invalid_text(*column) is found
+    assert not a_filter().keeps_invalid_text(*column)
+    assert Filter(Filters(), 1, (pattern.upper(),)).keeps_invalid_text(*column) in {found, True}
+
+
+@pytest.mark.parametrize("pattern", ["", "shop", "shop.notes", "shop..text", ".notes.text", "shop.notes."])
+def test_a_pattern_of_columns_has_three_parts(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="keep_invalid_text"):
+        Filter(Filters(), 0, (pattern,))
+
+
 def test_ignore_wins_over_do() -> None:
     both = a_filter(do=("shop",), ignore=("shop.tmp_*",))
     assert both.wants("shop", "orders")

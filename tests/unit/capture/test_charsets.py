@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 
 from connector.capture import charsets
 from connector.capture.charset_data import COLLATIONS
+from connector.capture.filters import Filter
 from connector.capture.multibyte import FOUR, LONGEST, codes
 from connector.capture.text import multibyte_text
+from connector.config import Filters
 from connector.errors import ValueNotRepresentable
-from tests.support.binlog_writer import ColumnDef, through
+from tests.support.binlog import row_changes, whole_file
+from tests.support.binlog_writer import ColumnDef, LogWriter, image, through
 from tests.support.make_charsets import SUPPLEMENTARY, digest, four_bytes
 
 FACTS = json.loads(Path("tests/testdata/charsets.json").read_text())["sets"]
@@ -144,7 +147,48 @@ def test_values_and_labels_of_a_row(tmp_path: Path, charset: str) -> None:
         through(tmp_path, column, [struct.pack("<H", 4) + b"ab\xff\xff"])
     where = caught.value.where
     assert {"file", "pos", "event", "table", "column"} <= where.keys()
-    assert (where["bytes"], where["at"]) == ("ffff", 2)
+    assert (where["charset"], where["bytes"], where["at"]) == (charset, "ffff", 2)
+    assert "source.keep_invalid_text" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("charset", "bad"),
+    [
+        *((charset, b"a\xff") for charset in (*SETS, "utf8mb4")),
+        ("utf16", b"\xd8\0\0a"),
+        ("ucs2", b"a"),
+        ("ascii", b"a\x80"),
+        ("hebrew", b"\xff"),
+        ("tis620", None),
+        ("latin1", None),
+    ],
+)
+def test_what_is_not_valid_is_kept_as_bytes_where_that_is_wanted(
+    tmp_path: Path, charset: str, bad: bytes | None
+) -> None:
+    log = LogWriter()
+    log.begin()
+    log.table_map([ColumnDef(252, b"\x02", collation=COLLATION[charset])] * 2)
+    good = "a".encode(charsets.WIDE.get(charset, "ascii"))
+    values = [struct.pack("<H", len(raw)) + raw for raw in (good, good if bad is None else bad)]
+    log.rows(30, 2, image(values) + image([values[0], values[0]]))
+    log.commit()
+    path = tmp_path / "log.000001"
+    path.write_bytes(log.data)
+
+    found = row_changes(whole_file(path, filters=Filter(Filters(), keep_invalid_text=("s.t.c1",))), "t")
+
+    assert found == [("INSERT", None, ["a", "a" if bad is None else bad]), ("INSERT", None, ["a", "a"])]
+    if bad is not None:
+        with pytest.raises(ValueNotRepresentable):
+            whole_file(path, filters=Filter(Filters(), keep_invalid_text=("s.t.c0",)))
+
+
+def test_a_label_that_is_not_valid_is_refused_with_its_column(tmp_path: Path) -> None:
+    labelled = ColumnDef(254, b"\xf7\x01", collation=COLLATION["gbk"], labels=(b"x", b"\xff\xff"))
+    with pytest.raises(ValueNotRepresentable) as caught:
+        through(tmp_path, labelled, [b"\x02"])
+    assert {"file", "pos", "table", "column", "bytes"} <= caught.value.where.keys()
 
 
 def test_a_text_that_ends_within_a_character_is_refused() -> None:
