@@ -109,6 +109,7 @@ class ApplyCore:
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
+        self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
 
     @property

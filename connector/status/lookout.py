@@ -20,6 +20,7 @@ from connector.status.catch_up import CatchUp, Sample
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 2.0  # seconds
+LEAVE: Final = 1.0
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def lookout(config: Config, clock: Clock) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(LEAVE)  # no longer: brokers that do not answer would keep an applier that is told to stop
 
 
 def _look_out(config: Config, clock: Clock, ended: Event) -> None:

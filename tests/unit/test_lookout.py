@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -83,6 +84,25 @@ def test_brokers_that_are_gone_leave_it_unknown_until_they_are_back(reader: type
             time.sleep(0.01)
         reader.newest = 400
         until("thl_behind_events", 300)
+
+
+def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
+    reader: type[Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = Event(), Event()
+
+    def position(_: Reader) -> SimpleNamespace:
+        asked.set()
+        answered.wait(30)
+        return SimpleNamespace(last_finished=100)
+
+    monkeypatch.setattr(reader, "position", position)
+    monkeypatch.setattr(lookout, "LEAVE", 0.1)
+    began = time.monotonic()
+    with lookout.lookout(CONFIG, SystemClock()):
+        assert asked.wait(20)
+    answered.set()
+    assert time.monotonic() - began < 20
 
 
 def test_without_metrics_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

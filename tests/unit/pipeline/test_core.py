@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client import REGISTRY
 
+from connector import metrics
 from connector.clock import SystemClock
 from connector.errors import LogDamaged, Unsupported
 from connector.pipeline import core as core_module
@@ -113,6 +115,14 @@ def test_events_of_a_batch_are_one_commit() -> None:
     assert target.position.gtid_set == f"{UUID}:1-3"
     assert target.position.consistent
     assert [event.rows for event in target.events] == [1, 2, 0]
+
+
+def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
+    target = MemoryTarget()
+    Rig(target, history([0], 1)).core.take(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
+    metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
+    Rig(target, history([0], 1))
+    assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
 
 
 def test_nothing_of_an_event_shows_before_its_last_fragment_and_it_is_read_again_from_its_first() -> None:
