@@ -87,13 +87,14 @@ def test_salvage_leaves_out_what_is_damaged_and_prints_everything_else(at: set[i
     data = bytearray(DATA)
     for place in at:
         data[place] ^= draw.randrange(1, 256)
+    damaged = [place for place in at if data[place] != DATA[place]]  # the same place twice may be whole again
     told = binlog("-", "--salvage", stdin=bytes(data))
     lines = [line.replace(b'"mysql-9.7.000001:', b'"-:') for line in LINES]
     starts = [PREFACE[-1], *ENDS[:-1]]
     intact = [
         re.sub(rb'^\{"seqno":\d+', b"", line)
         for line, start, end in zip(lines, starts, ENDS, strict=True)
-        if not any(start <= place < end for place in at)
+        if not any(start <= place < end for place in damaged)
     ]
     printed = [re.sub(rb'^\{"seqno":\d+', b"", line) for line in told.out.splitlines(keepends=True)]
     if bytes(data) != DATA:
