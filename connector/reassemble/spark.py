@@ -35,6 +35,10 @@ class TooLarge(Exception):
     """A batch does not fit into Spark's memory: fewer messages are to be read at once."""
 
 
+class Told(Exception):
+    """Ends a query; why is told to the applier already."""
+
+
 class Session:
     """A Spark session, and the folder in which it may write.
 
@@ -185,9 +189,11 @@ class Stream:
                 self._handover.put(batch)
         except Closed:
             return
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (it is told in full to the applier)
             self._handover.fail(_told(error))
-            raise
+            # Spark looks through the text of what ends a query with an expression that a long one (the plan is in
+            # it) makes overflow the stack: a thousand lines on the terminal.
+            raise Told from None
 
 
 def _gone() -> SparkGone:

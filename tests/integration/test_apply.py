@@ -18,6 +18,7 @@ from connector.config import Apply, Config, Kafka, Target
 from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged
 from connector.pipeline.apply import Applier
 from connector.reassemble.handover import Handover
+from connector.reassemble.pace import Pace
 from connector.reassemble.spark import EARLIEST, Session, Stream
 from connector.sandbox.environment import Broker
 from connector.sandbox.spark import spark_kafka_jars
@@ -27,13 +28,16 @@ from tests.support.log_writer import LogWriter
 from tests.unit.reassemble.fragments import change, record, statement
 
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
+REFUSED = Pace.refused
 TEXT = {"name": "v", "type": "varchar(100)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True}
 ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [], "nullable": False}
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m")
+    # What fits into a batch is small, so that a test needs little to have one that does not.
+    fits = {"spark.driver.maxResultSize": "16m"}
+    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m", spark=fits)
     with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
         yield session
 
@@ -152,6 +156,25 @@ def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
         log.events([record(n, [big], last_barrier=0)])
     apply(config, spark, 3)
     assert found(config) == [1, 2, 3]
+
+
+def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[int] = []
+
+    def told(pace: Pace) -> bool:
+        refused.append(pace.messages)
+        return REFUSED(pace)
+
+    monkeypatch.setattr(Pace, "refused", told)
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *(record(n, [rows(n, value="x" * 200_000)], last_barrier=0) for n in range(1, 201))])
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 500})})
+    apply(many, spark, 200)
+    assert refused == [500]
+    assert found(config) == list(range(1, 201))
 
 
 def test_a_damaged_message_ends_it_with_its_place(config: Config, spark: Session) -> None:
