@@ -191,8 +191,8 @@ class Stream:
             return
         except BaseException as error:  # noqa: BLE001 (it is told in full to the applier)
             self._handover.fail(_told(error))
-            # Spark looks through the text of what ends a query with an expression that a long one (the plan is in
-            # it) makes overflow the stack: a thousand lines on the terminal.
+            # Spark looks through the text of what ends a query with an expression that needs stack for each
+            # character of it: a long text overflows it, which is a thousand lines on the terminal.
             raise Told from None
 
 
