@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from connector.capture.charsets import BINARY
+from connector.capture.columns import Spec, keeping_invalid, text_spec
 from connector.capture.connection import Connection, Row, query, quoted
 from connector.capture.filters import SYSTEM_SCHEMAS, Filter
 from connector.thl.layout import Column, TableLayout, TableName
@@ -54,6 +56,7 @@ class SourceTable:
         layout: as in the log.
         select: an SQL expression per column.
         kinds: a letter per column, for `TextRows`.
+        texts: how the column is decoded, for those that have a character set.
         ordered: whether the primary key gives an order without sorting (it has no prefix parts).
         created: when this table was made, as the dictionary says: another table of the same name has another.
         transactional: whether a consistent read of it exists.
@@ -63,6 +66,7 @@ class SourceTable:
     layout: TableLayout
     select: tuple[str, ...]
     kinds: str
+    texts: tuple[Spec | None, ...]
     ordered: bool
     created: str
     transactional: bool
@@ -109,7 +113,7 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
     for row in query(connection, _restricted(_TABLES, only, "t."), only or ()):
         name = TableName(row["s"], row["t"])
         if filter.wants(*name) and name in columns:
-            tables.append(_table(name, row, columns[name], keys.get(name, [])))
+            tables.append(_table(name, row, columns[name], keys.get(name, []), filter))
     return tables
 
 
@@ -118,12 +122,14 @@ def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
     return sql.replace("ORDER BY", condition + "ORDER BY") if only else sql
 
 
-def _table(name: TableName, table: Row, columns: list[Row], key: list[Row]) -> SourceTable:
+def _table(name: TableName, table: Row, columns: list[Row], key: list[Row], filter: Filter) -> SourceTable:
     place = {row["name"]: index for index, row in enumerate(columns)}
+    layout = TableLayout(name, tuple(map(_column, columns)), tuple(place[part["name"]] for part in key))
     return SourceTable(
-        layout=TableLayout(name, tuple(map(_column, columns)), tuple(place[part["name"]] for part in key)),
+        layout=layout,
         select=tuple(map(_select, columns)),
         kinds="".join(map(_kind, columns)),
+        texts=tuple(_text(name, column, filter) for column in layout.columns),
         ordered=bool(key) and all(part["prefix"] is None for part in key),
         created=str(table["created"]),
         transactional=bool(table["transactional"]),
@@ -193,8 +199,17 @@ def _select(row: Row) -> str:
     return name
 
 
+def _text(table: TableName, column: Column, filter: Filter) -> Spec | None:
+    if column.charset in {"", BINARY}:
+        return None
+    spec = text_spec(column.charset)
+    return keeping_invalid(spec) if filter.keeps_invalid_text(*table, column.name) else spec
+
+
 def _kind(row: Row) -> str:
     base = _base(row)
+    if base in TEXTS or base in LABELLED:
+        return "t"
     if base in INTEGERS:
         return "i"
     if base in {"float", "double"}:

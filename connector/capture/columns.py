@@ -142,13 +142,18 @@ def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
     column = Column(name, type_, charset=charset, nullable=raw.nullable)
     if binary:
         return column, (Kind.PADDED if pad else Kind.BYTES, prefix, pad, False, None, ())
+    return column, text_spec(charset, prefix)
+
+
+def text_spec(charset: str, prefix: int = 0) -> Spec:
+    """How text of a set is decoded that has a length of `prefix` bytes before it."""
     if charset in charsets.UTF8:
-        return column, (Kind.UTF8, prefix, 0, False, None, ())
+        return Kind.UTF8, prefix, 0, False, None, ()
     if charset in charsets.WIDE:
-        return column, (Kind.WIDE, prefix, 0, False, charsets.WIDE[charset], ())
+        return Kind.WIDE, prefix, 0, False, charsets.WIDE[charset], ()
     if charset in multibyte.LONGEST:
-        return column, (Kind.MULTIBYTE, prefix, multibyte.LONGEST[charset], False, multibyte.codes(charset), ())
-    return column, (Kind.MAPPED, prefix, 0, False, charsets.table(charset), ())
+        return Kind.MULTIBYTE, prefix, multibyte.LONGEST[charset], False, multibyte.codes(charset), ()
+    return Kind.MAPPED, prefix, 0, False, charsets.table(charset), ()
 
 
 def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:

@@ -94,6 +94,7 @@ class Snapshot:
         Raises:
             SourceUnavailable: the server is gone.
             SourceChanged: DDL changed a table before it was read.
+            ValueNotRepresentable: a text is not valid in its character set; with table and column.
         """
         moment = self._opened()[1]
         yield self._event("begin", Kind.TRANSACTION, [])

@@ -2,6 +2,8 @@
 
 pymysql sends the statement and reads the column definitions; the rows are taken from its socket in chunks and
 decoded in compiled code. The connection is usable again when the last batch was taken.
+
+The server is told not to convert text: it would make a `?` of everything that UTF-8 has not, and say nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pymysql.constants import CR
 from connector.capture.catalogue import SourceTable
 from connector.capture.connection import Connection
 from connector.capture.text_rows import ServerError, TextRows
-from connector.errors import CorruptBinlog
+from connector.errors import CorruptBinlog, ValueNotRepresentable
 
 CHUNK: Final = 1 << 18
 
@@ -35,8 +37,10 @@ def table_rows(
     Raises:
         pymysql.MySQLError: the server refused or went away.
         CorruptBinlog: what it sent is not the protocol.
+        ValueNotRepresentable: a text is not valid in its character set.
     """
     inner = cast(Any, connection)
+    inner.query("SET SESSION character_set_results = NULL")
     inner.query(table.sql, unbuffered=True)
     result = inner._result
     if result.field_count != len(table.kinds):
@@ -44,7 +48,7 @@ def table_rows(
     # From here on the answer is ours; to pymysql it counts as read.
     result.unbuffered_active = False
     result.connection = None
-    rows = TextRows(table.kinds, inner._next_seq_id)
+    rows = TextRows(table.kinds, inner._next_seq_id, table.texts)
     try:
         while not rows.ended:
             missing = rows.decode(max_rows, max_bytes)
@@ -52,8 +56,13 @@ def table_rows(
                 rows.feed(_receive(inner, missing))
             elif rows.rows:
                 yield rows.take()
+    except ValueNotRepresentable as error:
+        column = table.layout.columns[rows.column]
+        error.where |= {"table": table.layout.name, "column": column.name, "charset": column.charset}
+        raise
     except ServerError as error:
         raise pymysql.OperationalError(error.code, error.text) from error
+    inner.query(f"SET SESSION character_set_results = {inner.charset}")
 
 
 def _receive(connection: Any, least: int) -> bytes:

@@ -1,7 +1,11 @@
 from array import array
+from collections.abc import Sequence
+
+from connector.capture.columns import Spec
 
 class TextRows:
-    def __init__(self, kinds: str, sequence: int) -> None: ...
+    column: int
+    def __init__(self, kinds: str, sequence: int, texts: Sequence[Spec | None] = ()) -> None: ...
     @property
     def ended(self) -> bool: ...
     @property

@@ -9,9 +9,16 @@ from array import array
 
 from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_Resize
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from connector.capture.memory cimport Out, release
+from connector.capture.rows cimport RowCodec
+from connector.capture.text cimport is_utf8
+
+from connector.capture.rows import Kind
 from connector.errors import CorruptBinlog
+
+cdef int UTF8 = Kind.UTF8
 
 cdef enum:
     FULL_PACKET = 0xFFFFFF
@@ -39,7 +46,10 @@ cdef class TextRows:
     """Splits packets, turns rows into Avro.
 
     Args:
-        kinds: a letter per column: `i` integer, `d` double, `s` text, `b` bytes.
+        kinds: a letter per column: `i` integer, `d` double, `s` text in ASCII or UTF-8, `b` bytes, `t` text in the
+            character set of its column.
+        texts: for each column with a `t` its specification, see `RowCodec`; None for the others. May be left out
+            when there is no `t`.
     """
 
     cdef readonly bint ended
@@ -51,11 +61,24 @@ cdef class TextRows:
     cdef unsigned char* _to
     cdef Py_ssize_t _size, _room
     cdef object _ends
+    cdef readonly Py_ssize_t column  # the one that was being decoded, to name it in an error
+    cdef RowCodec _texts
+    cdef Out _text_out
 
-    def __init__(self, str kinds not None, int sequence):
+    def __cinit__(self):
+        memset(&self._text_out, 0, sizeof(Out))
+
+    def __dealloc__(self):
+        release(&self._text_out)
+
+    def __init__(self, str kinds not None, int sequence, texts=()):
         self._kinds = kinds.encode("ascii")
-        if set(kinds) - set("idsb"):
+        if set(kinds) - set("idsbt"):
             raise ValueError(f"unknown kinds in {kinds!r}")
+        specs = list(texts) or [None] * len(kinds)
+        if [kind == "t" for kind in kinds] != [spec is not None for spec in specs]:
+            raise ValueError(f"kinds {kinds!r} are not those of the texts")
+        self._texts = RowCodec([spec or (Kind.BYTES, 0, 0, False, None, ()) for spec in specs])
         self._pending = b""
         self._sequence = sequence & 0xFF
         self._fresh()
@@ -172,7 +195,10 @@ cdef class TextRows:
             if length > row.shape[0] - at:
                 raise CorruptBinlog("a value of the source is longer than its row", column=column, length=length)
             self._need(length + 32)
-            if kinds[column] == b"s":
+            if kinds[column] == b"t":
+                self.column = column
+                self._charset_text(column, row, at, length)
+            elif kinds[column] == b"s":
                 self._text(AVRO_STRING, row, at, length)
             elif kinds[column] == b"b":
                 self._text(AVRO_BYTES, row, at, length)
@@ -244,6 +270,16 @@ cdef class TextRows:
         if length:
             memcpy(self._to + self._size, &row[at], length)
             self._size += length
+
+    cdef _charset_text(self, Py_ssize_t column, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
+        if length == 0 or (self._texts.codecs[column].kind == UTF8 and is_utf8(&row[at], length)):
+            self._text(AVRO_STRING, row, at, length)
+            return
+        self._text_out.size = 0
+        self._texts.text(&self._texts.codecs[column], <int>column, &row[at], length, &self._text_out)
+        self._need(self._text_out.size + 32)
+        memcpy(self._to + self._size, self._text_out.data, self._text_out.size)
+        self._size += self._text_out.size
 
     cdef void _byte(self, unsigned char value) noexcept:
         self._to[self._size] = value

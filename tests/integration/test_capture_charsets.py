@@ -1,21 +1,27 @@
-"""Every character of every multi-byte set goes through the real binary log, and is what a SELECT says."""
+"""Every character of every multi-byte set goes through the real binary log and an initial load, as a SELECT says it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connector.capture import charsets
+from connector.capture.filters import Filter
 from connector.capture.multibyte import FOUR, LONGEST, codes
+from connector.capture.snapshot import Snapshot
 from connector.capture.stream import AfterGtids
 from connector.capture.text import multibyte_text
+from connector.config import Filters
 from connector.errors import ValueNotRepresentable
 from connector.sandbox.environment import SqlServer
 from connector.thl.layout import Column
 from connector.thl.piece import Rows, Statement
-from tests.support.binlog import changes, images, read_from
+from tests.integration.loading import as_source, take
+from tests.support.binlog import changes, images, read_from, row_changes
 from tests.support.make_charsets import SUPPLEMENTARY, candidates, connect, four_bytes, with_meaning
 
 SCHEMA = "capture_charsets"
@@ -42,16 +48,24 @@ def test_every_character_is_what_a_select_says(mysql_server: SqlServer) -> None:
         fill(cursor, charset)
     cursor.execute("CREATE TABLE finished (id int)")
 
-    arrived: dict[str, dict[int, str]] = {charset: {} for charset in SETS}
-    for change in changes(read_from(mysql_server, AfterGtids(start), finished, seconds=300)):
-        if isinstance(change, Rows):
-            arrived[change.layout.name.table] |= {after[0]: after[1] for _, after in images(change) if after}
+    arrived = rows_by_table(changes(read_from(mysql_server, AfterGtids(start), finished, seconds=300)))
+    loaded = rows_by_table(changes(take(as_source(mysql_server, do=(SCHEMA,)))))
 
     for charset in SETS:
         cursor.execute(f"SELECT id, HEX(CONVERT(v USING utf8mb4)) FROM {charset}")
         said = {key: bytes.fromhex(text).decode() for key, text in cursor.fetchall()}
         assert arrived[charset] == said, charset
+        assert loaded[charset] == said, charset
         assert sum(map(len, said.values())) == FACTS[charset]["characters"], charset
+
+
+def rows_by_table(found: Iterable[Rows | Statement]) -> dict[str, dict[int, str]]:
+    by_table: dict[str, dict[int, str]] = {}
+    for change in found:
+        if isinstance(change, Rows):
+            rows = by_table.setdefault(change.layout.name.table, {})
+            rows |= {after[0]: after[1] for _, after in images(change) if after}
+    return by_table
 
 
 def fill(cursor: Any, charset: str) -> None:
@@ -113,8 +127,32 @@ def test_names_labels_lengths_and_statements(mysql_server: SqlServer, charset: s
     assert rows.layout.name.table == text
     assert [(column.name, full(column)) for column in rows.layout.columns] == list(types)
     assert {column.charset for column in rows.layout.columns} == {charset}
+    (loaded,) = [change for change in changes(take(as_source(mysql_server, do=(SCHEMA,)))) if isinstance(change, Rows)]
+    assert (loaded.layout, images(loaded)) == (rows.layout, images(rows))
     created = [change.sql for change in found if isinstance(change, Statement)][-2]
     assert f"CREATE TABLE `{text}` (`{text}` enum('x','{text}')" in created
+
+
+SINGLE = ["latin1", "hebrew", "koi8r", "cp1251", "tis620", "ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "swe7"]
+
+
+@pytest.mark.parametrize("charset", SINGLE)
+def test_an_initial_load_reads_other_sets_as_the_log_does(mysql_server: SqlServer, charset: str) -> None:
+    start, cursor = begin(mysql_server)
+    cursor.execute(
+        "CREATE TABLE t (id int primary key, v varchar(300), c char(9), e enum('x','yz'), s set('a','b'),"
+        f" d decimal(9,2), j json) DEFAULT CHARACTER SET {charset}"
+    )
+    known = "".join(char for char in charsets.alphabet(charset) if char not in "\0\ufffd") or "a\u20ac\u4e2d"
+    rows = "(1, %s, 'a ', 'yz', 'a,b', 1.5, '[\"\u20ac\"]'), (2, '', '', 'x', '', 0, '1')"
+    cursor.execute(f"INSERT INTO t VALUES {rows}", known)
+    cursor.execute("CREATE TABLE finished (id int)")
+
+    (streamed,) = [c for c in changes(read_from(mysql_server, AfterGtids(start), finished)) if isinstance(c, Rows)]
+    (loaded,) = [c for c in changes(take(as_source(mysql_server, do=(SCHEMA,)))) if isinstance(c, Rows)]
+
+    assert (loaded.layout, images(loaded)) == (streamed.layout, images(streamed))
+    assert images(loaded)[0][1] == [1, known, "a", "yz", "a,b", "1.50", '["\u20ac"]']
 
 
 def full(column: Column) -> str:
@@ -128,9 +166,25 @@ def test_what_the_server_keeps_without_a_meaning_is_refused(mysql_server: SqlSer
     cursor.execute(f"INSERT INTO t VALUES (CONVERT(x'6162{raw}' USING {charset}))")
     cursor.execute("SELECT HEX(v), CONVERT(v USING utf8mb4) FROM t")
     assert cursor.fetchone() == (f"6162{raw.upper()}", "ab?")
+    cursor.execute("CREATE TABLE finished (id int)")
 
     with pytest.raises(ValueNotRepresentable) as caught:
         read_from(mysql_server, AfterGtids(start), finished)
     where = caught.value.where
     assert (str(where["table"]), where["column"], where["bytes"], where["at"]) == (f"{SCHEMA}.t", "v", raw, 2)
     assert {"file", "pos", "event"} <= where.keys()
+
+    source = as_source(mysql_server, do=(SCHEMA,))
+    with pytest.raises(ValueNotRepresentable) as caught:
+        take(source)
+    where = caught.value.where
+    assert (str(where["table"]), where["column"], where["bytes"], where["at"]) == (f"{SCHEMA}.t", "v", raw, 2)
+
+    kept = Filter(Filters(do=(SCHEMA,)), keep_invalid_text=(f"{SCHEMA}.t.v",))
+    value = b"ab" + bytes.fromhex(raw)
+    (streamed,) = row_changes(read_from(mysql_server, AfterGtids(start), finished, filters=kept), "t")
+    snapshot = Snapshot(source, kept)
+    snapshot.open()
+    (loaded,) = row_changes(list(snapshot.pieces()), "t")
+    snapshot.close()
+    assert streamed == loaded == ("INSERT", None, [value])

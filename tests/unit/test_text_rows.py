@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.capture.columns import Spec, keeping_invalid, text_spec
 from connector.capture.text_rows import ServerError, TextRows
-from connector.errors import CorruptBinlog
+from connector.errors import CorruptBinlog, ValueNotRepresentable
 from tests.support.binlog import ROW
 
 END = b"\xfe\x00\x00\x02\x00"
@@ -58,8 +60,8 @@ def decoded(rows: TextRows) -> list[list[Any]]:
     return found
 
 
-def read(kinds: str, wire: bytes, *cuts: int) -> list[list[Any]]:
-    rows = TextRows(kinds, 5)
+def read(kinds: str, wire: bytes, *cuts: int, texts: Sequence[Spec | None] = ()) -> list[list[Any]]:
+    rows = TextRows(kinds, 5, texts)
     found: list[list[Any]] = []
     edges = sorted({0, len(wire), *(cut % (len(wire) + 1) for cut in cuts)})
     for start, stop in pairwise(edges):
@@ -185,6 +187,32 @@ def test_garbage_raises_or_waits(garbage: bytes) -> None:
     except (CorruptBinlog, ServerError):
         return
     decoded(rows)
+
+
+def test_text_of_any_set_becomes_utf8_or_says_what_is_wrong_with_it() -> None:
+    sets = ["utf8mb4", "gbk", "latin1", "utf16", "sjis"]
+    texts = [None, *map(text_spec, sets)]
+    row: list[bytes | None] = [b"7", "a\u20ac".encode(), b"b\xd6\xd0", b"\x80", b"\xd8\x3d\xde\x00", None]
+    empty: list[bytes | None] = [b"8", b"", b"", b"", b"", b"\xb1" * 70_000]
+
+    found = read("ittttt", packets(payload(row), payload(empty), END), 9, texts=texts)
+
+    assert found == [[7, "a\u20ac", "b\u4e2d", "\u20ac", "\U0001f600", None], [8, "", "", "", "", "\uff71" * 70_000]]
+    kept = [keeping_invalid(text_spec(name)) for name in sets]
+    wrong: list[bytes | None] = [b"\xff", b"\xff", b"x", b"\xd8", b"x\xff"]
+    assert read("ttttt", packets(payload(wrong), END), texts=kept) == [[b"\xff", b"\xff", "x", b"\xd8", b"x\xff"]]
+    rows = TextRows("sst", 5, [None, None, text_spec("gbk")])
+    rows.feed(packets(payload([b"", b"", b"a\xff"]), END))
+    with pytest.raises(ValueNotRepresentable) as raised:
+        rows.decode(10, 1 << 20)
+    assert (rows.column, raised.value.where) == (2, {"bytes": "ff", "at": 1})
+
+
+def test_a_column_of_text_needs_its_set() -> None:
+    gbk = text_spec("gbk")
+    for kinds, texts in (("t", []), ("it", [None, None]), ("ii", [None, gbk]), ("tt", [gbk])):
+        with pytest.raises(ValueError, match="texts"):
+            TextRows(kinds, 0, texts)
 
 
 def test_unknown_kinds_are_a_mistake_of_ours() -> None:
