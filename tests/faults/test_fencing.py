@@ -24,11 +24,11 @@ from tests.faults.rig import CLOCK, Rig, rig, signalled, stopped
 pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(500)]
 
 # Where the producer and where the applier sleep; an empty name: wherever they are. The passages leave the newer
-# applier time for some commits before its own sleep comes.
+# applier some seconds before its own sleep comes: asleep, it may hold what the older one has to ask of the target.
 SLEEPS: Final = (
     ("", ""),
-    ("produce.mid_event_before_commit:2", "target.mid_stage:40"),
-    ("produce.before_commit:5", "target.before_commit:9"),
+    ("produce.mid_event_before_commit:2", "target.mid_stage:150"),
+    ("produce.before_commit:5", "target.before_commit:60"),
 )
 
 
