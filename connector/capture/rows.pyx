@@ -173,6 +173,8 @@ cdef class RowCodec:
         if kind >= UTF8 and kind <= PADDED:
             size = <Py_ssize_t>little(take(row, codec.size), codec.size)
             data = take(row, size)
+            if kind == UTF8:  # as `text` does, without a call
+                return put_utf8(out, data, size, codec.flag)
             if kind == BYTES:
                 return put_block(out, BYTES_TAG, data, size)
             if kind == PADDED:
