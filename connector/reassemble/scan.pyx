@@ -119,7 +119,10 @@ cdef class Messages:
             else:
                 if last is not NULL:
                     found.append((gtid, count))
-                gtid = bytes(data[place.gtid : place.gtid_end]).decode()
+                try:
+                    gtid = bytes(data[place.gtid : place.gtid_end]).decode()
+                except ValueError as error:
+                    raise damaged(error, self.places.scanner.topic, place) from error
                 count = 1
             last = place
         if last is not NULL:

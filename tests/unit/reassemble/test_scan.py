@@ -201,3 +201,12 @@ def test_gtids_are_counted_as_long_as_they_count_by_one(gtids: list[str | None])
         told += [first] + [f"{source}:{int(number) + more}" for more in range(1, count)]
     assert told == [gtid for gtid in gtids if gtid is not None]
     assert messages.gtids(1, 1) == []
+
+
+def test_a_gtid_of_a_run_that_is_no_text_is_named_by_its_place() -> None:
+    values = [encoded(record(n, gtid=f"u{n}:9")) for n in range(3)]
+    body = values[1][len(PREFIX) : -4].replace(b"u1:9", b"\xff1:9")
+    values[1] = PREFIX + body + zlib.crc32(body).to_bytes(4, "big")
+    (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
+    with pytest.raises(LogDamaged, match="t-2@11"):
+        messages.gtids(0, 3)
