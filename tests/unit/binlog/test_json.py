@@ -19,9 +19,9 @@ from connector.listing.json_rows import JsonRows
 from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.piece import Piece, Rows, Statement
 from connector.thl.words import Action, Seqno
-from tests.support.binlog_writer import LogWriter, image
+from tests.support.binlog_writer import ColumnDef, LogWriter, image
 from tests.unit.binlog.pieces import BEGIN, ENDING, LAYOUT, OTHER, inserts, rows
-from tests.unit.binlog.running import INT, RECORDED, SERVER, binlog, transactions
+from tests.unit.binlog.running import INT, RECORDED, SERVER, binlog, gtid, transactions
 from tests.unit.capture.test_recorded_log import CHANGED, FIRST, SECOND
 
 NAMES = ("id", "a", "d", "f", "s", "l", "b", "at", "ts", "e", "m", "j", "bt")
@@ -228,3 +228,25 @@ def test_a_whole_transaction_of_wide_rows_is_one_line(tmp_path: Path) -> None:
     told = binlog(path)
     assert told.out.count(b"\n") == 1
     assert told.rows == list(range(300_000))
+
+
+def test_text_that_is_not_valid_is_bytes_where_that_is_wanted(tmp_path: Path) -> None:
+    log = LogWriter()
+    gtid(log, 1)
+    log.begin()
+    log.table_map([ColumnDef(252, b"\x01", collation=28)])  # gbk
+    log.rows(30, 1, image([b"\x02\xd6\xd0"]) + image([b"\x02a\xff"]))
+    log.commit()
+    path = tmp_path / "log.000001"
+    path.write_bytes(log.data)
+
+    told = binlog(path)
+    assert (told.code, told.out) == (6, b"")
+    assert "charset=gbk" in told.err
+    assert "bytes=ff at=1" in told.err
+
+    told = binlog(path, "--keep-invalid-text", "s.t.*")
+    assert (told.code, told.err) == (0, "")
+    (row, other) = told.objects[0]["changes"][0]["rows"]
+    assert row["after"] == {"c0": "\u4e2d"}
+    assert other["after"] == {"c0": {"base64": "Yf8="}}
