@@ -6,7 +6,6 @@ What a value is follows from how the log holds it: a long or double is a number,
 and floats, which it holds as doubles.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -20,6 +19,7 @@ from connector.listing.text cimport (
     put_single,
     put_string,
     put_whole,
+    taken,
 )
 from connector.write.avro cimport (
     BYTES_VALUE,
@@ -30,10 +30,6 @@ from connector.write.avro cimport (
     Value,
     read_value,
 )
-
-cdef enum:
-    KEEP = 8 << 20  # a buffer that has grown larger is given back
-
 
 cdef class JsonRows:
     """Prints the rows of one table.
@@ -96,11 +92,7 @@ cdef class JsonRows:
             put(&self.text, b"}", 1)
             at_end(&cursor)
             start = cursor.end
-        found = PyBytes_FromStringAndSize(<const char*>self.text.data, self.text.size)
-        if self.text.room > KEEP:
-            free(self.text.data)
-            memset(&self.text, 0, sizeof(Text))
-        return found
+        return taken(&self.text)
 
     cdef int image(self, Cursor* cursor) except -1:
         cdef const unsigned char* keys = self.keys

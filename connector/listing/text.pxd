@@ -1,14 +1,18 @@
 """Text that grows; numbers, strings and bytes as JSON (RFC 8259, RFC 4648) and Tungsten's layout write them."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport realloc
-from libc.string cimport memcpy
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
 cdef extern from "Python.h":
     char* PyOS_double_to_string(double value, char format, int precision, int flags, int* type) except NULL
     double PyOS_string_to_double(const char* text, char** end, object overflow) except? -1.0
     void PyMem_Free(void* memory)
     int Py_DTSF_ADD_DOT_0
+
+cdef enum:
+    KEEP = 8 << 20  # a buffer that has grown larger is given back
 
 
 cdef struct Text:
@@ -29,6 +33,16 @@ cdef inline int reserve(Text* out, Py_ssize_t more) except -1:
         out.data = <unsigned char*>grown
         out.room = wanted
     return 0
+
+
+cdef inline bytes taken(Text* out):
+    """What was written; the text is empty then."""
+    cdef bytes found = PyBytes_FromStringAndSize(<const char*>out.data, out.size)
+    out.size = 0
+    if out.room > KEEP:
+        free(out.data)
+        memset(out, 0, sizeof(Text))
+    return found
 
 
 cdef inline int put(Text* out, const unsigned char* data, Py_ssize_t size) except -1:

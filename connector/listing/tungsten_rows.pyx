@@ -4,12 +4,12 @@ A row is its number, the columns of its new image, and the key that it was found
 one where there is no old; without a key the whole old image.
 """
 
-from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
+from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from connector.listing.rows cimport at_end, end_image, has_image, to_row
-from connector.listing.text cimport Text, put, put_double, put_hexadecimal, put_integer
+from connector.listing.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
 from connector.write.avro cimport (
     BYTES_VALUE,
     DOUBLE_VALUE,
@@ -19,10 +19,6 @@ from connector.write.avro cimport (
     Value,
     read_value,
 )
-
-cdef enum:
-    KEEP = 8 << 20  # a buffer that has grown larger is given back
-
 
 cdef class TungstenRows:
     """Prints the rows of one table.
@@ -35,7 +31,7 @@ cdef class TungstenRows:
 
     cdef bytes row
     cdef list columns, keys
-    cdef list key
+    cdef bytes key
     cdef bint keyed
     cdef Text text
 
@@ -46,7 +42,7 @@ cdef class TungstenRows:
         self.row = row
         self.columns = columns
         self.keys = keys
-        self.key = key
+        self.key = bytes(key)
         self.keyed = any(key)
 
     def __dealloc__(self):
@@ -90,11 +86,7 @@ cdef class TungstenRows:
                 self.lines(&before, self.keys, not self.keyed)
             elif has:
                 self.lines(&after, self.keys, False)
-        found = PyBytes_FromStringAndSize(<const char*>self.text.data, self.text.size)
-        if self.text.room > KEEP:
-            free(self.text.data)
-            memset(&self.text, 0, sizeof(Text))
-        return found
+        return taken(&self.text)
 
     cdef int step_over(self, Cursor* cursor) except -1:
         cdef Value value
@@ -108,11 +100,12 @@ cdef class TungstenRows:
     cdef int lines(self, Cursor* image, list words, bint every) except -1:
         """A line per column, or per column of the key; the cursor's own copy is walked."""
         cdef Cursor cursor = image[0]
+        cdef const unsigned char* key = self.key
         cdef Py_ssize_t column
         cdef Value value
         for column in range(len(words)):
             read_value(&cursor, &value)
-            if not (every or self.key[column]):
+            if not (every or key[column]):
                 continue
             self.word(words[column])
             if value.branch == NULL_VALUE:
