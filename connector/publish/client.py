@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, Unsupported
@@ -93,8 +94,11 @@ class Refusals:
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._last = error
 
-    def failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
+    def failure(
+        self, client: Consumer | AdminClient, error: KafkaException, doing: str, **where: object
+    ) -> ConnectorError:
         """As the function of this name, with the refusal that a lost connection comes from, if there was one."""
+        client.poll(0)  # what it has not told yet
         if self._last is None or error.args[0].code() not in _LOST:
             return failure(error, doing, **where)
         return BrokerUnavailable(

@@ -80,8 +80,9 @@ class LogReader:
         try:
             found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
         except KafkaException as error:
-            self._consumer.poll(0)
-            raise self._refusals.failure(error, "the brokers do not tell of a topic", topic=topic) from error
+            raise self._refusals.failure(
+                self._consumer, error, "the brokers do not tell of a topic", topic=topic
+            ) from error
         if found.error is None:
             return len(found.partitions)
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
@@ -127,9 +128,10 @@ class LogReader:
                 TopicPartition(topic, partition), timeout=PATIENCE
             )
         except KafkaException as error:
-            self._ends_of.poll(0)
             place = f"{topic}-{partition}"
-            raise self._refusals.failure(error, "a partition's ends cannot be read", partition=place) from error
+            raise self._refusals.failure(
+                self._ends_of, error, "a partition's ends cannot be read", partition=place
+            ) from error
         if ends is None:
             raise BrokerUnavailable("a partition's ends are not told in time", partition=f"{topic}-{partition}")
         return ends

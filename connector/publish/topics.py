@@ -155,8 +155,7 @@ class Topics:
             resource = ConfigResource(ResourceType.TOPIC, name)
             entries = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
         except KafkaException as error:
-            self._admin.poll(0)
-            raise self._refusals.failure(error, "a topic's settings cannot be read", topic=name) from error
+            raise self._refusals.failure(self._admin, error, "a topic's settings cannot be read", topic=name) from error
         return Topic(
             name=name,
             partitions=len(facts.partitions),
