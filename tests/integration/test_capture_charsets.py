@@ -22,7 +22,7 @@ from connector.thl.layout import Column
 from connector.thl.piece import Rows, Statement
 from tests.integration.loading import as_source, take
 from tests.support.binlog import changes, images, read_from, row_changes
-from tests.support.make_charsets import SUPPLEMENTARY, candidates, connect, four_bytes, with_meaning
+from tests.support.make_charsets import SUPPLEMENTARY, candidates, four_bytes, lenient, with_meaning
 
 SCHEMA = "capture_charsets"
 SETS = sorted(LONGEST)
@@ -81,7 +81,7 @@ def fill(cursor: Any, charset: str) -> None:
 
 
 def begin(server: SqlServer) -> tuple[str, Any]:
-    cursor = connect(server).cursor()
+    cursor = lenient(server).cursor()
     cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
     cursor.execute("SELECT @@GLOBAL.gtid_executed")
     start = cursor.fetchone()[0]

@@ -6,11 +6,10 @@ import json
 import random
 import struct
 
-import pymysql
-
 from connector.capture.stream import AfterGtids
 from connector.sandbox.environment import SqlServer
 from tests.support.binlog import read_from, row_changes
+from tests.support.mysql import connect
 
 SCHEMA = "capture_json"
 
@@ -57,10 +56,7 @@ def test_every_json_value_arrives_as_the_server_prints_it(mysql_server: SqlServe
     ]
     doubles += [draw.uniform(1e15, 9.1e15) for _ in range(500)]
     doubles += [draw.uniform(-1, 1) * 10 ** draw.randrange(-20, 20) for _ in range(2000)]
-    connection = pymysql.connect(
-        host=mysql_server.host, port=mysql_server.port, user=mysql_server.user, password=mysql_server.password,
-        autocommit=True, charset="utf8mb4",
-    )  # fmt: skip
+    connection = connect(mysql_server)
     cursor = connection.cursor()
     cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
     cursor.execute(f"CREATE DATABASE {SCHEMA}")

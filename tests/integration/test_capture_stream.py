@@ -19,6 +19,7 @@ from connector.thl.piece import Passed, Piece, Rows, Statement
 from connector.thl.position import SourcePosition
 from connector.thl.words import Action, Kind, Outcome
 from tests.support.binlog import ALL, changes, images, read_from, row_changes, source_of
+from tests.support.mysql import connect
 
 SCHEMA = "capture_stream"
 
@@ -28,14 +29,7 @@ class Shop:
 
     def __init__(self, server: SqlServer) -> None:
         self.server = server
-        self.connection = pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            autocommit=True,
-            charset="utf8mb4",
-        )
+        self.connection = connect(server)
         self.run(f"DROP DATABASE IF EXISTS {SCHEMA}", f"CREATE DATABASE {SCHEMA}", f"USE {SCHEMA}")
         self.run("CREATE TABLE t (id bigint PRIMARY KEY, v longtext, b longblob)")
         self.gtids = self.ask("SELECT @@GLOBAL.gtid_executed")

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import pymysql
 import pytest
 
 from connector.capture.stream import AfterGtids
@@ -14,6 +13,7 @@ from connector.sandbox.environment import SqlServer
 from connector.thl.layout import TableLayout
 from connector.thl.piece import Rows
 from tests.support.binlog import changes, images, read_from
+from tests.support.mysql import connect
 
 SCHEMA = "capture_types"
 TEXT, EXACT, BYTES, DOUBLE = "text", "exact", "bytes", "double"
@@ -126,22 +126,15 @@ def cases() -> Iterator[tuple[str, str, list[str]]]:
             yield how, definition, values
 
 
-def connect(server: SqlServer, **options: Any) -> Any:
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        init_command="SET time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'",
-        **options,
-    )
+def allowing(server: SqlServer) -> Any:
+    """A session in UTC in which a date may be none of the calendar."""
+    return connect(server, init_command="SET time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'")
 
 
 @pytest.fixture(scope="module")
 def log(mysql_server: SqlServer) -> list[tuple[str, str, str, TableLayout, Any, Any]]:
     """One table per type, one row per value: (definition, how, column type, layout, arrived, as the server says)."""
-    connection = connect(mysql_server, charset="utf8mb4")
+    connection = allowing(mysql_server)
     cursor = connection.cursor()
     cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
     cursor.execute(f"CREATE DATABASE {SCHEMA}")

@@ -18,6 +18,7 @@ from connector.write.table import Table
 from connector.write.types import family, widening
 from tests.contract.target_ddl import FILLED
 from tests.contract.target_values import VALUES
+from tests.support.mysql import connect
 from tests.unit.write.test_ddl import TYPES
 from tests.unit.write.test_types import PAIRS
 
@@ -27,14 +28,7 @@ Cursor = pymysql.cursors.Cursor
 
 @pytest.fixture(scope="module")
 def mysql(mysql_server: SqlServer) -> Iterator[Cursor]:
-    connection = pymysql.connect(
-        host=mysql_server.host,
-        port=mysql_server.port,
-        user=mysql_server.user,
-        password=mysql_server.password,
-        charset="utf8mb4",
-        autocommit=True,
-    )
+    connection = connect(mysql_server)
     cursor = connection.cursor()
     cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
     cursor.execute(f"USE {SCHEMA}")

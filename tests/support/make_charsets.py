@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pymysql
-
 from connector.capture.multibyte import DOUBLE, ENTRIES, FOUR, LONGEST, SINGLE, unpacked
 from connector.sandbox.environment import SqlServer, mysql_for_tests
+from tests.support.mysql import connect
 
 TABLES = Path("connector/capture/multibyte")
 FACTS = Path("tests/testdata/charsets.json")
@@ -31,17 +30,9 @@ NUMBERS = "(WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHER
 Pairs = Mapping[bytes, str]
 
 
-def connect(server: SqlServer) -> Any:
+def lenient(server: SqlServer) -> Any:
     """A session in which ill-formed text is cut with a warning, not refused."""
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        charset="utf8mb4",
-        init_command="SET sql_mode = '', cte_max_recursion_depth = 100000",
-    )
+    return connect(server, init_command="SET sql_mode = '', cte_max_recursion_depth = 100000")
 
 
 def candidates(charset: str) -> Iterator[str]:
@@ -148,7 +139,7 @@ def digest(pairs: Pairs) -> str:
 
 def make(server: SqlServer) -> None:
     """Write tables and facts."""
-    connection = connect(server)
+    connection = lenient(server)
     cursor = connection.cursor()
     cursor.execute("SELECT VERSION()")
     facts: dict[str, Any] = {"server": f"MySQL {cursor.fetchone()[0]}", "sets": {}}

@@ -1,0 +1,22 @@
+"""A session of a test, beside ours: it writes what we are to read, and says what we should have read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymysql
+
+from connector.sandbox.environment import SqlServer
+
+
+def connect(server: SqlServer, **options: Any) -> Any:
+    """A session that commits by itself; the options are pymysql's."""
+    return pymysql.connect(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        autocommit=True,
+        charset="utf8mb4",
+        **options,
+    )
