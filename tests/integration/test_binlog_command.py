@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connector.sandbox.environment import SqlServer
-from tests.integration.test_capture_types import BYTES, DOUBLE, EXACT, TEXT, cases, connect
+from tests.integration.test_capture_types import BYTES, DOUBLE, EXACT, TEXT, allowing, cases
 
 SCHEMA = "binlog_command"
 
@@ -26,7 +26,7 @@ def binlog(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def cursor(mysql_server: SqlServer) -> Iterator[Any]:
-    connection = connect(mysql_server, charset="utf8mb4")
+    connection = allowing(mysql_server)
     with connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
         cursor.execute(f"CREATE DATABASE {SCHEMA}")
