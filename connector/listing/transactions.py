@@ -66,14 +66,14 @@ class Transactions:
             if self._selection.over:
                 return False
             self._printer.begin(item.begin)
+        if item.ending is not None and not 0 <= item.ending.commit_time < LATEST:
+            end = item.ending.end
+            raise CorruptBinlog("a transaction's commit time is no time", file=end.file, before=end.offset)
         seqno = Seqno(self.printed)
         if self._wanted:
             self._spool.write(self._printer.piece(seqno, item))
         if item.ending is None:
             return True
-        if not 0 <= item.ending.commit_time < LATEST:
-            end = item.ending.end
-            raise CorruptBinlog("a transaction's commit time is no time", file=end.file, before=end.offset)
         if self._wanted and self._selection.ends(item.ending):
             self._out.write(self._printer.head(seqno, item.ending))
             self._spool.write(self._printer.tail())
