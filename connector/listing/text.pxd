@@ -36,9 +36,8 @@ cdef inline int reserve(Text* out, Py_ssize_t more) except -1:
 
 
 cdef inline bytes taken(Text* out):
-    """What was written; the text is empty then."""
+    """What was written. A buffer that has grown large is given back; whoever writes anew sets the size."""
     cdef bytes found = PyBytes_FromStringAndSize(<const char*>out.data, out.size)
-    out.size = 0
     if out.room > KEEP:
         free(out.data)
         memset(out, 0, sizeof(Text))
