@@ -29,6 +29,7 @@ applied_latency = Histogram(
     ["service"],
     buckets=LATENCY,
 )
+reading_continuously = Gauge("thl_reading_continuously", "1 in the latency profile, 0 in catch-up", ["service"])
 behind_events = Gauge("thl_behind_events", "Events that the log has and the target has not", ["service"])
 catch_up_seconds = Gauge(
     "thl_catch_up_seconds",

@@ -1,6 +1,6 @@
 """`thl apply`: claim the target, shake hands with the log, then apply what Spark reads until told to stop.
 
-    Kafka ─► Spark (reads the next batch) ─► Handover ─► ApplyCore (applies this one) ─► target
+    Kafka ─► Spark ─► Reading (the next messages) ─► ApplyCore (applies these) ─► target
 
 One attempt is a claim, a handshake and a stream; it ends with a stop or an error. After a passing error (the target
 or the brokers are gone) a commit's outcome may be unknown: so the next attempt claims anew and goes on from what
@@ -14,21 +14,18 @@ from collections.abc import Callable
 from threading import Event
 from typing import Final
 
-import pyarrow as pa
-
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, SparkGone, TargetUnavailable
+from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import shake_hands
 from connector.pipeline.retrying import Stopped, retry
-from connector.reassemble.handover import Handover
 from connector.reassemble.large import LargeMessages
 from connector.reassemble.message import Message
-from connector.reassemble.pace import Pace
+from connector.reassemble.reading import Reading
 from connector.reassemble.scan import Messages
-from connector.reassemble.spark import EARLIEST, Session, Stream, TooLarge
+from connector.reassemble.spark import EARLIEST, Session
 from connector.thl.ledger import Ledger
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
@@ -37,7 +34,6 @@ from connector.write.target import Target
 
 LOG: Final = logging.getLogger(__name__)
 
-HANDOVER_BYTES: Final = 64 << 20  # batches that wait hold no more than this, together
 LOOK_SECONDS: Final = 0.2  # how often a quiet stream is looked after, and a stop noticed
 PASSING: Final = (BrokerUnavailable, TargetUnavailable)
 
@@ -143,42 +139,10 @@ class Applier:
         return core, offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int]) -> None:
-        """Apply one stream after another, until stopped; each with as many messages at once as fit."""
-        pace = Pace(self._config.apply.batch_messages, self._config.apply.batch_bytes)
-        while not self._done:
-            handover = Handover(self._config.apply.queue_batches, HANDOVER_BYTES)
-            stream = Stream(
-                self._session,
-                self._config.kafka,
-                topic=self._config.topic,
-                messages=pace.messages,
-                offsets=offsets,
-                handover=handover,
-            )
-            try:
-                self._take(core, stream, handover, offsets, pace)
-            except TooLarge:
-                if not pace.refused():
-                    raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
-            finally:
-                stream.stop()
-            LOG.debug("reading on", extra={"messages": pace.messages, "offsets": offsets})
-
-    def _take(self, core: ApplyCore, stream: Stream, handover: Handover, offsets: dict[int, int], pace: Pace) -> None:
-        """Apply what one stream hands over, until stopped or the pace changes; `offsets` follow what was taken."""
-        while not self._stop.is_set() and not core.done:
-            batch = handover.get(LOOK_SECONDS)
-            if batch is None:
-                stream.check()
-                continue
-            core.take(batch)
-            offsets.update(ends(batch))
-            if pace.seen(batch.num_rows, batch.nbytes):
-                return
+        """Apply what is read, until stopped."""
+        with Reading(self._session, self._config, offsets, self._clock) as reading:
+            while not self._stop.is_set() and not core.done:
+                batch = reading.next(LOOK_SECONDS)
+                if batch is not None:
+                    core.take(batch)
         self._done = True
-
-
-def ends(batch: pa.Table) -> dict[int, int]:
-    """Partition → the offset after the last message of it in a batch."""
-    last = batch.group_by("partition").aggregate([("offset", "max")]).to_pydict()
-    return {number: offset + 1 for number, offset in zip(last["partition"], last["offset_max"], strict=True)}

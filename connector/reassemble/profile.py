@@ -1,8 +1,7 @@
 """Spark's settings, each with its reason. The user's own (`apply.spark`) win over all of them.
 
-One set serves both ends: a batch is small when little waits and large when much does, so what makes a small one
-fast must only cost a large one nothing. Gains are of a batch's 39 ms at 200 transactions a second, or of a full batch's
-4.4 CPU seconds per million rows, on two cores.
+One session serves both profiles (`connector.reassemble.reading`). Gains are of a micro-batch's 39 ms at 200 transactions
+a second, or of a full one's 4.4 CPU seconds per million rows, on two cores.
 """
 
 from __future__ import annotations
@@ -41,6 +40,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     # Progress reports are kept in memory; we read none.
     "spark.sql.streaming.numRecentProgressUpdates": "1",
+    # Continuous reading: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB.
+    "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
+    "spark.buffer.size": "2",
+    # What was read and not sent yet: few, for a message may be as large as a row.
+    "spark.sql.streaming.continuous.executorQueueSize": "16",
     # SIGTERM is ours: a query is stopped, not interrupted in the middle of handing a batch over.
     "spark.sql.streaming.stopTimeout": "10s",
 }
@@ -71,6 +75,16 @@ OPTIONS: Final[Mapping[str, str]] = {
     "kafka.default.api.timeout.ms": "20000",
 }
 
+CONTINUOUS: Final[Mapping[str, str]] = {
+    # A fetch waits at the log's end. Not long: Spark asks for the log's ends after each, on the same connection, and
+    # that is answered after the next fetch, which is on its way already.
+    "kafka.fetch.max.wait.ms": "5",
+    # A poll cannot be interrupted, so this is how long the end of a query may take.
+    "kafkaConsumer.pollTimeoutMs": "250",
+}
+# At the end of an epoch Spark writes its offsets, which we do not read, and gives its workers new tasks.
+EPOCH: Final = "24 hours"
+
 _TASKS: Final = 4  # a full batch is read by so many, in ranges of a partition
 _FEW: Final = 250  # messages, that are not worth two tasks
 
@@ -95,6 +109,8 @@ logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
+logger.utils.name = org.apache.spark.util.Utils
+logger.utils.level = off
 logger.py4j.name = py4j
 logger.py4j.level = off
 """

@@ -1,42 +1,35 @@
-"""Spark reads the log: a session, and a stream of Arrow batches out of Kafka. The only module that knows pyspark.
+"""Spark: a session, the topic as a stream of its, and a query that runs.
 
-Spark's own offsets run ahead of the target and are never trusted: each stream begins at offsets that are given to
-it, in a checkpoint folder of its own. `foreachBatch` calls back in a thread of py4j in this process; there the
-batch is collected as Arrow and handed over, so that Spark reads the next one while this one is applied.
-Executors run no Python.
+With `micro_batches` and `continuous` the only modules that know pyspark.
+
+Spark's own offsets run ahead of the target and are never trusted: each query begins at offsets that are given to
+it, in a checkpoint folder of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, length, when
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from connector.config import Apply, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.reassemble import checkpoint, profile
-from connector.reassemble.handover import Closed, Handover
 from connector.reassemble.large import LARGE
 
 EARLIEST = -2  # Spark's word for a partition's first offset
-
-
-class TooLarge(Exception):
-    """A batch does not fit into Spark's memory: fewer messages are to be read at once."""
-
-
-class Told(Exception):
-    """Ends a query; why is told to the applier already."""
 
 
 class Session:
@@ -64,6 +57,9 @@ class Session:
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
+        if self.slots:
+            # Workers beside us import what we do.
+            self.spark.sparkContext.pythonExec = sys.executable
 
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
         chosen = dict(profile.SETTINGS)
@@ -84,6 +80,12 @@ class Session:
             chosen["spark.jars.packages"] = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
         return chosen
 
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once in this JVM; 0 where they run in others."""
+        context = self.spark.sparkContext
+        return context.defaultParallelism if (context.master or "").startswith("local") else 0
+
     def __enter__(self) -> Self:
         return self
 
@@ -103,55 +105,54 @@ class Session:
             checkpoint.remove(self.folder)
 
 
-class Stream:
-    """The messages of one topic from given offsets on, handed over batch by batch in the log's order.
+def messages(
+    session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], options: Mapping[str, str]
+) -> DataFrame:
+    """The messages of one topic, as a stream with columns partition, offset, value.
 
     Args:
-        session: where it runs.
+        session: where it is read.
         kafka: brokers and their properties.
         topic: the event topic.
-        messages: how many at once, at most.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        handover: where batches go, each an Arrow table of partition, offset, value, with null for the value of a
-            message that is larger than LARGE. Its `fail` tells what ended the stream.
+        options: more of Kafka's source.
+
+    Returns:
+        The value is null for a message that is larger than LARGE.
+    """
+    chosen = {
+        **profile.OPTIONS,
+        **options,
+        **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
+        "kafka.bootstrap.servers": kafka.bootstrap,
+        "assign": json.dumps({topic: sorted(offsets)}),
+        "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
+    }
+    carried = when(length("value") <= LARGE, col("value")).alias("value")
+    return session.spark.readStream.format("kafka").options(**chosen).load().select("partition", "offset", carried)
+
+
+class Query:
+    """A query that runs.
+
+    Args:
+        session: where.
+        writer: what it is to do, without a checkpoint folder.
 
     Raises:
+        ConfigError: Spark refuses it.
         SparkGone: the session's JVM has ended.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        kafka: Kafka,
-        *,
-        topic: str,
-        messages: int,
-        offsets: Mapping[int, int],
-        handover: Handover,
-    ) -> None:
-        self._handover = handover
+    def __init__(self, session: Session, writer: DataStreamWriter) -> None:
         self._folder = checkpoint.fresh(session.folder)
-        options = {
-            **profile.OPTIONS,
-            **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
-            "kafka.bootstrap.servers": kafka.bootstrap,
-            "assign": json.dumps({topic: sorted(offsets)}),
-            "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
-            **profile.batching(messages),
-        }
         try:
-            self._query = self._started(session, options)
-        except (Py4JError, OSError) as error:
-            raise _gone() from error
-
-    def _started(self, session: Session, options: Mapping[str, str]) -> StreamingQuery:
-        reader = session.spark.readStream.format("kafka")
-        for key, value in options.items():
-            reader = reader.option(key, value)
-        carried = when(length("value") <= LARGE, col("value")).alias("value")
-        frame = reader.load().select("partition", "offset", carried)
-        writer = frame.writeStream.options(**profile.NO_LOG).option("checkpointLocation", os.fspath(self._folder))
-        return writer.foreachBatch(self._take).start()
+            with answering():
+                self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
+        except PySparkException as error:
+            raise ConfigError(
+                f"Spark refuses to read: {_first_line(error)}", hint="see kafka.spark_properties and apply.spark"
+            ) from error
 
     def check(self) -> None:
         """See whether it still runs.
@@ -160,19 +161,16 @@ class Stream:
             BrokerUnavailable: Spark could not read on; the message says why.
             SparkGone: its JVM has ended.
         """
-        try:
+        with answering():
             if self._query.isActive:
                 return
             cause = self._query.exception()
-        except (Py4JError, OSError) as error:
-            raise _gone() from error
         raise BrokerUnavailable(
-            f"Spark stopped reading: {_root_cause(cause)}", hint="are the brokers of kafka.bootstrap up?"
+            f"Spark stopped reading: {root_cause(cause)}", hint="are the brokers of kafka.bootstrap up?"
         )
 
     def stop(self) -> None:
-        """End it; a batch that waits for room is dropped."""
-        self._handover.close()
+        """End it."""
         try:
             self._query.stop()
         except (Py4JError, PySparkException, OSError):
@@ -181,47 +179,31 @@ class Stream:
         finally:
             checkpoint.remove(self._folder)
 
-    def _take(self, frame: DataFrame, _number: int) -> None:
-        """Called by Spark, in a thread of its own: an exception here ends the query."""
-        try:
-            batch = frame.toArrow()
-            if batch.num_rows:
-                self._handover.put(batch)
-        except Closed:
-            return
-        except BaseException as error:  # noqa: BLE001 (it is told in full to the applier)
-            self._handover.fail(_told(error))
-            # Spark looks through the text of what ends a query with an expression that needs stack for each
-            # character of it: a long text overflows it, which is a thousand lines on the terminal.
-            raise Told from None
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Whatever in it asks Spark's JVM.
+
+    Raises:
+        SparkGone: which has ended.
+    """
+    try:
+        yield
+    except (Py4JError, OSError) as error:
+        raise gone() from error
 
 
-def _gone() -> SparkGone:
+def gone() -> SparkGone:
+    """What is to be raised where the JVM does not answer."""
     return SparkGone("Spark's JVM has ended", hint="its own words are above, if it had any; start thl apply again")
 
 
-def _told(error: BaseException) -> BaseException:
-    """What the applier is to raise for what ended a batch."""
-    if isinstance(error, Py4JNetworkError | OSError):
-        return _gone()
-    if "spark.driver.maxResultSize" in str(error):
-        return TooLarge()
-    if isinstance(error, Py4JError | PySparkException):
-        failure = BrokerUnavailable(
-            f"Spark could not read a batch: {_root_cause(error)}",
-            hint="are the brokers of kafka.bootstrap up? does the batch fit (apply.batch_messages, apply.heap)?",
-        )
-        failure.__cause__ = error
-        return failure
-    return error
+def root_cause(error: object) -> str:
+    """The last `Caused by` of a Java stack trace in the text, or its first line."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)
 
 
 def _first_line(error: object) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
-
-
-def _root_cause(error: object) -> str:
-    """The last `Caused by` of a Java stack trace in the text, or its first line."""
-    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
-    return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
+from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka
 from connector.errors import BrokerUnavailable
 from connector.publish import reading, topics
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
-from connector.reassemble.handover import Handover
+from connector.reassemble.continuous import Continuous
 from connector.reassemble.large import LargeMessages
-from connector.reassemble.spark import EARLIEST, Session, Stream
+from connector.reassemble.micro_batches import MicroBatches
+from connector.reassemble.spark import EARLIEST, Session
 from connector.sandbox.spark import spark_kafka_jars
 from tests.bench.certificates import write_certificates
 from tests.contract.test_publish_log import Log, position_of
@@ -57,11 +59,19 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "PATIENCE", 5.0)
 
 
-def stream(session: Session, config: Config, kafka: Kafka) -> tuple[Stream, Handover]:
-    handover = Handover(2, 1 << 20)
-    offsets = {0: EARLIEST, 1: EARLIEST}
-    read = Stream(session, kafka, topic=config.topic, messages=100, offsets=offsets, handover=handover)
-    return read, handover
+OFFSETS = {0: EARLIEST, 1: EARLIEST}
+
+
+def in_batches(session: Session, config: Config, kafka: Kafka) -> MicroBatches:
+    return MicroBatches(session, kafka, topic=config.topic, offsets=OFFSETS, most=100, waiting=2)
+
+
+def continuously(session: Session, config: Config, kafka: Kafka) -> Continuous:
+    return Continuous(session, kafka, topic=config.topic, offsets=OFFSETS, clock=SystemClock())
+
+
+Profile = Callable[[Session, Config, Kafka], MicroBatches | Continuous]
+PROFILES: list[Profile] = [in_batches, continuously]
 
 
 def test_what_is_published_is_read_back(config: Config) -> None:
@@ -71,20 +81,20 @@ def test_what_is_published_is_read_back(config: Config) -> None:
         assert reader.control().epochs[-1].epoch == 1
 
 
-def test_spark_reads_what_our_consumers_read(config: Config, spark: Session) -> None:
-    query, handover = stream(spark, config, config.kafka)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, profile: Profile) -> None:
+    stream = profile(spark, config, config.kafka)
     found: list[pa.Table] = []
 
     def whole() -> bool:
-        query.check()
-        batch = handover.get(0.2)
+        batch = stream.next(0.2)
         found.extend([] if batch is None else [batch])
         return sum(each.num_rows for each in found) >= 4  # two markers, two events
 
     try:
         until(whole)
     finally:
-        query.stop()
+        stream.stop()
 
     rows = pa.concat_tables(found).to_pylist()
     with LargeMessages(config.kafka, config.topic) as large:
@@ -92,7 +102,7 @@ def test_spark_reads_what_our_consumers_read(config: Config, spark: Session) -> 
             assert large.fetch(row["partition"], row["offset"])["value"][0].as_py() == row["value"]
 
 
-def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, spark: Session, short_patience: None) -> None:
+def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, short_patience: None) -> None:
     wrong = broker.kafka(password="guessed")
     refused = config.model_copy(update={"kafka": wrong})
     with pytest.raises(BrokerUnavailable, match="Authentication failed"):
@@ -100,18 +110,15 @@ def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, spark: S
     with LogReader(refused) as reader, pytest.raises(BrokerUnavailable, match="Authentication failed"):
         reader.control()
 
-    query, _ = stream(spark, config, wrong)
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, spark: Session, profile: Profile) -> None:
+    stream = profile(spark, config, broker.kafka(password="guessed"))
     try:
         with pytest.raises(BrokerUnavailable, match="Authentication failed"):
-            until(lambda: looked_after(query))
+            until(lambda: stream.next(0.2) is not None)
     finally:
-        query.stop()
-
-
-def looked_after(query: Stream) -> bool:
-    """Never enough: only for what it raises."""
-    query.check()
-    return False
+        stream.stop()
 
 
 def test_a_broker_that_others_vouch_for_is_not_believed(

@@ -17,9 +17,8 @@ from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka, Target
 from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged
 from connector.pipeline.apply import Applier
-from connector.reassemble.handover import Handover
 from connector.reassemble.pace import Pace
-from connector.reassemble.spark import EARLIEST, Session, Stream
+from connector.reassemble.spark import Session
 from connector.sandbox.environment import Broker
 from connector.sandbox.spark import spark_kafka_jars
 from connector.thl.position import TargetPosition
@@ -265,30 +264,6 @@ def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_br
         thread.join(60)
     assert [one and one.seqno for one in results] == [40]
     assert applied(config) == list(range(41))
-
-
-def test_a_stream_whose_brokers_stay_away_ends(config: Config, spark: Session, kafka_broker: Broker) -> None:
-    log = LogWriter(config)
-    log.online()
-    log.events([create(0), *inserts(1, 5)])
-    quick = Kafka(
-        bootstrap=kafka_broker.bootstrap,
-        spark_properties={"request.timeout.ms": "1000", "default.api.timeout.ms": "2000"},
-    )
-    handover = Handover(2, 1 << 20)
-    stream = Stream(spark, quick, topic=config.topic, messages=50, offsets={0: EARLIEST}, handover=handover)
-    clock = SystemClock()
-    try:
-        assert handover.get(60) is not None
-        kafka_broker.kill()
-        end = clock.monotonic() + 45
-        with pytest.raises(BrokerUnavailable):
-            while clock.monotonic() < end:
-                handover.get(0.2)
-                stream.check()
-    finally:
-        kafka_broker.start()
-        stream.stop()
 
 
 def applied_or_none(config: Config) -> list[int] | None:

@@ -93,17 +93,21 @@ class LogWriter:
             if record["last_frag"] and not abort:
                 self._last = record
                 self._tails[partition] = record["seqno"]
+        self._end(abort=abort)
+
+    def raw(self, *values: bytes, partition: int = 0, abort: bool = False) -> None:
+        """Any messages."""
+        self._producer.begin_transaction()
+        for value in values:
+            self._produce(value, partition)
+        self._end(abort=abort)
+
+    def _end(self, *, abort: bool) -> None:
         if abort:
             self._producer.flush()
             self._producer.abort_transaction()
         else:
             self._commit()
-
-    def raw(self, value: bytes, partition: int = 0) -> None:
-        """Any message."""
-        self._producer.begin_transaction()
-        self._produce(value, partition)
-        self._commit()
 
     def _produce(self, value: bytes, partition: int) -> None:
         while True:

@@ -21,11 +21,12 @@ PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cy
 
 # What looks at everything from above may speak to any server, so that it shares nothing with what it looks at.
 ABOVE = ("connector/verify/*", "connector/status/*", "connector/listing/*", "connector/demo/*", "connector/sandbox/*")
+SPARK = tuple(f"connector/reassemble/{name}.py" for name in ("spark", "micro_batches", "continuous"))
 HOMES: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("connector/publish/*", "connector/reassemble/*", *ABOVE),
     "pymysql": ("connector/capture/*", *ABOVE),
     "pymysqlreplication": ("connector/capture/*", *ABOVE),
-    "pyspark": ("connector/reassemble/spark.py", "spark_apps/*", "connector/sandbox/*"),
+    "pyspark": (*SPARK, "spark_apps/*", "connector/sandbox/*"),
     "psycopg": ("connector/write/postgres*", *ABOVE),
     "sqlite3": ("connector/write/sqlite*", *ABOVE),
 }

@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from connector.reassemble.handover import Handover
-from connector.reassemble.spark import Stream, Told
+from connector.reassemble.micro_batches import MicroBatches, Told
 
 
 class Frame:
@@ -19,7 +19,7 @@ class Frame:
 
 def test_a_failure_is_told_once_and_in_full() -> None:
     handover = Handover(1, 1)
-    stream = Stream.__new__(Stream)
+    stream = MicroBatches.__new__(MicroBatches)
     stream._handover = handover
     with pytest.raises(Told) as raised:
         stream._take(Frame(), 0)  # type: ignore[arg-type]

@@ -1,0 +1,161 @@
+"""The latency profile: Spark's continuous processing, a query that is planned once and then reads on.
+
+A micro-batch costs some 50 ms of CPU before its first row; here a message costs a fetch and a way through a Python
+worker, which sends it to this process (see `relay`). Nothing is batched but by what comes while the target commits.
+The sockets' buffers are the queue between both: where they are full, the worker waits, and with it Spark.
+
+The worker runs beside this process: it is only for a Spark whose executor is the driver (`local[…]`), and takes one of
+its task slots for each partition, for good.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.functions import udf
+
+from connector.clock import Clock
+from connector.config import Kafka
+from connector.errors import BrokerUnavailable
+from connector.reassemble import profile
+from connector.reassemble.relay import Frames, Relay
+from connector.reassemble.spark import Query, Session, answering, messages
+
+MOST: Final = 8 << 20  # bytes that are taken at once, about
+RECEIVE: Final = 1 << 20
+PATIENCE: Final = 30.0  # seconds in which a partition gets a worker, at the start and after each epoch
+
+
+class Continuous:
+    """The messages of one topic from given offsets on, as they come, each partition's in order.
+
+    Args:
+        session: where it runs; `Session.slots` says for how many partitions.
+        kafka: brokers and their properties.
+        topic: the event topic.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
+        clock: by which workers are waited for.
+
+    Raises:
+        SparkGone: the session's JVM has ended.
+    """
+
+    def __init__(self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock) -> None:
+        self._partitions = len(offsets)
+        self._clock = clock
+        self._complete = clock.monotonic()  # when every partition had a worker
+        self._connections: dict[socket.socket, Frames] = {}
+        self._selector = selectors.DefaultSelector()
+        # A socket's path has room for a hundred bytes: the folder is as near to the root as may be.
+        self._folder = tempfile.TemporaryDirectory(prefix="thl-")
+        address = os.fspath(Path(self._folder.name) / "relay")
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(address)
+        self._listening.listen(self._partitions)
+        self._listening.setblocking(False)
+        self._selector.register(self._listening, selectors.EVENT_READ)
+        with answering():
+            frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
+            # It has an effect, so it is not to be called otherwise than once for every row.
+            send = udf(Relay(address), "boolean").asNondeterministic()
+            rows = frame.select(send("partition", "offset", "value").alias("sent"))
+            self._query = Query(session, rows.writeStream.format("noop").trigger(continuous=profile.EPOCH))
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition is being read; until it is, messages may come late."""
+        self._accept()
+        return len(self._connections) == self._partitions
+
+    def check(self) -> None:
+        """See whether it still runs.
+
+        Raises:
+            BrokerUnavailable: Spark could not read on, or a worker has ended; the message says why.
+            SparkGone: its JVM has ended.
+        """
+        self._query.check()
+        now = self._clock.monotonic()
+        if self.ready:
+            self._complete = now
+        elif now - self._complete > PATIENCE:
+            raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
+
+    def next(self, timeout: float) -> pa.Table | None:
+        """What has come, with columns partition, offset, value, each chunk of one partition.
+
+        Returns:
+            None when nothing came within `timeout` seconds.
+
+        Raises:
+            BrokerUnavailable: Spark could not read, or its worker has ended.
+            SparkGone: its JVM has ended.
+        """
+        if not self._selector.select(timeout):
+            self.check()
+            return None
+        found: dict[int, list[tuple[int, int, bytes | None]]] = {}
+        # In the order in which they were made: one that Spark has replaced is read to its end before the other.
+        for connection, frames in list(self._connections.items()):
+            for message in self._received(connection, frames):
+                found.setdefault(message[0], []).append(message)
+        self._accept()
+        if not found:
+            return None
+        return pa.Table.from_batches([_batch(some) for _, some in sorted(found.items())])
+
+    def stop(self) -> None:
+        """End it; what has not been taken is dropped."""
+        self._query.stop()
+        for connection in self._connections:
+            connection.close()
+        self._listening.close()
+        self._selector.close()
+        self._folder.cleanup()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except BlockingIOError:
+                return
+            connection.setblocking(False)
+            self._connections[connection] = Frames()
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def _received(self, connection: socket.socket, frames: Frames) -> list[tuple[int, int, bytes | None]]:
+        """The messages that have come over one connection."""
+        found: list[tuple[int, int, bytes | None]] = []
+        size = 0
+        while size < MOST:
+            try:
+                data = connection.recv(RECEIVE)
+            except BlockingIOError:
+                return found
+            if not data:
+                # A task has ended: at the end of an epoch Spark makes another, which connects anew.
+                self._selector.unregister(connection)
+                del self._connections[connection]
+                connection.close()
+                return found
+            size += len(data)
+            found += frames.add(data)
+        return found
+
+
+def _batch(found: list[tuple[int, int, bytes | None]]) -> pa.RecordBatch:
+    partitions, offsets, values = zip(*found, strict=True)
+    return pa.record_batch(
+        {
+            "partition": pa.array(partitions, pa.int32()),
+            "offset": pa.array(offsets, pa.int64()),
+            "value": pa.array(values, pa.large_binary()),
+        }
+    )

@@ -1,0 +1,93 @@
+"""From a Python worker of Spark's to the applier: a stream of messages over a socket of the machine's own.
+
+Spark's continuous processing has no sink that would call back into the driver; a function that it calls for every
+row can speak to anybody. This one sends the row on. What is sent is framed as HEADER and the value's bytes.
+
+The worker imports this module, so it needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Final
+
+HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; ABSENT when there is none
+ABSENT: Final = -1
+
+
+class Relay:
+    """The function that Spark calls. A worker's copy is connected at its task's start, before any row.
+
+    Args:
+        address: path of the socket on which the applier listens.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._connection: socket.socket | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _connected, (self._address,)
+
+    def __call__(self, partition: int, offset: int, value: bytearray | None) -> bool:
+        """Send one message on; waits while the applier has enough.
+
+        Raises:
+            OSError: the applier has gone.
+        """
+        connection = self._connection or self.connect()
+        if value is None:
+            connection.sendall(HEADER.pack(partition, offset, ABSENT))
+        else:
+            connection.sendall(HEADER.pack(partition, offset, len(value)) + value)
+        return True
+
+    def connect(self) -> socket.socket:
+        """Have a connection of its own.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(self._address)
+        return self._connection
+
+
+def _connected(address: str) -> Relay:
+    # Spark ends a worker by closing its socket, and the worker tells of that with a traceback. An error of ours
+    # takes Spark's own way to the driver.
+    sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
+    relay = Relay(address)
+    relay.connect()
+    return relay
+
+
+class Frames:
+    """What has come over one connection, and is not a whole message yet."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def add(self, data: bytes) -> list[tuple[int, int, bytes | None]]:
+        """Take what was received.
+
+        Returns:
+            Partition, offset and value of every message that is whole now.
+        """
+        self._data += data
+        found: list[tuple[int, int, bytes | None]] = []
+        at = 0
+        with memoryview(self._data) as view:
+            while at + HEADER.size <= len(view):
+                partition, offset, size = HEADER.unpack_from(view, at)
+                end = at + HEADER.size + max(size, 0)
+                if end > len(view):
+                    break
+                found.append((partition, offset, None if size == ABSENT else bytes(view[at + HEADER.size : end])))
+                at = end
+        del self._data[:at]
+        return found

@@ -1,0 +1,271 @@
+"""What every profile of reading promises, on a real Kafka and a real Spark; and how one takes over from the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from connector.clock import SystemClock
+from connector.config import Apply, Config, Kafka
+from connector.errors import BrokerUnavailable
+from connector.reassemble import calm
+from connector.reassemble.continuous import Continuous
+from connector.reassemble.large import LARGE
+from connector.reassemble.log_end import LogEnd
+from connector.reassemble.micro_batches import MicroBatches
+from connector.reassemble.reading import Reading
+from connector.reassemble.spark import EARLIEST, Session
+from connector.sandbox.environment import Broker
+from connector.sandbox.spark import spark_kafka_jars
+from tests.integration.producing import until
+from tests.support.log_writer import LogWriter
+
+pytestmark = pytest.mark.servers
+
+CLOCK = SystemClock()
+Profile = Callable[[Session, Kafka, str, dict[int, int]], MicroBatches | Continuous]
+
+
+def in_batches(session: Session, kafka: Kafka, topic: str, offsets: dict[int, int]) -> MicroBatches:
+    return MicroBatches(session, kafka, topic=topic, offsets=offsets, most=50, waiting=2)
+
+
+def continuously(session: Session, kafka: Kafka, topic: str, offsets: dict[int, int]) -> Continuous:
+    return Continuous(session, kafka, topic=topic, offsets=offsets, clock=CLOCK)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m", master="local[3]")
+    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
+        yield session
+
+
+@pytest.fixture
+def config(kafka_broker: Broker, tmp_path: Path) -> Config:
+    return Config(
+        service=f"s{uuid.uuid4().hex[:10]}",
+        kafka=Kafka(bootstrap=kafka_broker.bootstrap, retries=5),
+        apply=Apply(checkpoint_dir=tmp_path / "spark", batch_messages=50),
+    )
+
+
+@pytest.fixture(params=[in_batches, continuously])
+def profile(request: pytest.FixtureRequest) -> Profile:
+    chosen: Profile = request.param
+    return chosen
+
+
+class Log:
+    """A topic whose messages are numbers."""
+
+    def __init__(self, config: Config, partitions: int = 1) -> None:
+        self.writer = LogWriter(config, partitions=partitions)
+        self.partitions = partitions
+        self.sent = 0
+
+    def add(self, count: int, *, abort: bool = False, size: int = 0) -> None:
+        values = [str(self.sent + n).encode().ljust(size, b".") for n in range(count)]
+        for partition in range(self.partitions):
+            self.writer.raw(*values[partition :: self.partitions], partition=partition, abort=abort)
+        self.sent += 0 if abort else count
+
+
+def numbers(batches: list[pa.Table], partitions: int = 1) -> list[list[int]]:
+    """What was read of each partition, in the order in which it came."""
+    found: list[list[int]] = [[] for _ in range(partitions)]
+    for batch in batches:
+        for part in sorted(
+            batch.to_batches(), key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py())
+        ):
+            number = part["partition"][0].as_py()
+            assert part["offset"].to_pylist() == sorted(part["offset"].to_pylist())
+            found[number] += [int(value.rstrip(b".")) for value in part["value"].to_pylist()]
+    return found
+
+
+def read(stream: MicroBatches | Continuous | Reading, count: int, seconds: float = 60) -> list[pa.Table]:
+    """So many messages; then no more may come at once."""
+    found: list[pa.Table] = []
+
+    def enough() -> bool:
+        batch = stream.next(0.2)
+        found.extend([] if batch is None else [batch])
+        return sum(each.num_rows for each in found) >= count
+
+    until(enough, seconds)
+    assert sum(each.num_rows for each in found) == count
+    return found
+
+
+def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spark: Session, profile: Profile) -> None:
+    log = Log(config, partitions=2)
+    log.add(200)
+    log.add(50, abort=True)
+    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
+    try:
+        found = read(stream, 200)
+        for size in (1, 70_000, 1, 5):
+            log.add(10, abort=True)
+            log.add(20, size=size)
+            found += read(stream, 20)
+    finally:
+        stream.stop()
+    assert numbers(found, 2) == [list(range(0, 280, 2)), list(range(1, 280, 2))]
+
+
+def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, profile: Profile) -> None:
+    log = Log(config)
+    log.add(100)
+    stream = profile(spark, config.kafka, config.topic, {0: 40})
+    try:
+        assert numbers(read(stream, 60)) == [list(range(40, 100))]
+    finally:
+        stream.stop()
+
+
+def test_a_large_message_is_only_named(config: Config, spark: Session, profile: Profile) -> None:
+    log = Log(config)
+    for size in (1, LARGE, LARGE + 1, 1):
+        log.add(1, size=size)
+    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST})
+    try:
+        found = pa.concat_tables(read(stream, 4), promote_options="permissive").sort_by("offset")
+    finally:
+        stream.stop()
+    assert [value and len(value) for value in found["value"].to_pylist()] == [1, LARGE, None, 1]
+
+
+def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, spark: Session, profile: Profile) -> None:
+    log = Log(config)
+    log.add(600, size=20_000)
+    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST})
+    try:
+        CLOCK.sleep(2)
+        found = read(stream, 600)
+    finally:
+        stream.stop()
+    assert numbers(found) == [list(range(600))]
+
+
+def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile: Profile) -> None:
+    log = Log(config)
+    log.add(10)
+    stream = profile(spark, config.kafka, config.topic, {0: 5_000})
+    try:
+        with pytest.raises(BrokerUnavailable, match="Spark"):
+            until(lambda: stream.next(0.2) is not None)
+    finally:
+        stream.stop()
+
+
+def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(config: Config, spark: Session) -> None:
+    log = Log(config, partitions=2)
+    log.add(100)
+    with Reading(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK) as reading:
+        found = read(reading, 100)
+        for count, kind in ((2, Continuous), (6_000, MicroBatches), (2, Continuous)):
+            until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
+    assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
+
+
+def comes(log: Log, reading: Reading, found: list[pa.Table], count: int) -> bool:
+    """So many messages are written and read."""
+    log.add(count)
+    found += read(reading, count)
+    CLOCK.sleep(0.05)
+    return True
+
+
+def test_a_worker_s_death_is_told_and_reading_begins_anew_behind_what_was_taken(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(config)
+    log.add(10)
+    stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST})
+    try:
+        found = read(stream, 10)
+        before = workers()
+        assert before
+        monkeypatch.setattr("connector.reassemble.continuous.PATIENCE", 2.0)
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(BrokerUnavailable, match="Spark stopped reading"):
+            until(lambda: stream.next(0.2) is not None)
+    finally:
+        stream.stop()
+    log.add(10)
+    stream = continuously(spark, config.kafka, config.topic, {0: 11})
+    try:
+        found += read(stream, 10)
+    finally:
+        stream.stop()
+    assert numbers(found) == [list(range(20))]
+
+
+def workers() -> list[int]:
+    """Python workers of this process's Spark: grandchildren, by way of its JVM and a daemon."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := entry / "stat").exists():
+            parents[int(entry.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+
+    def below(pid: int) -> set[int]:
+        children = {child for child, parent in parents.items() if parent == pid}
+        return children.union(*map(below, children)) if children else set()
+
+    def named(pid: int) -> bool:
+        return b"pyspark.daemon" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+
+    daemons = [pid for pid in below(os.getpid()) if named(pid)]
+    return [pid for pid in daemons if parents[pid] in daemons]
+
+
+def test_the_log_s_end_is_asked_of_the_brokers(
+    config: Config, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(config, partitions=2)
+    log.add(20)
+    end = LogEnd(config.kafka, config.topic)
+    try:
+        # Ten messages and the transaction's marker on each partition.
+        assert end.behind({0: EARLIEST, 1: 4}) == 11 + 7
+        assert end.behind({0: 11, 1: 11}) == 0
+        kafka_broker.kill()
+        monkeypatch.setattr("connector.reassemble.log_end.PATIENCE", 2.0)
+        with pytest.raises(BrokerUnavailable, match="the log's end cannot be asked for"):
+            end.behind({0: 11, 1: 11})
+    finally:
+        kafka_broker.start()
+        end.close()
+
+
+def test_brokers_that_stay_away_are_noticed_in_either_profile(
+    config: Config, spark: Session, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connector.reassemble.log_end.PATIENCE", 2.0)
+    quick = config.kafka.model_copy(
+        update={"spark_properties": {"request.timeout.ms": "1000", "default.api.timeout.ms": "2000"}}
+    )
+    impatient = config.model_copy(update={"kafka": quick})
+    log = Log(config)
+    log.add(5)
+    for windows, kind in ((10_000, MicroBatches), (1, Continuous)):
+        monkeypatch.setattr(calm, "WINDOWS", windows)
+        with Reading(spark, impatient, {0: EARLIEST}, CLOCK) as reading:
+            read(reading, 5)
+            until(
+                lambda kind=kind, reading=reading: reading.next(0.1) is None and isinstance(reading._stream, kind), 60
+            )
+            kafka_broker.kill()
+            try:
+                with pytest.raises(BrokerUnavailable):
+                    until(lambda reading=reading: reading.next(0.2) is not None, 45)
+            finally:
+                kafka_broker.start()
