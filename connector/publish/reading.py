@@ -56,6 +56,8 @@ class LogReader:
             enable_partition_eof=True,
             auto_offset_reset="error",
             check_crcs=True,
+            # What is read ends: a fetch at the end is not to wait half a second for more.
+            fetch_wait_max_ms=10,
         )
         return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
 

@@ -1,7 +1,7 @@
 """Spark's settings, each with its reason. The user's own (`apply.spark`) win over all of them.
 
-One session serves both profiles (`connector.reassemble.reading`). Gains are of a micro-batch's 39 ms at 200 transactions
-a second, or of a full one's 4.4 CPU seconds per million rows, on two cores.
+One session serves both profiles (`connector.reassemble.reading`). Gains are of a micro-batch's 39 ms at 200
+transactions a second, or of a full one's 4.4 CPU seconds per million rows, on two cores.
 """
 
 from __future__ import annotations
