@@ -21,6 +21,7 @@ from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, 
 from connector.pipeline.going_online import Items, Online
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
+from connector.publish.fragments import size_of
 from connector.publish.queue import Loaded, Work
 from connector.thl.control import EpochRecord
 from connector.thl.online import go_back
@@ -143,7 +144,7 @@ class Producer:
                 continue
             fragments = online.encoder.take(item)
             work += fragments
-            size += sum(len(fragment.value) for fragment in fragments)
+            size += size_of(fragments)
             if size >= WORK_BYTES:
                 online.publisher.put(work)
                 work, size = [], 0

@@ -14,6 +14,7 @@ from typing import Final
 from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
+from connector.publish.fragments import rows_of, send_on
 from connector.publish.memory import control_message, position_message
 from connector.publish.pacing import Pacing
 from connector.publish.queue import Loaded, Work, WorkQueue
@@ -156,21 +157,20 @@ class Publisher:
         self._commit()
 
     def _send(self, work: Work, size: int) -> None:
-        progress, topic = self._moving(), self._config.topic
-        for item in work:
-            match item:
+        progress, at = self._moving(), 0
+        while at < len(work):
+            match work[at]:
                 case Fragment():
                     if self._begun is None:
                         self._begin()
-                    progress.take(item)
-                    self._transactions.send(topic, item.partition, item.key, item.value)
-                    if item.finished is not None:
-                        self._ended.append(item)
-                case Passed():
-                    self._moved = progress.passed(item) or self._moved
-                case Loaded():
-                    progress.snapshot_ended(item.gtid_set)
+                    at = send_on(work, at, progress, self._transactions.send, self._config.topic, self._ended)
+                    continue
+                case Passed() as passed:
+                    self._moved = progress.passed(passed) or self._moved
+                case Loaded() as loaded:
+                    progress.snapshot_ended(loaded.gtid_set)
                     self._loaded = self._moved = True
+            at += 1
         self._bytes += size
 
     def _begin(self) -> None:
@@ -208,7 +208,8 @@ class Publisher:
             return
         metrics.published_events.labels(service).inc(len(self._ended))
         metrics.published_seqno.labels(service).set(self._ended[-1].seqno)
-        rows, now = 0, self._clock.now()
+        metrics.published_rows.labels(service).inc(rows_of(self._ended))
+        now = self._clock.now()
         latency = metrics.published_latency.labels(service)
         # An observation costs as much as sending an event: of a crowd, some evenly spaced ones stand for all.
         observed = range(0, len(self._ended), 1 + len(self._ended) // OBSERVED)
@@ -216,10 +217,6 @@ class Publisher:
             commit_time = self._ended[index].commit_time
             if commit_time is not None:
                 latency.observe(max(0, now - commit_time) / 1e6)
-        for last in self._ended:
-            if last.finished is not None:
-                rows += last.finished.digest.rows
-        metrics.published_rows.labels(service).inc(rows)
 
     def _moving(self) -> Progress:
         if self._progress is None:

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from threading import Condition
 
+from connector.publish.fragments import size_of
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Passed
 
@@ -46,7 +47,7 @@ class WorkQueue:
         Raises:
             ConnectorError: the one that the consumer has failed with.
         """
-        size = sum(len(item.value) for item in work if isinstance(item, Fragment))
+        size = size_of(work)
         with self._changed:
             while self._error is None and self._works and self._bytes + size > self._limit:
                 self._changed.wait()

@@ -16,12 +16,7 @@ cdef enum:
 cdef class GtidRun:
     """From a first GTID on, those of the same source (and tag) with the next numbers."""
 
-    cdef readonly str first
-    cdef readonly long long count
-    cdef long long next
-    cdef Py_ssize_t prefix  # bytes of `first` up to its number
-
-    def begin(self, str gtid):
+    cpdef begin(self, str gtid):
         """A run of this one alone; of none, when it is not of the usual form or None."""
         cdef Py_ssize_t size
         cdef const char* text
@@ -37,7 +32,7 @@ cdef class GtidRun:
             self.first = gtid
             self.count = 1
 
-    def goes_on(self, str gtid not None):
+    cpdef bint goes_on(self, str gtid) except -1:
         """Whether this one is the next, which is counted then."""
         cdef Py_ssize_t size
         cdef const char* text

@@ -162,7 +162,8 @@ def the_tails_do_not_move(patch: Patch) -> None:
     def forgetful(self: progress.Progress, fragment: Any) -> None:
         before = dict(self._tails)
         take(self, fragment)
-        self._tails = before
+        self._tails.clear()
+        self._tails.update(before)
 
     patch.setattr(progress.Progress, "take", forgetful)
 

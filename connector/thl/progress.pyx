@@ -1,21 +1,20 @@
-"""How the producer's position moves while it publishes.
+"""How the producer's position moves while it publishes. Compiled: every event moves it.
 
 The one rule: while an event is open, nothing of the position moves but `open` itself. So the record that stands in
 Kafka beside an unfinished event always leads back to the event's beginning.
 """
 
-from __future__ import annotations
+from connector.thl.finished cimport Finished
+from connector.thl.fragment cimport Fragment
+from connector.thl.gtid_run cimport GtidRun
 
 from connector.errors import LogDamaged
-from connector.thl.fragment import Fragment
 from connector.thl.gtid import GtidSet
-from connector.thl.gtid_run import GtidRun
 from connector.thl.piece import Passed
 from connector.thl.position import Open, PositionRecord
-from connector.thl.words import Seqno
 
 
-class Progress:
+cdef class Progress:
     """The position as it is to be written with the next Kafka commit.
 
     `take` and `passed` cost little and are called for everything in order; `record` writes the GTID set out and is
@@ -26,7 +25,7 @@ class Progress:
         server_uuid: the source that is read from now on.
     """
 
-    def __init__(self, record: PositionRecord, server_uuid: str = "") -> None:
+    def __init__(self, record, str server_uuid=""):
         self._reads = server_uuid
         self._server_uuid = record.server_uuid
         self._finished = record.finished
@@ -39,48 +38,54 @@ class Progress:
         self._snapshot = record.snapshot
 
     @property
-    def open(self) -> Open | None:
+    def open(self):
         """The unfinished event in the log, if any."""
         return self._open
 
     @property
-    def next_seqno(self) -> Seqno:
+    def next_seqno(self):
         """The seqno of the unfinished event, or else of the next one."""
-        return Seqno(self._finished.seqno + 1 if self._finished else 0)
+        return self.next()
 
-    def take(self, fragment: Fragment) -> None:
+    cpdef take(self, Fragment fragment):
         """A fragment goes into the log.
 
         Raises:
             LogDamaged: the log would have a hole or two events in one another; nothing has moved.
         """
-        opened, finished, seqno = self._open, fragment.finished, fragment.seqno
-        expected = opened.fragno + 1 if opened else 0
-        moved = opened is not None and fragment.partition != opened.partition
-        if seqno != self.next_seqno or fragment.fragno != expected or moved:
+        cdef Finished finished = fragment.finished
+        cdef bint fits = fragment.seqno == self.next()
+        if self._open is None:
+            fits = fits and fragment.fragno == 0
+        else:
+            fits = fits and fragment.fragno == self._open.fragno + 1 and fragment.partition == self._open.partition
+        if not fits:
             raise LogDamaged(
                 "The producer was about to damage the log",
-                seqno=seqno,
+                seqno=fragment.seqno,
                 fragno=fragment.fragno,
                 partition=fragment.partition,
-                next_seqno=self.next_seqno,
-                next_fragno=expected,
-                open=opened,
+                next_seqno=self.next(),
+                next_fragno=0 if self._open is None else self._open.fragno + 1,
+                open=self._open,
             )
         if finished is None:
-            self._open = Open(seqno, fragment.fragno, fragment.partition)
+            self._open = Open(fragment.seqno, fragment.fragno, fragment.partition)
             return
-        if finished.seqno != seqno or fragment.resume is None:
-            raise LogDamaged("A last fragment does not tell its own end", seqno=seqno, fragno=fragment.fragno)
+        if finished.seqno != fragment.seqno or fragment.resume is None:
+            raise LogDamaged(
+                "A last fragment does not tell its own end", seqno=fragment.seqno, fragno=fragment.fragno
+            )
         self._open = None
         self._finished = finished
-        self._resume, self._server_uuid = fragment.resume, self._reads
-        self._see(finished.gtid)
-        self._tails[fragment.partition] = seqno
+        self._resume = fragment.resume
+        self._server_uuid = self._reads
+        self.see(finished.gtid)
+        self._tails[fragment.partition] = fragment.seqno
         if fragment.barrier:
-            self._barrier = seqno
+            self._barrier = fragment.seqno
 
-    def passed(self, passed: Passed) -> bool:
+    def passed(self, passed):
         """The source went past something that is not for the log.
 
         Returns:
@@ -88,15 +93,16 @@ class Progress:
         """
         if self._open is not None:
             return False
-        self._resume, self._server_uuid = passed.end, self._reads
-        self._see(passed.gtid)
+        self._resume = passed.end
+        self._server_uuid = self._reads
+        self.see(passed.gtid)
         return True
 
-    def snapshot_begun(self) -> None:
+    def snapshot_begun(self):
         """An initial load has begun: until `snapshot_ended`, going online starts it over."""
         self._snapshot = True
 
-    def snapshot_ended(self, gtid_set: str | None) -> None:
+    def snapshot_ended(self, str gtid_set):
         """The initial load's last event is in the log.
 
         Args:
@@ -106,9 +112,9 @@ class Progress:
         self._run.begin(None)
         self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
 
-    def record(self) -> PositionRecord:
+    def record(self):
         """The position for the next Kafka commit."""
-        self._gather()
+        self.gather()
         return PositionRecord(
             finished=self._finished,
             resume=self._resume,
@@ -120,27 +126,30 @@ class Progress:
             server_uuid=self._server_uuid,
         )
 
-    def _see(self, gtid: str | None) -> None:
+    cdef int64_t next(self):
+        return 0 if self._finished is None else self._finished.seqno + 1
+
+    cdef see(self, str gtid):
         """A GTID is in the log, or was passed over: where it follows the one before, it is only counted."""
         if gtid is None or self._gtids is None or self._run.goes_on(gtid):
             return
-        self._gather()
+        self.gather()
         self._gtids.add(gtid)
         self._run.begin(gtid)
 
-    def _gather(self) -> None:
+    cdef gather(self):
         """Add what was only counted."""
         if self._gtids is not None and self._run.first is not None:
             self._gtids.add(self._run.first, self._run.count)
 
 
-def advance(record: PositionRecord, *steps: Fragment | Passed) -> PositionRecord:
+def advance(record, *steps):
     """The position after these steps.
 
     Raises:
         LogDamaged: the log would be damaged.
     """
-    progress = Progress(record, record.server_uuid)
+    cdef Progress progress = Progress(record, record.server_uuid)
     for step in steps:
         if isinstance(step, Passed):
             progress.passed(step)

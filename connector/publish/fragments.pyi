@@ -1,0 +1,15 @@
+from collections.abc import Callable, Sequence
+
+from connector.thl.fragment import Fragment
+from connector.thl.progress import Progress
+
+def size_of(items: Sequence[object]) -> int: ...
+def rows_of(ended: list[Fragment]) -> int: ...
+def send_on(
+    items: Sequence[object],
+    at: int,
+    progress: Progress,
+    send: Callable[[str, int, bytes, bytes], None],
+    topic: str,
+    ended: list[Fragment],
+) -> int: ...
