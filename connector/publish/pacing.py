@@ -3,12 +3,17 @@
 At once when nothing waits: an event that comes alone is visible after one commit's time. While work waits, after
 `commit_ms`, or after a few times what a commit takes here, so that a slow broker spends its time on data and not on
 commits. Always at `commit_bytes`, within a huge event too.
+
+And when the next begins: Kafka ends a transaction in two steps, and a commit returns after the first. Who begins
+before the second is refused, and librdkafka asks again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So
+there is a rest of a few milliseconds in between, about as long as the first step took.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+LONGEST_REST: Final = 0.01  # seconds
 DATA_PER_COMMIT: Final = 4.0  # seconds of sending for each second of committing, while work waits
 
 
@@ -35,6 +40,14 @@ class Pacing:
         if not waiting or size >= self._bytes:
             return True
         return age >= max(self._seconds, DATA_PER_COMMIT * self._commit_seconds)
+
+    def rest(self, passed: float) -> float:
+        """How long to wait before the next transaction.
+
+        Args:
+            passed: seconds since the last one was committed.
+        """
+        return max(0.0, min(self._commit_seconds, LONGEST_REST) - passed)
 
     def committed(self, seconds: float) -> None:
         """A commit took this long."""

@@ -174,6 +174,8 @@ class Publisher:
         self._bytes += size
 
     def _begin(self) -> None:
+        if rest := self._pacing.rest(self._idle_seconds()):
+            self._clock.sleep(rest)
         self._transactions.begin()
         self._begun = self._clock.monotonic()
 

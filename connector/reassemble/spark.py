@@ -61,6 +61,8 @@ class Session:
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
+        # How many tasks run at once in this JVM; 0 where they run in others.
+        self.slots = self.spark.sparkContext.defaultParallelism if _local(self.spark.sparkContext.master or "") else 0
         if self.slots:
             # Workers beside us import what we do.
             self.spark.sparkContext.pythonExec = sys.executable
@@ -83,12 +85,6 @@ class Session:
         elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:
             chosen["spark.jars.packages"] = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
         return chosen
-
-    @property
-    def slots(self) -> int:
-        """How many tasks run at once in this JVM; 0 where they run in others."""
-        context = self.spark.sparkContext
-        return context.defaultParallelism if _local(context.master or "") else 0
 
     def __enter__(self) -> Self:
         return self

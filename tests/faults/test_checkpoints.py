@@ -77,7 +77,7 @@ class Log:
 
     def checkpoint(self, copy: Path) -> Path:
         """A copy of what the running applier's Spark has written so far."""
-        (offsets,) = self.checkpoints.glob("thl-apply-*/thl-apply-*/offsets")
+        offsets, *_ = self.checkpoints.glob("thl-apply-*/thl-apply-*/offsets")  # one of each profile that reads
         assert (offsets.parent / "metadata").exists()
         return Path(shutil.copytree(offsets.parent, copy, ignore_dangling_symlinks=True))
 

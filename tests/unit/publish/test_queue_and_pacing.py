@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from connector.errors import BrokerUnavailable
-from connector.publish.pacing import Pacing
+from connector.publish.pacing import LONGEST_REST, Pacing
 from connector.publish.queue import Work, WorkQueue
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Passed
@@ -100,3 +100,16 @@ def test_where_commits_are_slow_more_is_sent_in_each() -> None:
     assert not pacing.due(1, 0.3, waiting=True)
     assert pacing.due(1, 0.41, waiting=True)
     assert pacing.due(1000, 0.0, waiting=True)
+
+
+def test_between_two_transactions_is_a_rest_as_long_as_a_commit_takes() -> None:
+    pacing = Pacing(1000, 10)
+    assert pacing.rest(0.0) == 0.0, "nothing is known yet"
+    for _ in range(50):
+        pacing.committed(0.004)
+    assert pacing.rest(0.0) == pytest.approx(0.004, rel=0.01)
+    assert pacing.rest(0.003) == pytest.approx(0.001, rel=0.05)
+    assert pacing.rest(0.005) == 0.0
+    for _ in range(50):
+        pacing.committed(1.0)
+    assert pacing.rest(0.0) == LONGEST_REST
