@@ -13,7 +13,7 @@ from tests.bench.scale.costs import PARTS, Cost, Costs, fitted
 def model(**parts: Cost) -> Costs:
     """Costs of nothing but the parts given; turns of 10, 40 and 5 ms."""
     known = {name: parts.get(name, Cost(0.001, 0.0)) for name in PARTS}
-    return Costs(measured="here", parts=known, kafka_ms=10, cycle_ms=40, commit_ms=5, row_bytes=200, event_bytes=1000)
+    return Costs(measured="here", parts=known, kafka_ms=10, fetch_ms=40, commit_ms=5, row_bytes=200, event_bytes=1000)
 
 
 def results(figures: dict[str, float]) -> list[Result]:
@@ -42,7 +42,7 @@ def test_a_micro_batch_is_what_the_lowest_rates_median_leaves_for_it() -> None:
     found = fitted(results({"oltp": 4.0, "bulk": 2.0}))
 
     assert found.kafka_ms == 8.0
-    assert found.cycle_ms == pytest.approx((73.0 - 8.0 - 5.0) / 1.5)
+    assert found.fetch_ms == pytest.approx((73.0 - 8.0 - 5.0) / 1.5)
 
 
 def test_costs_that_were_not_measured_are_missed() -> None:

@@ -49,23 +49,26 @@ class Costs:
     Args:
         measured: where and when.
         parts: name → cost, for rows of `row_bytes`.
-        kafka_ms, cycle_ms, commit_ms: the least time of a Kafka transaction, of a micro-batch, of the target's commit.
+        kafka_ms, fetch_ms, commit_ms: the least time of a Kafka transaction, of one of Spark's fetches in the latency
+            profile, of the target's commit.
         row_bytes: a row of the workload in the binary log.
         event_bytes: what the binary log adds for a transaction (its GTID, table maps, events' heads).
         compressed: bytes in Kafka for a byte of the binary log; assumed: rows compress as differently as they are.
         fetched: how often the log is read, copies to other brokers included; assumed.
+        batch_ms: the least time of a micro-batch, which is how Spark reads where more comes.
         rates, latencies: what was measured end to end, to hold the model against: case → rows/s, or p50, p95, p99 ms.
     """
 
     measured: str
     parts: Mapping[str, Cost]
     kafka_ms: float
-    cycle_ms: float
+    fetch_ms: float
     commit_ms: float
     row_bytes: float = 200.0
     event_bytes: float = 800.0
     compressed: float = 0.4
     fetched: float = 1.0
+    batch_ms: float = 50.0
     rates: Mapping[str, float] = field(default_factory=dict)
     latencies: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -90,8 +93,8 @@ def fitted(results: Sequence[Result]) -> Costs:
         measured=f"{newest.at} UTC, {newest.machine.get('processor', '')}, commit {newest.machine.get('commit', '')}",
         parts=parts,
         kafka_ms=round(seen, 1),
-        # what is seen in Kafka waits half a micro-batch for the next one, goes through it, and is committed
-        cycle_ms=round((_figure(rows, quickest, "p50 ms") - seen - COMMIT_MS) / 1.5, 1),
+        # what is seen in Kafka waits half a fetch for the next one, comes with it, and is committed
+        fetch_ms=round((_figure(rows, quickest, "p50 ms") - seen - COMMIT_MS) / 1.5, 1),
         commit_ms=COMMIT_MS,
         rates={
             c: _figure(rows, c, "rows/s") for h in (PRODUCE, APPLY) for k in ("bulk", "oltp") if (c := h + k) in rows

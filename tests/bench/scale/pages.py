@@ -114,8 +114,9 @@ def waits(costs: Costs) -> str:
         lines.append([f"{load:.0%} ({rate:,.0f} transactions/s)", *cells])
     title = (
         f"Milliseconds from commit to visible in PostgreSQL (p50 / p95 / p99) by load of the busiest part, `oltp`, "
-        f"simulated with a Kafka transaction of {costs.kafka_ms:.0f} ms, a micro-batch of {costs.cycle_ms:.0f} ms and "
-        f"a commit of {costs.commit_ms:.0f} ms at least, each part on cores of its own:"
+        f"simulated with a Kafka transaction of {costs.kafka_ms:.0f} ms, a fetch of {costs.fetch_ms:.0f} ms (where "
+        f"more comes, a micro-batch of {costs.batch_ms:.0f} ms) and a commit of {costs.commit_ms:.0f} ms at least, each "
+        "part on cores of its own:"
     )
     return title + "\n\n" + _table(["load", "one by one, at random", f"in bursts of {BURST}"], lines)
 
