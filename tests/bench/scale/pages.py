@@ -115,8 +115,8 @@ def waits(costs: Costs) -> str:
     title = (
         f"Milliseconds from commit to visible in PostgreSQL (p50 / p95 / p99) by load of the busiest part, `oltp`, "
         f"simulated with a Kafka transaction of {costs.kafka_ms:.0f} ms, a fetch of {costs.fetch_ms:.0f} ms (where "
-        f"more comes, a micro-batch of {costs.batch_ms:.0f} ms) and a commit of {costs.commit_ms:.0f} ms at least, each "
-        "part on cores of its own:"
+        f"more comes, a micro-batch of {costs.batch_ms:.0f} ms) and a commit of {costs.commit_ms:.0f} ms at least, "
+        "each part on cores of its own:"
     )
     return title + "\n\n" + _table(["load", "one by one, at random", f"in bursts of {BURST}"], lines)
 
