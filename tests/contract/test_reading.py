@@ -20,6 +20,7 @@ from connector.reassemble.large import LARGE
 from connector.reassemble.log_end import LogEnd
 from connector.reassemble.micro_batches import MicroBatches
 from connector.reassemble.reading import Reading
+from connector.reassemble.relay import Relay
 from connector.reassemble.spark import EARLIEST, Session
 from connector.sandbox.environment import Broker
 from connector.sandbox.spark import spark_kafka_jars
@@ -173,6 +174,22 @@ def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(confi
         for count, kind in ((2, Continuous), (6_000, MicroBatches), (2, Continuous)):
             until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
+
+
+def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(calm, "WINDOWS", 1)
+    monkeypatch.setattr("connector.reassemble.continuous.Relay", lambda address: Relay(address + ".nowhere"))
+    log = Log(config)
+    log.add(10)
+    with Reading(spark, config, {0: EARLIEST}, CLOCK) as reading:
+        found = read(reading, 10)
+        until(lambda: comes(log, reading, found, 2) and "does not read continuously" in caplog.text, 60)
+        assert comes(log, reading, found, 20)
+        assert isinstance(reading._stream, MicroBatches)
+        assert not reading._calm.calm
+    assert numbers(found) == [list(range(log.sent))]
 
 
 def comes(log: Log, reading: Reading, found: list[pa.Table], count: int) -> bool:
