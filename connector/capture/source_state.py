@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from connector.capture.connection import Connection, query, query_one
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError
+from connector.thl.place import file_number
 from connector.thl.position import SourcePosition
 
 FIRST_EVENT = 4  # every file begins with four magic bytes
@@ -109,7 +110,7 @@ def check_position_available(connection: Connection, position: SourcePosition) -
     if position.file in sizes and position.offset <= sizes[position.file]:
         return
     oldest, end = oldest_position(connection), end_position(connection)
-    if position.file not in sizes and _number(position.file) < _number(oldest.file):
+    if position.file not in sizes and file_number(position.file) < file_number(oldest.file):
         raise _purged(f"{position} is no longer in the source's binary log; the oldest there is {oldest}")
     raise HistoriesDiffer(
         f"{position} is not in the source's binary log, which ends at {end}",
@@ -151,10 +152,6 @@ def _gtids(connection: Connection, variable: str) -> str | None:
 
 def _one_line(gtids: str) -> str:
     return "".join(str(gtids).split())
-
-
-def _number(file: str) -> int:
-    return int(file.rpartition(".")[2])
 
 
 def _purged(message: str) -> PreflightError:

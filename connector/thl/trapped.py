@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from connector.errors import HistoriesDiffer
 from connector.thl.control import EpochRecord
 from connector.thl.gtid import GtidSet
+from connector.thl.place import file_number
 from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 
 
@@ -63,7 +64,7 @@ def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
     file. This also shows what no digest can: a lost transaction that we had only passed over.
     """
     size = files.get(resume.file)
-    purged = size is None and any(_number(file) > _number(resume.file) for file in files)
+    purged = size is None and any(file_number(file) > file_number(resume.file) for file in files)
     if purged or (size is not None and size >= resume.offset):
         return
     raise HistoriesDiffer(
@@ -73,12 +74,6 @@ def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
         size="no such file" if size is None else size,
         read_up_to=resume.offset,
     )
-
-
-def _number(file: str) -> int:
-    """The number at the end of a binary log's name."""
-    digits = file.rpartition(".")[2]
-    return int(digits) if digits.isdecimal() else -1
 
 
 def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_server: bool = False) -> None:
