@@ -100,7 +100,10 @@ class Apply(Section):
     batch_messages: int = Field(1000, ge=1, description="Messages read at once to begin with (maxOffsetsPerTrigger).")
     batch_bytes: Bytes = Field(48 << 20, description="… and later as many as have about these bytes: bounds memory.")
     queue_batches: int = Field(2, ge=1, description="Batches waiting for the target.")
-    continuous: bool = Field(True, description="At the log's end read each message as it comes (local[N] only).")
+    continuous: bool = Field(
+        True,
+        description="At the log's end read each message as it comes: with master local[N], N above the partitions.",
+    )
     heap: str = Field("1g", description="The JVM's heap when `thl apply` starts its own session.")
     checkpoint_dir: Path = Field(Path("/tmp/thl-spark"), description="Spark's own; never trusted, new at each start.")  # noqa: S108
     spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")

@@ -56,6 +56,9 @@ class Reading:
         self._pace = Pace(config.apply.batch_messages, config.apply.batch_bytes)
         self._calm = Calm(clock.monotonic())
         self._possible = config.apply.continuous and len(offsets) < session.slots
+        if config.apply.continuous and not self._possible:
+            fields = {"master": config.apply.master, "slots": session.slots, "partitions": len(offsets)}
+            LOG.info("no latency profile: it wants apply.master local[N], N above the partitions", extra=fields)
         self._end = LogEnd(config.kafka, config.topic)
         self._looked = 0.0
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="reading")
