@@ -21,6 +21,7 @@ from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import shake_hands
 from connector.pipeline.retrying import Stopped, retry
+from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
 from connector.reassemble.message import Message
 from connector.reassemble.reading import Reading
@@ -66,6 +67,7 @@ class Applier:
         self._stop = stop
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
+        self._calm = Calm(clock.monotonic())
         self._position: TargetPosition | None = None
         self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
         self._done = False
@@ -133,14 +135,14 @@ class Applier:
             clock=self._clock,
             until=self._until,
         )
-        offsets = {number: position.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
+        offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
         LOG.info("applying", extra=fields)
         return core, offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int]) -> None:
         """Apply what is read, until stopped."""
-        with Reading(self._session, self._config, offsets, self._clock) as reading:
+        with Reading(self._session, self._config, offsets, self._clock, self._calm) as reading:
             while not self._stop.is_set() and not core.done:
                 batch = reading.next(LOOK_SECONDS)
                 if batch is not None:

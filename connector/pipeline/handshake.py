@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.config import Config
@@ -19,11 +20,13 @@ class Agreed:
     Args:
         history: the log's.
         partitions: how many the event topic has.
+        offsets: partition → where reading goes on; none where a partition is read from its beginning.
         gtid_set: what counts as applied at the target's position; None where the source has none.
     """
 
     history: History
     partitions: int
+    offsets: Mapping[int, int]
     gtid_set: str | None
 
 
@@ -70,7 +73,8 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
         source_id=position.source_id,
         from_first=not any(starts.values()),
     )
-    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()})
+    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
-    return Agreed(history, partitions, gtid_set)
+    going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
+    return Agreed(history, partitions, going_on, gtid_set)

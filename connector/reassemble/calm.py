@@ -60,8 +60,12 @@ class Calm:
         if messages > max(FEW, BEHIND * self._rate):
             self._loud()
 
+    def failed(self) -> None:
+        """Reading by itself has ended with an error: it is tried again, but not at once."""
+        self._loud()
+
     def refused(self) -> None:
-        """Reading by itself has failed: it is not tried again soon."""
+        """Reading by itself does not even begin: it is not tried again soon."""
         self._loud()
         self._quiet = -REFUSED_WINDOWS
 
@@ -75,9 +79,11 @@ class Calm:
             self.calm = self.calm or self._quiet >= self._needed
             if self._quiet >= MOST_WINDOWS:
                 self._needed = WINDOWS
+        else:
+            self._quiet = min(self._quiet, 0)
 
     def _loud(self) -> None:
         if self.calm:
             self._needed = min(2 * self._needed, MOST_WINDOWS)
         self.calm = False
-        self._quiet = 0
+        self._quiet = min(self._quiet, 0)

@@ -15,6 +15,7 @@ import selectors
 import socket
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from pyspark.sql.functions import udf
 
 from connector.clock import Clock
 from connector.config import Kafka
-from connector.errors import BrokerUnavailable
+from connector.errors import BrokerUnavailable, ConfigError
 from connector.reassemble import profile
 from connector.reassemble.relay import Frames, Relay
 from connector.reassemble.spark import Query, Session, answering, messages
@@ -44,31 +45,39 @@ class Continuous:
         clock: by which workers are waited for.
 
     Raises:
+        ConfigError: Spark refuses it, or workers cannot reach this process.
         SparkGone: the session's JVM has ended.
     """
 
     def __init__(self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock) -> None:
         self._partitions = len(offsets)
         self._clock = clock
-        self._complete = clock.monotonic()  # when every partition had a worker
+        self._complete = clock.monotonic()  # since when not every partition has a worker, at the earliest
         self._connections: dict[socket.socket, Frames] = {}
-        self._selector = selectors.DefaultSelector()
-        # A socket's path has room for a hundred bytes: the folder is as near to the root as may be.
-        self._folder = tempfile.TemporaryDirectory(prefix="thl-")
-        address = os.fspath(Path(self._folder.name) / "relay")
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(address)
-        self._listening.listen(self._partitions)
-        self._listening.setblocking(False)
-        self._selector.register(self._listening, selectors.EVENT_READ)
-        with answering():
+        with ExitStack() as made, answering():
+            self._selector = made.enter_context(selectors.DefaultSelector())
+            self._listening, address = self._listen(made)
             frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
             # It has an effect, so it is not to be called otherwise than once for every row.
             send = udf(Relay(address), "boolean").asNondeterministic()
             rows = frame.select(send("partition", "offset", "value").alias("sent"))
             self._query = Query(session, rows.writeStream.format("noop").trigger(continuous=profile.EPOCH))
+            self._made = made.pop_all()
 
-    @property
+    def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:
+        """A socket for the workers, and its path."""
+        try:
+            address = os.fspath(Path(made.enter_context(tempfile.TemporaryDirectory(prefix="thl-"))) / "relay")
+            listening = made.enter_context(socket.socket(socket.AF_UNIX))
+            listening.bind(address)
+        except OSError as error:
+            # A socket's path has room for about a hundred bytes.
+            raise ConfigError(f"no socket in the temporary folder: {error}", hint="a shorter TMPDIR?") from error
+        listening.listen(self._partitions)
+        listening.setblocking(False)
+        self._selector.register(listening, selectors.EVENT_READ)
+        return listening, address
+
     def ready(self) -> bool:
         """Whether every partition is being read; until it is, messages may come late."""
         self._accept()
@@ -83,7 +92,7 @@ class Continuous:
         """
         self._query.check()
         now = self._clock.monotonic()
-        if self.ready:
+        if self.ready():
             self._complete = now
         elif now - self._complete > PATIENCE:
             raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
@@ -116,9 +125,7 @@ class Continuous:
         self._query.stop()
         for connection in self._connections:
             connection.close()
-        self._listening.close()
-        self._selector.close()
-        self._folder.cleanup()
+        self._made.close()
 
     def _accept(self) -> None:
         while True:
@@ -144,6 +151,7 @@ class Continuous:
                 self._selector.unregister(connection)
                 del self._connections[connection]
                 connection.close()
+                self._complete = self._clock.monotonic()
                 return found
             size += len(data)
             found += frames.add(data)

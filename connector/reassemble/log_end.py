@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,7 +11,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable
 
-PATIENCE: Final = 15.0  # seconds for an answer
+LOG: Final = logging.getLogger(__name__)
+
+PATIENCE: Final = 5.0  # seconds for an answer
 
 
 class LogEnd:
@@ -29,6 +32,7 @@ class LogEnd:
             **kafka.properties,
             "group.id": f"{topic}.end",
             "enable.auto.commit": False,
+            "isolation.level": "read_committed",
         }
 
     def close(self) -> None:
@@ -44,11 +48,10 @@ class LogEnd:
         Raises:
             BrokerUnavailable: the brokers do not answer.
         """
-        if self._consumer is None:
-            self._consumer = Consumer(self._properties)
         behind = 0
         for partition, offset in offsets.items():
             try:
+                self._consumer = self._consumer or Consumer(self._properties, logger=LOG)
                 low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), PATIENCE)
             except KafkaException as error:
                 raise BrokerUnavailable(

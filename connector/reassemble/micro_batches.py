@@ -43,6 +43,7 @@ class MicroBatches:
         waiting: how many batches wait at most.
 
     Raises:
+        ConfigError: Spark refuses it.
         SparkGone: the session's JVM has ended.
     """
 

@@ -40,7 +40,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     # Progress reports are kept in memory; we read none.
     "spark.sql.streaming.numRecentProgressUpdates": "1",
-    # Continuous reading: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB.
+    # Continuous reading: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB. (Nothing
+    # else of ours writes by this buffer: micro-batches have no workers and few files.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
     # What was read and not sent yet: few, for a message may be as large as a row.

@@ -43,18 +43,20 @@ class Reading:
         config: brokers, service, how much at once.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
         clock: by which messages are counted.
+        calm: what was counted so far.
 
     Raises:
+        ConfigError: Spark refuses to read.
         SparkGone: the session's JVM has ended.
     """
 
-    def __init__(self, session: Session, config: Config, offsets: Mapping[int, int], clock: Clock) -> None:
+    def __init__(self, session: Session, config: Config, offsets: Mapping[int, int], clock: Clock, calm: Calm) -> None:
         self._session = session
         self._config = config
         self._offsets = dict(offsets)
         self._clock = clock
         self._pace = Pace(config.apply.batch_messages, config.apply.batch_bytes)
-        self._calm = Calm(clock.monotonic())
+        self._calm = calm
         self._possible = config.apply.continuous and len(offsets) < session.slots
         if config.apply.continuous and not self._possible:
             fields = {"master": config.apply.master, "slots": session.slots, "partitions": len(offsets)}
@@ -65,6 +67,7 @@ class Reading:
         self._coming: Future[Continuous] | None = None
         self._gauge = metrics.reading_continuously.labels(config.service)
         self._stream: MicroBatches | Continuous = self._micro_batches()
+        self._turn_to(self._stream)
 
     def __enter__(self) -> Self:
         return self
@@ -72,8 +75,11 @@ class Reading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, BrokerUnavailable) and isinstance(self._stream, Continuous):
+            self._calm.failed()
         self._stream.stop()
         self._call_off()
+        self._gauge.set(0)
         self._aside.shutdown()
         self._end.close()
 
@@ -160,6 +166,9 @@ class Reading:
         """The latency profile's stream, once it may take over."""
         if self._coming is None:
             if self._calm.calm and self._possible:
+                # A batch tells of what it read, not of what is left.
+                self._calm.behind(self._end.behind(self._offsets))
+            if self._calm.calm and self._possible:
                 self._coming = self._aside.submit(self._continuous, dict(self._offsets))
             return None
         if not self._coming.done():
@@ -173,7 +182,7 @@ class Reading:
         if not self._calm.calm:
             self._call_off()
             return None
-        if not stream.ready:
+        if not stream.ready():
             return None
         self._coming = None
         return stream

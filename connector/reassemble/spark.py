@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from connector.reassemble import checkpoint, profile
 from connector.reassemble.large import LARGE
 
 CLASS_PATH = "spark.driver.extraClassPath"
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 EARLIEST = -2  # Spark's word for a partition's first offset
 
 
@@ -62,7 +64,7 @@ class Session:
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
         # How many tasks run at once in this JVM; 0 where they run in others.
-        self.slots = self.spark.sparkContext.defaultParallelism if _local(self.spark.sparkContext.master or "") else 0
+        self.slots = _slots(self.spark.sparkContext.master or "")
         if self.slots:
             # Workers beside us import what we do.
             self.spark.sparkContext.pythonExec = sys.executable
@@ -146,13 +148,8 @@ class Query:
 
     def __init__(self, session: Session, writer: DataStreamWriter) -> None:
         self._folder = checkpoint.fresh(session.folder)
-        try:
-            with answering():
-                self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
-        except PySparkException as error:
-            raise ConfigError(
-                f"Spark refuses to read: {_first_line(error)}", hint="see kafka.spark_properties and apply.spark"
-            ) from error
+        with answering():
+            self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
 
     def check(self) -> None:
         """See whether it still runs.
@@ -180,15 +177,18 @@ class Query:
             checkpoint.remove(self._folder)
 
 
-def _local(master: str) -> bool:
-    """Whether executor and driver are one process."""
-    return master == "local" or master.startswith("local[")
+def _slots(master: str) -> int:
+    """How many tasks run at once in the driver; 0 where executors are processes of their own."""
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return 0
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
 
 
 def _put_beside(settings: dict[str, str]) -> None:
     """Where there is one JVM, put jars on its class path: Spark would copy them, and load each class slower (2 s)."""
     jars = settings.get("spark.jars", "")
-    if jars and "://" not in jars and _local(settings["spark.master"]):
+    if jars and "://" not in jars and _slots(settings["spark.master"]):
         there = [settings[CLASS_PATH]] if CLASS_PATH in settings else []
         settings[CLASS_PATH] = os.pathsep.join([*there, *settings.pop("spark.jars").split(",")])
 
@@ -198,10 +198,15 @@ def answering() -> Iterator[None]:
     """Whatever in it asks Spark's JVM.
 
     Raises:
-        SparkGone: which has ended.
+        ConfigError: Spark refuses what it is asked for.
+        SparkGone: the JVM has ended.
     """
     try:
         yield
+    except PySparkException as error:
+        raise ConfigError(
+            f"Spark refuses to read: {_first_line(error)}", hint="see kafka.spark_properties and apply.spark"
+        ) from error
     except (Py4JError, OSError) as error:
         raise gone() from error
 

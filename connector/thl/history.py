@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState, EpochRecord
-from connector.thl.position import TargetPosition
+from connector.thl.position import PositionRecord, TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 
 
@@ -134,19 +134,25 @@ class History:
             )
 
 
-def check_offsets(position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+def check_offsets(
+    position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int], log: PositionRecord | None = None
+) -> None:
     """Check that what a target wants to read next is in the partitions.
+
+    Where nothing was published for longer than the topic's retention, what is deleted behind the target's offset are
+    only markers of Kafka's: the target has the partition's last event.
 
     Args:
         position: the target's.
         starts, ends: partition → the log start offset and the end offset that Kafka tells.
+        log: the producer's position, read before.
 
     Raises:
         LogDamaged: retention has deleted it, or the partition ends before it.
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
-        if offset < starts[partition]:
+        if offset < starts[partition] and not _has_all(position, partition, log):
             raise LogDamaged(
                 "What the target needs next was deleted by the topic's retention",
                 hint="fill the target again from nothing, and keep the log for longer",
@@ -165,6 +171,13 @@ def check_offsets(position: TargetPosition, starts: Mapping[int, int], ends: Map
             )
     if unknown := set(position.offsets) - set(starts):
         raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))
+
+
+def _has_all(position: TargetPosition, partition: int, log: PositionRecord | None) -> bool:
+    """Whether a target has every event of a partition, also the one that is being written."""
+    if log is None or position.seqno == NO_SEQNO or (log.open is not None and log.open.partition == partition):
+        return False
+    return log.tails.get(partition, NO_SEQNO) <= position.seqno
 
 
 def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:

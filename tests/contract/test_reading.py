@@ -13,8 +13,8 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka
-from connector.errors import BrokerUnavailable
-from connector.reassemble import calm
+from connector.errors import BrokerUnavailable, ConfigError
+from connector.reassemble import calm, profile
 from connector.reassemble.continuous import Continuous
 from connector.reassemble.large import LARGE
 from connector.reassemble.log_end import LogEnd
@@ -58,7 +58,7 @@ def config(kafka_broker: Broker, tmp_path: Path) -> Config:
 
 
 @pytest.fixture(params=[in_batches, continuously])
-def profile(request: pytest.FixtureRequest) -> Profile:
+def profile_(request: pytest.FixtureRequest) -> Profile:
     chosen: Profile = request.param
     return chosen
 
@@ -105,11 +105,11 @@ def read(stream: MicroBatches | Continuous | Reading, count: int, seconds: float
     return found
 
 
-def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spark: Session, profile: Profile) -> None:
+def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spark: Session, profile_: Profile) -> None:
     log = Log(config, partitions=2)
     log.add(200)
     log.add(50, abort=True)
-    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
+    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
     try:
         found = read(stream, 200)
         for size in (1, 70_000, 1, 5):
@@ -121,21 +121,59 @@ def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spa
     assert numbers(found, 2) == [list(range(0, 280, 2)), list(range(1, 280, 2))]
 
 
-def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, profile: Profile) -> None:
+def test_where_spark_ends_an_epoch_its_next_task_goes_on(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile, "EPOCH", "1 second")
+    log = Log(config, partitions=2)
+    stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
+    connections: set[int] = set()
+    found: list[pa.Table] = []
+    end = CLOCK.monotonic() + 8
+    try:
+        while CLOCK.monotonic() < end:
+            log.add(10)
+            found += read(stream, 10)
+            connections |= {id(connection) for connection in stream._connections}
+    finally:
+        stream.stop()
+    assert len(connections) > 4, "an epoch has not ended"
+    assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
+
+
+def test_a_temporary_folder_that_is_too_deep_is_told(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Log(config)
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with pytest.raises(ConfigError, match="no socket in the temporary folder"):
+        continuously(spark, config.kafka, config.topic, {0: EARLIEST})
+    assert not list(deep.iterdir())
+
+
+def test_what_spark_refuses_is_told(config: Config, spark: Session, profile_: Profile) -> None:
+    wrong = config.kafka.model_copy(update={"spark_properties": {"auto.offset.reset": "latest"}})
+    with pytest.raises(ConfigError, match="Spark refuses to read"):
+        profile_(spark, wrong, config.topic, {0: EARLIEST})
+
+
+def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, profile_: Profile) -> None:
     log = Log(config)
     log.add(100)
-    stream = profile(spark, config.kafka, config.topic, {0: 40})
+    stream = profile_(spark, config.kafka, config.topic, {0: 40})
     try:
         assert numbers(read(stream, 60)) == [list(range(40, 100))]
     finally:
         stream.stop()
 
 
-def test_a_large_message_is_only_named(config: Config, spark: Session, profile: Profile) -> None:
+def test_a_large_message_is_only_named(config: Config, spark: Session, profile_: Profile) -> None:
     log = Log(config)
     for size in (1, LARGE, LARGE + 1, 1):
         log.add(1, size=size)
-    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST})
+    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST})
     try:
         found = pa.concat_tables(read(stream, 4), promote_options="permissive").sort_by("offset")
     finally:
@@ -143,10 +181,12 @@ def test_a_large_message_is_only_named(config: Config, spark: Session, profile: 
     assert [value and len(value) for value in found["value"].to_pylist()] == [1, LARGE, None, 1]
 
 
-def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, spark: Session, profile: Profile) -> None:
+def test_who_does_not_read_holds_spark_back_and_loses_nothing(
+    config: Config, spark: Session, profile_: Profile
+) -> None:
     log = Log(config)
     log.add(600, size=20_000)
-    stream = profile(spark, config.kafka, config.topic, {0: EARLIEST})
+    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST})
     try:
         CLOCK.sleep(2)
         found = read(stream, 600)
@@ -155,10 +195,10 @@ def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, sp
     assert numbers(found) == [list(range(600))]
 
 
-def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile: Profile) -> None:
+def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile_: Profile) -> None:
     log = Log(config)
     log.add(10)
-    stream = profile(spark, config.kafka, config.topic, {0: 5_000})
+    stream = profile_(spark, config.kafka, config.topic, {0: 5_000})
     try:
         with pytest.raises(BrokerUnavailable, match="Spark"):
             until(lambda: stream.next(0.2) is not None)
@@ -169,7 +209,7 @@ def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile: 
 def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(config: Config, spark: Session) -> None:
     log = Log(config, partitions=2)
     log.add(100)
-    with Reading(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK) as reading:
+    with Reading(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
         found = read(reading, 100)
         for count, kind in ((2, Continuous), (6_000, MicroBatches), (2, Continuous)):
             until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
@@ -183,7 +223,7 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
     monkeypatch.setattr("connector.reassemble.continuous.Relay", lambda address: Relay(address + ".nowhere"))
     log = Log(config)
     log.add(10)
-    with Reading(spark, config, {0: EARLIEST}, CLOCK) as reading:
+    with Reading(spark, config, {0: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
         found = read(reading, 10)
         until(lambda: comes(log, reading, found, 2) and "does not read continuously" in caplog.text, 60)
         assert comes(log, reading, found, 20)
@@ -275,7 +315,7 @@ def test_brokers_that_stay_away_are_noticed_in_either_profile(
     log.add(5)
     for windows, kind in ((10_000, MicroBatches), (1, Continuous)):
         monkeypatch.setattr(calm, "WINDOWS", windows)
-        with Reading(spark, impatient, {0: EARLIEST}, CLOCK) as reading:
+        with Reading(spark, impatient, {0: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
             read(reading, 5)
             until(
                 lambda kind=kind, reading=reading: reading.next(0.1) is None and isinstance(reading._stream, kind), 60

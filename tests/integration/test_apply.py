@@ -11,6 +11,8 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
@@ -129,6 +131,42 @@ def test_an_event_of_many_fragments_and_one_that_was_given_up(config: Config, sp
     position = apply(config, spark, 2)
     assert found(config) == [*range(170), 1000]
     assert position.epoch == 2
+
+
+def test_a_log_that_rested_for_longer_than_its_retention_goes_on(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    log.events([record(11, [rows(11)], prev_seqno=-1, last_barrier=0)], 1)
+    apply(config, spark, 11)
+    # Events, a marker of ours, and Kafka's of two transactions.
+    wait_for(lambda: delete_all(config) == {0: 11 + 1 + 2, 1: 1 + 1 + 2})
+    results: list[TargetPosition | None] = []
+    thread = Thread(target=lambda: results.append(Applier(config, spark, SystemClock(), stop, until=Seqno(13)).run()))
+    stop = Event()
+    thread.start()
+    try:
+        SystemClock().sleep(3)  # it has shaken hands
+        log.events([record(12, [rows(12)], prev_seqno=10, last_barrier=0)])
+        log.events([record(13, [rows(13)], prev_seqno=11, last_barrier=0)], 1)
+        thread.join(60)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert [one and one.seqno for one in results] == [13]
+    assert found(config) == list(range(1, 14))
+
+    log.events([record(14, [rows(14)], prev_seqno=12, last_barrier=0)])
+    wait_for(lambda: delete_all(config)[0] == 14 + 4)
+    with pytest.raises(LogDamaged, match="deleted by the topic's retention"):
+        apply(config, spark, 14)
+
+
+def delete_all(config: Config) -> dict[int, int]:
+    """As retention does: of two partitions, everything that is there. Returns where each begins then."""
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    deleted = admin.delete_records([TopicPartition(config.topic, number, OFFSET_END) for number in range(2)])
+    return {place.partition: done.result().low_watermark for place, done in deleted.items()}
 
 
 def test_partitions_are_put_in_one_order(config: Config, spark: Session) -> None:

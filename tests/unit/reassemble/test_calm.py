@@ -63,6 +63,21 @@ def test_quiet_has_to_last_longer_after_each_time_that_it_did_not() -> None:
     assert waited == [3, 6, 12, 24, 48, MOST_WINDOWS, 6, 12], "after so much quiet all is forgotten"
 
 
+def test_what_is_neither_quiet_nor_loud_begins_the_quiet_anew() -> None:
+    watch = Watch()
+    for _ in range(10):
+        assert not watch.seconds(WINDOWS - 1, messages=10)
+        assert not watch.seconds(1, messages=QUIET_MESSAGES + 100)
+
+
+def test_reading_that_ended_with_an_error_is_tried_again_later() -> None:
+    watch = Watch()
+    assert watch.seconds(WINDOWS)
+    watch.calm.failed()
+    assert not watch.seconds(2 * WINDOWS - 1)
+    assert watch.seconds(1)
+
+
 def test_who_is_behind_is_not_at_the_log_s_end() -> None:
     watch = Watch()
     assert watch.seconds(WINDOWS, messages=10)
@@ -85,5 +100,7 @@ def test_what_failed_is_not_tried_again_soon() -> None:
     watch = Watch()
     assert watch.seconds(WINDOWS)
     watch.calm.refused()
-    assert not watch.seconds(REFUSED_WINDOWS)
+    assert not watch.seconds(REFUSED_WINDOWS // 2)
+    assert not watch.seconds(1, messages=3 * QUIET_MESSAGES), "loud makes it no sooner"
+    assert not watch.seconds(REFUSED_WINDOWS - REFUSED_WINDOWS // 2)
     assert watch.seconds(MOST_WINDOWS)

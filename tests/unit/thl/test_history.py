@@ -9,7 +9,7 @@ import pytest
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState
 from connector.thl.history import History, check_before, check_offsets
-from connector.thl.position import TargetPosition
+from connector.thl.position import Open, PositionRecord, SourcePosition, TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from tests.unit.thl.make import LOG, control
 
@@ -80,6 +80,12 @@ def at(**offsets: int) -> TargetPosition:
     return TargetPosition(service="shop", seqno=Seqno(4), offsets={int(p[1:]): o for p, o in offsets.items()})
 
 
+def log(*, tail: int, open: Open | None = None) -> PositionRecord:
+    return PositionRecord(
+        finished=None, resume=SourcePosition("f.1", 4), gtid_set=None, open=open, tails={0: Seqno(tail)}
+    )
+
+
 def test_what_the_target_needs_next_is_to_be_there() -> None:
     check_offsets(at(p0=10, p1=0), {0: 10, 1: 0}, {0: 10, 1: 5})
     check_offsets(TargetPosition(service="shop"), {0: 0}, {0: 9})
@@ -87,6 +93,14 @@ def test_what_the_target_needs_next_is_to_be_there() -> None:
         check_offsets(at(p0=9), {0: 10}, {0: 20})
     with pytest.raises(LogDamaged, match="retention"):
         check_offsets(at(p0=9), {0: 0, 1: 3}, {0: 20, 1: 20})
+    # Nothing but markers is deleted where the target has the partition's last event, and none is being written.
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4))
+    for lacking in (log(tail=5), log(tail=4, open=Open(Seqno(5), 0, 0))):
+        with pytest.raises(LogDamaged, match="retention"):
+            check_offsets(at(p0=9), {0: 10}, {0: 10}, lacking)
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4, open=Open(Seqno(5), 0, 1)))
+    with pytest.raises(LogDamaged, match="retention"):
+        check_offsets(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, log(tail=-1))
     with pytest.raises(LogDamaged, match="lost its tail"):
         check_offsets(at(p0=21), {0: 10}, {0: 20})
     with pytest.raises(LogDamaged, match="fewer partitions"):

@@ -76,10 +76,10 @@ class Applier:
         starts = {p.number: p.start for p in topic}
         history = History.of(control, record.last_finished)
         history.prove(at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=not any(starts.values()))
-        check_offsets(at, starts, {p.number: p.end for p in topic})
+        check_offsets(at, starts, {p.number: p.end for p in topic}, record)
         check_before(at, {p.number: self._tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
         self._log_id = history.log_id
-        self._next = {p.number: at.offsets.get(p.number, p.start) for p in topic}
+        self._next = {p.number: max(at.offsets.get(p.number, 0), p.start) for p in topic}
         self._ledger = Ledger(topic="thl.shop", partitions=len(topic), position=at, history=history)
 
     @staticmethod
