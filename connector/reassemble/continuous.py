@@ -81,7 +81,10 @@ class Continuous:
     def ready(self) -> bool:
         """Whether every partition is being read; until it is, messages may come late."""
         self._accept()
-        return len(self._connections) == self._partitions
+        for connection in list(self._connections):
+            if _ended(connection):
+                self._drop(connection)
+        return len(self._connections) >= self._partitions
 
     def check(self) -> None:
         """See whether it still runs.
@@ -137,6 +140,12 @@ class Continuous:
             self._connections[connection] = Frames()
             self._selector.register(connection, selectors.EVENT_READ)
 
+    def _drop(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._connections[connection]
+        connection.close()
+        self._complete = self._clock.monotonic()
+
     def _received(self, connection: socket.socket, frames: Frames) -> list[tuple[int, int, bytes | None]]:
         """The messages that have come over one connection."""
         found: list[tuple[int, int, bytes | None]] = []
@@ -148,14 +157,19 @@ class Continuous:
                 return found
             if not data:
                 # A task has ended: at the end of an epoch Spark makes another, which connects anew.
-                self._selector.unregister(connection)
-                del self._connections[connection]
-                connection.close()
-                self._complete = self._clock.monotonic()
+                self._drop(connection)
                 return found
             size += len(data)
             found += frames.add(data)
         return found
+
+
+def _ended(connection: socket.socket) -> bool:
+    """Whether all that came over it is taken, and no more comes."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
 
 
 def _batch(found: list[tuple[int, int, bytes | None]]) -> pa.RecordBatch:

@@ -19,6 +19,9 @@ HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; A
 ABSENT: Final = -1
 
 
+_BEFORE: list[Relay] = []  # of this worker
+
+
 class Relay:
     """The function that Spark calls. A worker's copy is connected at its task's start, before any row.
 
@@ -46,6 +49,11 @@ class Relay:
             connection.sendall(HEADER.pack(partition, offset, len(value)) + value)
         return True
 
+    def close(self) -> None:
+        """End the connection; what was sent arrives."""
+        if self._connection is not None:
+            self._connection.close()
+
     def connect(self) -> socket.socket:
         """Have a connection of its own.
 
@@ -63,6 +71,10 @@ def _connected(address: str) -> Relay:
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
     relay = Relay(address)
     relay.connect()
+    # A worker goes from task to task; what is left of the one before would look like a task that still runs.
+    while _BEFORE:
+        _BEFORE.pop().close()
+    _BEFORE.append(relay)
     return relay
 
 
