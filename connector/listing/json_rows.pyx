@@ -31,6 +31,7 @@ from connector.write.avro cimport (
     read_value,
 )
 
+
 cdef class JsonRows:
     """Prints the rows of one table.
 

@@ -20,6 +20,7 @@ from connector.write.avro cimport (
     read_value,
 )
 
+
 cdef class TungstenRows:
     """Prints the rows of one table.
 

@@ -54,14 +54,16 @@ class Continuous:
         self._clock = clock
         self._complete = clock.monotonic()  # since when not every partition has a worker, at the earliest
         self._connections: dict[socket.socket, Frames] = {}
-        with ExitStack() as made, answering():
+        with ExitStack() as made:
             self._selector = made.enter_context(selectors.DefaultSelector())
             self._listening, address = self._listen(made)
-            frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
-            # It has an effect, so it is not to be called otherwise than once for every row.
-            send = udf(Relay(address), "boolean").asNondeterministic()
-            rows = frame.select(send("partition", "offset", "value").alias("sent"))
-            self._query = Query(session, rows.writeStream.format("noop").trigger(continuous=profile.EPOCH))
+            with answering():
+                frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
+                # It has an effect, so it is not to be called otherwise than once for every row.
+                send = udf(Relay(address), "boolean").asNondeterministic()
+                rows = frame.select(send("partition", "offset", "value").alias("sent"))
+                writer = rows.writeStream.format("noop").trigger(continuous=profile.EPOCH)
+            self._query = Query(session, writer)
             self._made = made.pop_all()
 
     def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:

@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, LogDamaged
+from connector.reassemble.consumer import OnDemand
 
 LARGE: Final = 256 << 10  # bytes of a message that Spark still carries
 PATIENCE: Final = 30.0  # seconds for an answer
@@ -31,13 +32,7 @@ class LargeMessages:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._consumer: Consumer | None = None
-        self._properties = {
-            "bootstrap.servers": kafka.bootstrap,
-            **kafka.properties,
-            "group.id": f"{topic}.large",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
+        wanted = {
             "auto.offset.reset": "error",
             "check.crcs": True,
             # One message is wanted: nothing more is to be fetched ahead than cannot be helped.
@@ -46,6 +41,7 @@ class LargeMessages:
             "fetch.max.bytes": LARGEST - 1024,
             "receive.message.max.bytes": LARGEST,
         }
+        self._consumer = OnDemand(kafka, f"{topic}.large", wanted)
 
     def __enter__(self) -> Self:
         return self
@@ -53,8 +49,7 @@ class LargeMessages:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
+        self._consumer.close()
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
         """One message, in the form of a batch that Spark hands over.
@@ -64,12 +59,11 @@ class LargeMessages:
             LogDamaged: there is no such message any more.
         """
         place = f"{self._topic}-{partition}@{offset}"
-        if self._consumer is None:
-            self._consumer = Consumer(self._properties)
+        consumer = self._consumer.get()
         try:
-            self._consumer.assign([TopicPartition(self._topic, partition, offset)])
-            message = self._consumer.poll(PATIENCE)
-            self._consumer.unassign()
+            consumer.assign([TopicPartition(self._topic, partition, offset)])
+            message = consumer.poll(PATIENCE)
+            consumer.unassign()
         except KafkaException as error:
             raise BrokerUnavailable(f"a large message cannot be read: {error.args[0].str()}", at=place) from error
         if message is None:

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable
+from connector.reassemble.consumer import OnDemand
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -26,19 +27,11 @@ class LogEnd:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._consumer: Consumer | None = None
-        self._properties = {
-            "bootstrap.servers": kafka.bootstrap,
-            **kafka.properties,
-            "group.id": f"{topic}.end",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
+        self._consumer = OnDemand(kafka, f"{topic}.end", logger=LOG)
 
     def close(self) -> None:
         """End the connection."""
-        if self._consumer is not None:
-            self._consumer.close()
+        self._consumer.close()
 
     def behind(self, offsets: Mapping[int, int]) -> int:
         """How many offsets there are from the given ones to the ends, over all partitions.
@@ -51,8 +44,8 @@ class LogEnd:
         behind = 0
         for partition, offset in offsets.items():
             try:
-                self._consumer = self._consumer or Consumer(self._properties, logger=LOG)
-                low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), PATIENCE)
+                place = TopicPartition(self._topic, partition)
+                low, high = self._consumer.get().get_watermark_offsets(place, PATIENCE)
             except KafkaException as error:
                 raise BrokerUnavailable(
                     f"the log's end cannot be asked for: {error.args[0].str()}",

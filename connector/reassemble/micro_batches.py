@@ -55,7 +55,7 @@ class MicroBatches:
         with answering():
             frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.batching(most))
             writer = frame.writeStream.options(**profile.NO_LOG).foreachBatch(self._take)
-            self._query = Query(session, writer)
+        self._query = Query(session, writer)
 
     def next(self, timeout: float) -> pa.Table | None:
         """The next batch, with columns partition, offset, value; None when there is none within `timeout` seconds.

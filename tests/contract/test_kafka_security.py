@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
-from connector.clock import SystemClock
-from connector.config import Apply, Config, Kafka
+from connector.config import Config
 from connector.errors import BrokerUnavailable
 from connector.publish import reading, topics
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
-from connector.reassemble.continuous import Continuous
 from connector.reassemble.large import LargeMessages
-from connector.reassemble.micro_batches import MicroBatches
 from connector.reassemble.spark import EARLIEST, Session
-from connector.sandbox.spark import spark_kafka_jars
 from tests.bench.certificates import write_certificates
 from tests.contract.test_publish_log import Log, position_of
 from tests.integration.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
+from tests.support.spark import PROFILES, Profile, session
 
 pytestmark = pytest.mark.servers
 
@@ -35,9 +32,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m")
-    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
-        yield session
+    with session(tmp_path_factory.mktemp("spark")) as started:
+        yield started
 
 
 @pytest.fixture
@@ -62,18 +58,6 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 OFFSETS = {0: EARLIEST, 1: EARLIEST}
 
 
-def in_batches(session: Session, config: Config, kafka: Kafka) -> MicroBatches:
-    return MicroBatches(session, kafka, topic=config.topic, offsets=OFFSETS, most=100, waiting=2)
-
-
-def continuously(session: Session, config: Config, kafka: Kafka) -> Continuous:
-    return Continuous(session, kafka, topic=config.topic, offsets=OFFSETS, clock=SystemClock())
-
-
-Profile = Callable[[Session, Config, Kafka], MicroBatches | Continuous]
-PROFILES: list[Profile] = [in_batches, continuously]
-
-
 def test_what_is_published_is_read_back(config: Config) -> None:
     assert position_of(config).last_finished == 1
     with LogReader(config, settled=True) as reader:
@@ -83,7 +67,7 @@ def test_what_is_published_is_read_back(config: Config) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, profile: Profile) -> None:
-    stream = profile(spark, config, config.kafka)
+    stream = profile(spark, config.kafka, config.topic, OFFSETS)
     found: list[pa.Table] = []
 
     def whole() -> bool:
@@ -113,7 +97,7 @@ def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, short_pa
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, spark: Session, profile: Profile) -> None:
-    stream = profile(spark, config, broker.kafka(password="guessed"))
+    stream = profile(spark, broker.kafka(password="guessed"), config.topic, OFFSETS)
     try:
         with pytest.raises(BrokerUnavailable, match="Authentication failed"):
             until(lambda: stream.next(0.2) is not None)

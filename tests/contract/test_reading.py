@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka
 from connector.errors import BrokerUnavailable, ConfigError
-from connector.reassemble import calm, profile
+from connector.reassemble import calm, checkpoint, profile
 from connector.reassemble.continuous import Continuous
 from connector.reassemble.large import LARGE
 from connector.reassemble.log_end import LogEnd
@@ -24,30 +25,20 @@ from connector.reassemble.reading import Reading
 from connector.reassemble.relay import Relay
 from connector.reassemble.spark import EARLIEST, Session
 from connector.sandbox.environment import Broker
-from connector.sandbox.spark import spark_kafka_jars
 from tests.integration.producing import until
 from tests.support.log_writer import LogWriter
+from tests.support.spark import PROFILES, Profile, continuously, session
 
 pytestmark = pytest.mark.servers
 
 CLOCK = SystemClock()
 DROP = Continuous._drop
-Profile = Callable[[Session, Kafka, str, dict[int, int]], MicroBatches | Continuous]
-
-
-def in_batches(session: Session, kafka: Kafka, topic: str, offsets: dict[int, int]) -> MicroBatches:
-    return MicroBatches(session, kafka, topic=topic, offsets=offsets, most=50, waiting=2)
-
-
-def continuously(session: Session, kafka: Kafka, topic: str, offsets: dict[int, int]) -> Continuous:
-    return Continuous(session, kafka, topic=topic, offsets=offsets, clock=CLOCK)
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m", master="local[3]")
-    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
-        yield session
+    with session(tmp_path_factory.mktemp("spark"), master="local[3]") as started:
+        yield started
 
 
 @pytest.fixture
@@ -59,7 +50,7 @@ def config(kafka_broker: Broker, tmp_path: Path) -> Config:
     )
 
 
-@pytest.fixture(params=[in_batches, continuously])
+@pytest.fixture(params=PROFILES)
 def profile_(request: pytest.FixtureRequest) -> Profile:
     chosen: Profile = request.param
     return chosen
@@ -159,6 +150,17 @@ def test_what_spark_refuses_is_told(config: Config, spark: Session, profile_: Pr
     wrong = config.kafka.model_copy(update={"spark_properties": {"auto.offset.reset": "latest"}})
     with pytest.raises(ConfigError, match="Spark refuses to read"):
         profile_(spark, wrong, config.topic, {0: EARLIEST})
+
+
+def test_a_folder_that_cannot_be_written_is_not_taken_for_the_jvm_s_end(
+    config: Config, spark: Session, profile_: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkpoint, "fresh", full)
+    with pytest.raises(OSError, match="No space left"):
+        profile_(spark, config.kafka, config.topic, {0: EARLIEST})
 
 
 def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, profile_: Profile) -> None:

@@ -22,10 +22,10 @@ from connector.pipeline.apply import Applier
 from connector.reassemble.pace import Pace
 from connector.reassemble.spark import Session
 from connector.sandbox.environment import Broker
-from connector.sandbox.spark import spark_kafka_jars
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
 from tests.support.log_writer import LogWriter
+from tests.support.spark import session
 from tests.unit.reassemble.fragments import change, record, statement
 
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
@@ -38,9 +38,8 @@ ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     # What fits into a batch is small, so that a test needs little to have one that does not.
     fits = {"spark.driver.maxResultSize": "16m"}
-    settings = Apply(checkpoint_dir=tmp_path_factory.mktemp("spark"), heap="512m", spark=fits)
-    with Session(settings, "tests", jars=tuple(spark_kafka_jars())) as session:
-        yield session
+    with session(tmp_path_factory.mktemp("spark"), spark=fits) as started:
+        yield started
 
 
 @pytest.fixture

@@ -1,0 +1,33 @@
+"""A Spark of the tests' own, and what reads by it in each profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from connector.clock import SystemClock
+from connector.config import Apply, Kafka
+from connector.reassemble.continuous import Continuous
+from connector.reassemble.micro_batches import MicroBatches
+from connector.reassemble.spark import Session
+from connector.sandbox.spark import spark_kafka_jars
+
+Profile = Callable[[Session, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
+
+
+def session(folder: Path, **settings: Any) -> Session:
+    """A small session; the settings are those of `apply`."""
+    apply = Apply(checkpoint_dir=folder, heap="512m", **settings)
+    return Session(apply, "tests", jars=tuple(spark_kafka_jars()))
+
+
+def in_batches(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
+    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, most=50, waiting=2)
+
+
+def continuously(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:
+    return Continuous(spark, kafka, topic=topic, offsets=offsets, clock=SystemClock())
+
+
+PROFILES: list[Profile] = [in_batches, continuously]
