@@ -18,6 +18,7 @@ COMMANDS = {
     "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target, by Spark."),
     "status": ("connector.commands.status:status", "Say how far producer and applier are."),
     "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),
+    "archive": ("connector.commands.archive:archive", "Keep the source's binary log in a folder."),
     "list": ("connector.commands.list:list_log", "Print events of the log."),
     "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
     "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),

@@ -43,6 +43,9 @@ class Source(Section):
         description="Where a new log begins: snapshot | now | earliest | a GTID set | file:position. "
         "A log that exists goes on from its own position whatever this says.",
     )
+    archive: Path | None = Field(
+        None, description="A folder kept by `thl archive`: what the source has purged is read from it."
+    )
     tls: bool = Field(False, description="Use TLS to the server.")
     tls_ca: Path | None = Field(None, description="CA certificates that verify the server; none: not verified.")
     heartbeat: Seconds = Field(5.0, description="Seconds of silence after which the server sends a heartbeat.")

@@ -52,6 +52,10 @@ class PreflightError(ConnectorError):
     exit_code = 3
 
 
+class Purged(PreflightError):
+    """The source no longer has what comes next in its binary log."""
+
+
 class SourceUnavailable(ConnectorError):
     """The source does not answer or closed the connection."""
 

@@ -63,6 +63,21 @@ def connect(source: Source) -> Connection:
         )
 
 
+@contextmanager
+def session(source: Source) -> Iterator[Connection]:
+    """A session for some statements, whose errors become ours.
+
+    Raises:
+        SourceUnavailable, PreflightError, ConnectorError: as `speaking_to`.
+    """
+    connection = connect(source)
+    try:
+        with speaking_to(source):
+            yield connection
+    finally:
+        connection.close()
+
+
 def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list[Row]:
     """The rows that a statement gives, as dictionaries."""
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""A GTID set, as the server wants it with COM_BINLOG_DUMP_GTID.
+"""A GTID set in the server's binary form: of COM_BINLOG_DUMP_GTID, and of the PREVIOUS_GTIDS event.
 
 Untagged, all little-endian: number of sources (8 bytes); for each its uuid (16), number of intervals (8), and per
 interval its first number and the one behind its last (8 each). With tags (MySQL 8.3+, `Gtid_set::encode`) the number
@@ -12,6 +12,8 @@ import struct
 import uuid
 from itertools import groupby
 
+from connector.capture.fields import Fields
+from connector.errors import CorruptBinlog
 from connector.thl.gtid import GtidSet
 
 TAGGED = 1
@@ -31,3 +33,27 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
         parts.append(struct.pack("<Q", len(spans)))
         parts += [struct.pack("<QQ", first, last + 1) for first, last in spans]
     return b"".join(parts)
+
+
+def decode_gtid_set(data: bytes) -> GtidSet:
+    """The set from the server's binary form.
+
+    Raises:
+        CorruptBinlog: the bytes are not of that form.
+    """
+    fields = Fields(data)
+    gtids = GtidSet()
+    head = fields.number(8)
+    tagged = head >> 56 == TAGGED
+    for _ in range(head >> 8 & (1 << 48) - 1 if tagged else head):
+        source = str(uuid.UUID(bytes=fields.take(16)))
+        if tagged and (tag := fields.take(fields.number(1) >> 1).decode("ascii", errors="replace")):
+            source = f"{source}:{tag}"
+        for _ in range(fields.number(8)):
+            first, behind = fields.number(8), fields.number(8)
+            if not 1 <= first < behind < 1 << 63:
+                raise CorruptBinlog(f"a GTID set with the numbers from {first} to {behind}")
+            gtids.add(f"{source}:{first}", behind - first)
+    if fields.left:
+        raise CorruptBinlog("bytes after a GTID set")
+    return gtids

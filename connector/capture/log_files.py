@@ -24,7 +24,7 @@ GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 MAX_WINDOW: Final = 1 << 31
 STDIN: Final = "-"
-_NUMBERED: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d+)(?:\.gz|\.zst)?")
+NUMBERED: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d+)(?:\.gz|\.zst)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def log_files(arguments: Iterable[str]) -> list[LogFile]:
 
 
 def _of_folder(folder: Path) -> Iterator[LogFile]:
-    numbered = {path: match for path in folder.iterdir() if (match := _NUMBERED.fullmatch(path.name))}
+    numbered = {path: match for path in folder.iterdir() if (match := NUMBERED.fullmatch(path.name))}
     bases = sorted({match["base"] for match in numbered.values()})
     if len(bases) != 1:
         raise ConfigError(
@@ -102,12 +102,13 @@ class LogBytes:
         ConfigError: the file cannot be opened.
     """
 
-    def __init__(self, file: LogFile, stdin: BinaryIO) -> None:
+    def __init__(self, file: LogFile, stdin: BinaryIO | None = None) -> None:
         self.place = 0
-        self._raw = stdin
         try:
-            if file.path is not None:
-                self._raw = file.path.open("rb")
+            raw = stdin if file.path is None else file.path.open("rb")
+            if raw is None:
+                raise ValueError("there is no standard input to read")
+            self._raw = raw
             head = self._raw.peek(4)[:4]  # type: ignore[attr-defined]
         except OSError as error:
             raise ConfigError(f"the file cannot be read: {error.strerror}", file=str(file)) from error

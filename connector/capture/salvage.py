@@ -114,7 +114,7 @@ class Spliced:
         """Nothing is held."""
 
 
-def whole(file: LogFile, stdin: BinaryIO) -> BinaryIO:
+def whole(file: LogFile, stdin: BinaryIO | None = None) -> BinaryIO:
     """The file without compression, such that one can go to any place in it: itself, or a temporary copy.
 
     Raises:

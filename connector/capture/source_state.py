@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from connector.capture.connection import Connection, query, query_one
-from connector.errors import ConfigError, HistoriesDiffer, PreflightError
+from connector.capture.stream import AfterGtids, StreamStart
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.thl.place import file_number
 from connector.thl.position import SourcePosition
 
@@ -30,6 +31,15 @@ class Start:
 
     position: SourcePosition | None
     gtid_set: str | None
+
+    @property
+    def stream(self) -> StreamStart:
+        """The same, as the source is asked for it: by GTIDs where it has them."""
+        if self.gtid_set is not None:
+            return AfterGtids(self.gtid_set)
+        if self.position is None:
+            raise ValueError("a start is a place or a GTID set")
+        return self.position
 
 
 def end_position(connection: Connection) -> SourcePosition:
@@ -74,36 +84,45 @@ def oldest_position(connection: Connection) -> SourcePosition:
 
 
 def resolve_start(connection: Connection, start: str) -> Start:
-    """Turn `now`, `earliest`, a GTID set or `file:position` into a place, and check that it is there.
+    """Turn `now`, `earliest`, a GTID set or `file:position` into a place.
 
     Raises:
         ConfigError: it is none of these.
-        PreflightError: the source no longer holds it, or gives no GTIDs.
-        HistoriesDiffer: the source never had it.
+        PreflightError: there is no binary log.
     """
     if start == "now":
         return Start(end_position(connection), gtid_executed(connection))
     if start == "earliest":
         return Start(oldest_position(connection), gtid_purged(connection))
     if _GTID_SET.fullmatch(start):
-        gtid_set = "".join(start.split())
-        check_gtids_available(connection, gtid_set)
-        return Start(None, gtid_set)
+        return Start(None, "".join(start.split()))
     if place := _FILE_POSITION.fullmatch(start.strip()):
-        position = SourcePosition(place["file"], int(place["offset"]))
-        check_position_available(connection, position)
-        return Start(position, None)
+        return Start(SourcePosition(place["file"], int(place["offset"])), None)
     raise ConfigError(
         f"source.start: {start!r} is not a place in a binary log",
         hint="snapshot | now | earliest | a GTID set | binlog.000002:4",
     )
 
 
+def check_available(connection: Connection, start: StreamStart) -> None:
+    """Make sure that the source still holds what comes after a place.
+
+    Raises:
+        Purged: it is no longer there; the message names what is missing.
+        PreflightError: a GTID set was given, and the source gives no GTIDs.
+        HistoriesDiffer: the source lacks what is before it.
+    """
+    if isinstance(start, SourcePosition):
+        check_position_available(connection, start)
+    else:
+        check_gtids_available(connection, start.gtid_set)
+
+
 def check_position_available(connection: Connection, position: SourcePosition) -> None:
     """Make sure that the source still holds what comes after `position`.
 
     Raises:
-        PreflightError: it was purged; the message names the oldest that is there.
+        Purged: it is no longer there; the message names the oldest that is.
         HistoriesDiffer: the source's log has not come that far.
     """
     sizes = dict(binary_logs(connection))
@@ -122,7 +141,8 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
     """Make sure that the source still holds every transaction that is not in `gtid_set`, and has all that are.
 
     Raises:
-        PreflightError: transactions were purged, or the source gives no GTIDs; the message names what is missing.
+        Purged: transactions were purged; the message names them.
+        PreflightError: the source gives no GTIDs.
         HistoriesDiffer: the source lacks transactions of `gtid_set`: the trapped ones are listed.
     """
     row = query_one(
@@ -154,8 +174,8 @@ def _one_line(gtids: str) -> str:
     return "".join(str(gtids).split())
 
 
-def _purged(message: str) -> PreflightError:
-    return PreflightError(
+def _purged(message: str) -> Purged:
+    return Purged(
         message,
         hint="begin a new log with a snapshot (another `service`), and keep binary logs longer: "
         "SET PERSIST binlog_expire_logs_seconds = 604800;",

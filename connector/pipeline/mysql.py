@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from connector.capture import source_state
-from connector.capture.connection import Connection, connect, speaking_to
+from connector.capture.connection import session
 from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
-from connector.capture.reader import BinlogReader
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import AfterGtids, StreamStart, open_stream, replica_uuid
+from connector.capture.stream import AfterGtids, replica_uuid
 from connector.clock import Clock
 from connector.config import Config
+from connector.pipeline.source import Stream
+from connector.pipeline.source_log import SourceLog
 from connector.thl.gtid import GtidSet
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
@@ -41,12 +40,13 @@ class MySqlSource:
         self._config = config
         self._source = config.source
         self._clock = clock
+        self._log = SourceLog(config, clock)
         self._filter: Filter | None = None
         self._told: tuple[str, ...] = ()
 
     def check(self, *, load: bool) -> None:
         """Preflight; what is allowed but weakens a promise is told once."""
-        with self._session() as connection:
+        with session(self._source) as connection:
             facts = preflight(
                 connection,
                 self._source,
@@ -62,13 +62,13 @@ class MySqlSource:
     def facts(self, *, new: bool) -> SourceFacts:
         """Who the server is, and where it stands."""
         load = new and self._source.start == SNAPSHOT
-        with self._session() as connection:
+        with session(self._source) as connection:
             facts = read_facts(connection)
             executed = source_state.gtid_executed(connection)
             files = dict(source_state.binary_logs(connection))
             start, gtid_set = source_state.end_position(connection), executed
             if new and not load:
-                found = source_state.resolve_start(connection, self._source.start)
+                found = self._log.start(connection)
                 start, gtid_set = found.position or UNKNOWN_PLACE, found.gtid_set
         return SourceFacts(
             source_id=f"{self._source.host}:{self._source.port}",
@@ -83,33 +83,24 @@ class MySqlSource:
         )
 
     def holds(self, finished: Finished) -> bool:
-        """Whether the transaction is in a binary log that is still there."""
-        with self._session() as connection:
-            if finished.gtid is not None:
-                purged = source_state.gtid_purged(connection)
-                if purged is not None:
-                    return finished.gtid not in GtidSet.parse(purged)
-            return finished.start.file in dict(source_state.binary_logs(connection))
+        """Whether the transaction is in a binary log that is still there, on the server or in the archive."""
+        return self._log.holds(finished)
 
-    def redo(self, position: PositionRecord) -> BinlogReader:
+    def redo(self, position: PositionRecord) -> Stream:
         """The binary log from the last finished transaction on: by its GTID, else by where it began."""
         finished = position.finished
         if finished is None:
             return self.after(position)
         if position.gtid_set is None or finished.gtid is None:
-            return self._open(finished.start)
+            return self._log.read(finished.start, self._wanted())
         seen = GtidSet.parse(position.gtid_set)
         seen.remove(finished.gtid)
-        return self._open(AfterGtids(str(seen)))
+        return self._log.read(AfterGtids(str(seen)), self._wanted())
 
-    def after(self, position: PositionRecord) -> BinlogReader:
+    def after(self, position: PositionRecord) -> Stream:
         """The binary log from the position on, which must be there."""
-        with self._session() as connection:
-            if position.gtid_set is None:
-                source_state.check_position_available(connection, position.resume)
-            else:
-                source_state.check_gtids_available(connection, position.gtid_set)
-        return self._open(position.resume if position.gtid_set is None else AfterGtids(position.gtid_set))
+        start = position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
+        return self._log.read(start, self._wanted())
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""
@@ -124,24 +115,7 @@ class MySqlSource:
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
-    def _open(self, start: StreamStart) -> BinlogReader:
-        return BinlogReader.from_stream(
-            open_stream(self._source, start, self._clock, service=self._config.service),
-            filters=self._wanted(),
-            service=self._config.service,
-            piece_bytes=self._source.piece_bytes,
-        )
-
     def _wanted(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
         return self._filter or Filter(self._source.filters, keep_invalid_text=self._source.keep_invalid_text)
-
-    @contextmanager
-    def _session(self) -> Iterator[Connection]:
-        connection = connect(self._source)
-        try:
-            with speaking_to(self._source):
-                yield connection
-        finally:
-            connection.close()

@@ -14,10 +14,16 @@ from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import SourceFacts
-from connector.capture.source_state import end_position, gtid_executed, oldest_position, resolve_start
+from connector.capture.source_state import (
+    check_available,
+    end_position,
+    gtid_executed,
+    oldest_position,
+    resolve_start,
+)
 from connector.capture.stream import open_stream
 from connector.config import Source
-from connector.errors import ConfigError, HistoriesDiffer, PreflightError, SourceUnavailable
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SourceUnavailable
 from connector.sandbox.environment import SqlServer
 from connector.sandbox.mysql import MySqlServer
 from tests.integration.loading import a_database, as_source, run, take
@@ -226,9 +232,9 @@ def test_a_place_that_the_source_never_had(mysql_server: SqlServer) -> None:
     with at_source(mysql_server) as connection:
         end = end_position(connection)
         with pytest.raises(HistoriesDiffer, match="ends at"):
-            resolve_start(connection, f"{end.file}:{end.offset + 1_000_000}")
+            check_available(connection, resolve_start(connection, f"{end.file}:{end.offset + 1_000_000}").stream)
         with pytest.raises(HistoriesDiffer, match=f"{uuid.UUID(int=1)}:7"):
-            resolve_start(connection, f"{uuid.UUID(int=1)}:7")
+            check_available(connection, resolve_start(connection, f"{uuid.UUID(int=1)}:7").stream)
 
 
 def test_a_purged_place_names_the_oldest(mysql_server: SqlServer) -> None:
@@ -237,11 +243,11 @@ def test_a_purged_place_names_the_oldest(mysql_server: SqlServer) -> None:
         run(source, name, "CREATE TABLE t (id INT)", "FLUSH BINARY LOGS")
         query(connection, f"PURGE BINARY LOGS TO '{end_position(connection).file}'")
         oldest = oldest_position(connection)
-        with pytest.raises(PreflightError, match=f"the oldest there is {oldest}"):
-            resolve_start(connection, str(first))
+        with pytest.raises(Purged, match=f"the oldest there is {oldest}"):
+            check_available(connection, resolve_start(connection, str(first)).stream)
         own = query(connection, "SELECT @@server_uuid AS u")[0]["u"]
-        with pytest.raises(PreflightError, match=f"has purged {own}:2.*the oldest there is {oldest}"):
-            resolve_start(connection, f"{own}:1")
+        with pytest.raises(Purged, match=f"has purged {own}:2.*the oldest there is {oldest}"):
+            check_available(connection, resolve_start(connection, f"{own}:1").stream)
 
 
 def test_cascades_that_are_not_logged_are_refused_unless_accepted(tmp_path: Path) -> None:

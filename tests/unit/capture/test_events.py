@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client import REGISTRY
 
 from connector.capture.filters import Filter
 from connector.capture.format_description import format_description
-from connector.capture.gtid_set import encode_gtid_set
+from connector.capture.gtid_set import decode_gtid_set, encode_gtid_set
 from connector.capture.heartbeat import heartbeat
 from connector.capture.query import query
 from connector.config import Filters
@@ -368,3 +369,18 @@ def test_gtid_sets_are_encoded_with_and_without_tags() -> None:
         + raw + b"\x04ab" + struct.pack("<QQQ", 1, 5, 6)
     )  # fmt: skip
     assert encode_gtid_set(GtidSet.parse("")) == bytes(8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", f"{uuid.UUID(int=1)}:1-3:7:9-10", f"{uuid.UUID(int=1)}:1-3:ab:5,{uuid.UUID(int=2)}:x_9:9223372036854775806"],
+)
+def test_gtid_sets_are_decoded_as_they_were_encoded(text: str) -> None:
+    encoded = encode_gtid_set(GtidSet.parse(text))
+    assert decode_gtid_set(encoded) == GtidSet.parse(text)
+    for damaged in (*(encoded[:size] for size in range(len(encoded))), encoded + b"\0"):
+        with pytest.raises(CorruptBinlog):
+            decode_gtid_set(damaged)
+    if text:
+        with pytest.raises(CorruptBinlog, match="a GTID set with the numbers"):
+            decode_gtid_set(encoded[:-8] + bytes(8))

@@ -1,0 +1,192 @@
+"""A binary log whose beginning its server has purged: from an archive first, then the server's stream.
+
+Where the log has GTIDs, reading begins with the newest archived file that lacks nothing, and leaves out what is known;
+where it has none, at the file and offset. A file that gets into the archive meanwhile is read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Final
+
+from connector.capture.archive import Archive
+from connector.capture.frames import EventFrames
+from connector.capture.gtid_set import decode_gtid_set
+from connector.capture.log_files import MAGIC, LogBytes, LogFile
+from connector.capture.raw import RawEvents
+from connector.capture.reader import BinlogReader
+from connector.capture.salvage import Remains, whole
+from connector.capture.stream import AfterGtids, ByteSource, StreamStart
+from connector.errors import ConnectorError, CorruptBinlog, PreflightError
+from connector.thl.gtid import GtidSet
+from connector.thl.piece import Passed, Piece
+from connector.thl.place import SourcePosition, file_number
+
+PREVIOUS_GTIDS: Final = 35
+HEADER: Final = 19
+
+Open = Callable[[ByteSource, LogFile], BinlogReader]
+"""A reader of a file's bytes."""
+
+Live = Callable[[StreamStart], BinlogReader]
+"""The server's stream."""
+
+
+class ArchivedLog:
+    """The log from a place on that the archive has.
+
+    Args:
+        archive: where the files are.
+        start: the place, as the server would be asked for it.
+        first: the file to begin with: `covering`.
+        open_file, live: make the readers.
+
+    Raises:
+        ConfigError: the archive cannot be read, or lacks files in the middle.
+        CorruptBinlog: a file's beginning is damaged.
+    """
+
+    def __init__(self, archive: Archive, start: StreamStart, first: LogFile, open_file: Open, live: Live) -> None:
+        self._archive = archive
+        self._open_file = open_file
+        self._live = live
+        self._seen = GtidSet.parse(start.gtid_set) if isinstance(start, AfterGtids) else None
+        self._left_out = False  # the transaction that is being read is known
+        self._gtid: str | None = None  # its own
+        self._reader: BinlogReader | None = None
+        self._file: LogFile | None = None
+        self._begin(first, start.offset if isinstance(start, SourcePosition) else len(MAGIC))
+
+    def read(self, timeout: float) -> list[Piece | Passed]:
+        """What came since the last call, in order; as `BinlogReader.read` gives it.
+
+        Raises:
+            Purged: the source no longer has what follows the archive.
+            ConnectorError: as `BinlogReader.read`.
+        """
+        if self._reader is None:
+            raise RuntimeError("a closed log is read")
+        found = self._reader.read(timeout)
+        if self._file is None:
+            return found
+        kept = [item for item in found if not self._known(item)]
+        if self._reader.ended:
+            self._next(self._file)
+        return kept
+
+    def close(self) -> None:
+        """Close what is open. May be repeated."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _begin(self, file: LogFile, offset: int) -> None:
+        source: ByteSource = LogBytes(file) if offset == len(MAGIC) else _Behind(file, offset)
+        try:
+            self._reader = self._open_file(source, file)
+        except BaseException:
+            source.close()
+            raise
+        self._file = file
+
+    def _next(self, file: LogFile) -> None:
+        """The next file of the archive; else the server's stream."""
+        self.close()
+        number = file_number(file.name) + 1
+        following = [found for found in self._archive.files() if file_number(found.name) == number]
+        if following:
+            self._begin(following[0], len(MAGIC))
+            return
+        self._file = None
+        behind = SourcePosition(f"{file.name.rpartition('.')[0]}.{number:06}", len(MAGIC))
+        self._reader = self._live(behind if self._seen is None else AfterGtids(str(self._seen)))
+
+    def _known(self, item: Piece | Passed) -> bool:
+        """Whether the log has it already; what it has not is seen from now on."""
+        if self._seen is None:
+            return False
+        if isinstance(item, Passed):
+            return item.gtid is not None and self._see(item.gtid)
+        if item.begin is not None:
+            self._gtid = item.begin.gtid
+            if self._gtid is None:
+                raise PreflightError(
+                    "a transaction in the archive has no GTID: nobody can tell whether the log has it",
+                    hint="start a new log at a file and position of the archive",
+                    at=item.begin.start,
+                )
+            self._left_out = self._gtid in self._seen
+        if item.ending is not None and self._gtid is not None:
+            self._see(self._gtid)
+        return self._left_out
+
+    def _see(self, gtid: str) -> bool:
+        known = self._seen is not None and gtid in self._seen
+        if self._seen is not None and not known:
+            self._seen.add(gtid)
+        return known
+
+
+class _Behind:
+    """A file's bytes from an offset on, behind its format."""
+
+    def __init__(self, file: LogFile, offset: int) -> None:
+        self._remains = Remains(whole(file), file.name)
+        self._bytes = self._remains.behind(offset)
+
+    def receive(self, into: memoryview, timeout: float) -> int:
+        return self._bytes.receive(into, timeout)
+
+    def close(self) -> None:
+        self._remains.close()
+
+
+def covering(archive: Archive, start: StreamStart) -> LogFile | None:
+    """The archived file to begin with, such that nothing behind `start` is left out; None: there is none.
+
+    Raises:
+        ConfigError, CorruptBinlog: as `ArchivedLog`.
+    """
+    files = archive.files()
+    if isinstance(start, SourcePosition):
+        return next((file for file in files if file.name == start.file), None)
+    known = GtidSet.parse(start.gtid_set)
+    for file in reversed(files):
+        before = previous_gtids(file)
+        if before is not None and before.issubset(known):
+            return file
+    return None
+
+
+def previous_gtids(file: LogFile) -> GtidSet | None:
+    """The GTIDs of all files before this one, as its own beginning tells; None where the log had none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        CorruptBinlog: its beginning is damaged.
+    """
+    with closing(LogBytes(file)) as source:
+        frames = EventFrames(64 << 10)
+        raw = RawEvents(frames, file.name)
+        start = b""
+        try:
+            while (event := _second(start)) is None and frames.receive(source, 0):
+                start += b"".join(data for _, data in raw.take())
+        except ConnectorError as error:
+            error.where = {**error.where, "file": file}
+            raise
+    if event is None:
+        raise CorruptBinlog("the file ends before its second event", file=file)
+    if event[4] != PREVIOUS_GTIDS:
+        return None
+    body = event[HEADER:]
+    return decode_gtid_set(body[:-4] if raw.checksums else body)
+
+
+def _second(start: bytes) -> bytes | None:
+    """The second event, if it is there: the one behind the format description."""
+    first = int.from_bytes(start[9:13], "little")
+    if len(start) < first + HEADER:
+        return None
+    return start[first : first + int.from_bytes(start[first + 9 : first + 13], "little")]

@@ -1,0 +1,205 @@
+"""Raw events, and an archive as a folder of files: nothing of a server is needed."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+import zlib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connector.capture.archive import Archive
+from connector.capture.archived_log import covering, previous_gtids
+from connector.capture.frames import EventFrames, PacketFrames
+from connector.capture.log_files import LogBytes, LogFile
+from connector.capture.raw import RawEvents
+from connector.capture.stream import AfterGtids
+from connector.errors import ConfigError, CorruptBinlog
+from connector.thl.gtid import GtidSet
+from connector.thl.place import SourcePosition
+
+LOG = Path("tests/testdata/binlog/mysql-9.7.000001")
+ARTIFICIAL = 0x20
+
+
+class Parts:
+    """Gives bytes in parts of random sizes."""
+
+    def __init__(self, data: bytes, seed: int) -> None:
+        self._data = data
+        self._random = random.Random(seed)
+
+    def receive(self, into: memoryview, timeout: float) -> int:
+        del timeout
+        size = min(self._random.randint(1, 3000), len(into))
+        part, self._data = self._data[:size], self._data[size:]
+        into[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        pass
+
+
+def packets(events: list[bytes]) -> bytes:
+    return b"".join(
+        (len(event) + 1).to_bytes(3, "little") + bytes([number % 256, 0]) + event
+        for number, event in enumerate(events, 1)
+    )
+
+
+def rotate(name: str, place: int) -> bytes:
+    body = struct.pack("<Q", place) + name.encode()
+    event = struct.pack("<IBIIIH", 0, 4, 1, 19 + len(body) + 4, 0, ARTIFICIAL) + body
+    return event + struct.pack("<I", zlib.crc32(event))
+
+
+def events_of(data: bytes) -> list[bytes]:
+    found, at = [], 4
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        found.append(data[at : at + size])
+        at += size
+    return found
+
+
+def taken(data: bytes, seed: int, file: str = "", offset: int = 4) -> list[tuple[str, bytes]]:
+    frames = PacketFrames()
+    raw = RawEvents(frames, file, offset)
+    source, found = Parts(data, seed), []
+    while frames.receive(source, 0):
+        found += raw.take()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_dump_is_the_file_without_what_was_made_for_the_stream(seed: int) -> None:
+    data = LOG.read_bytes()
+    events = events_of(data)
+    heartbeat = struct.pack("<IBIIIH", 0, 27, 1, 19 + 4 + 4, 200, 0) + b"name"
+    heartbeat += struct.pack("<I", zlib.crc32(heartbeat))
+    sent = [rotate("log.000007", 4), *events[:3], heartbeat, *events[3:], rotate("log.000008", 4)]
+    found = taken(packets(sent), seed)
+    assert b"".join(part for name, part in found if name == "log.000007") == data[4:]
+    assert found[0] == ("log.000007", b"")
+    assert found[-1] == ("log.000008", b"")
+
+
+def test_a_dump_that_begins_inside_a_file_leaves_out_the_format() -> None:
+    data = LOG.read_bytes()
+    events = events_of(data)
+    start = 4 + len(events[0]) + len(events[1])
+    repeated = bytearray(events[0])
+    repeated[13:17] = bytes(4)
+    repeated[-4:] = struct.pack("<I", zlib.crc32(repeated[:-4]))
+    sent = [rotate("log.000007", start), bytes(repeated), *events[2:]]
+    assert b"".join(part for _, part in taken(packets(sent), 1, "log.000007", start)) == data[start:]
+    with pytest.raises(CorruptBinlog, match="goes on at another place"):
+        taken(packets(sent), 1, "log.000007", start + 1)
+
+
+def test_a_jump_and_a_wrong_checksum_end_it_behind_what_is_right() -> None:
+    events = events_of(LOG.read_bytes())
+    flipped = bytearray(events[4])
+    flipped[-1] ^= 1
+    for wrong, why in ((bytes(flipped), "checksum is wrong"), (events[5], "jumps")):
+        frames = PacketFrames()
+        raw = RawEvents(frames)
+        source = Parts(packets([rotate("log.000007", 4), *events[:4], wrong]), 3)
+        found: list[tuple[str, bytes]] = []
+        with pytest.raises(CorruptBinlog, match=why):
+            while True:
+                frames.receive(source, 0)
+                found += raw.take()
+        assert b"".join(part for _, part in found) == b"".join(events[:4])
+        with pytest.raises(CorruptBinlog, match=why):
+            raw.take()
+
+
+def archive(folder: Path, *names: str) -> Archive:
+    for name in names:
+        (folder / name).write_bytes(LOG.read_bytes())
+    return Archive(folder)
+
+
+def test_an_empty_archive_has_nothing(tmp_path: Path) -> None:
+    (tmp_path / "source.json").write_text('{"server_uuid": "x"}')
+    (tmp_path / "log.000001.part.new").write_bytes(b"")
+    kept = Archive(tmp_path)
+    assert (kept.files(), kept.resume(), kept.owner) == ([], None, "x")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Archive(tmp_path / "none").files()
+    (tmp_path / "source.json").write_text("[]")
+    with pytest.raises(ConfigError, match="does not name its server"):
+        _ = kept.owner
+
+
+def test_it_goes_on_behind_the_newest_file(tmp_path: Path) -> None:
+    kept = archive(tmp_path, "log.999998", "log.999999")
+    (tmp_path / "log.999999.part").write_bytes(b"stale")
+    assert kept.resume() == SourcePosition("log.1000000", 4)
+
+
+@pytest.mark.parametrize("lost", range(1, 400, 37))
+def test_what_a_crash_left_of_the_last_event_is_cut_off(tmp_path: Path, lost: int) -> None:
+    data = LOG.read_bytes()
+    part = tmp_path / "log.000002.part"
+    part.write_bytes(data[:-lost])
+    kept = archive(tmp_path, "log.000001")
+    place = kept.resume()
+    assert place is not None
+    ends = {4}
+    for event in events_of(data):
+        ends.add(max(ends) + len(event))
+    assert place == SourcePosition("log.000002", max(end for end in ends if end <= len(data) - lost))
+    assert part.read_bytes() == data[: place.offset]
+
+
+def test_gtids_choose_the_newest_file_that_lacks_nothing(tmp_path: Path) -> None:
+    kept = archive(tmp_path, "log.000001")
+    file = LogFile.at(tmp_path / "log.000001")
+    before = previous_gtids(file)
+    assert before is not None
+    (tmp_path / "log.000002.gz").write_bytes(gzip.compress(renamed(LOG.read_bytes())))
+    later = previous_gtids(LogFile.at(tmp_path / "log.000002.gz"))
+    assert later == GtidSet.parse(KNOWN)
+    assert covering(kept, AfterGtids(str(before | later))) == LogFile.at(tmp_path / "log.000002.gz")
+    assert covering(kept, AfterGtids(str(before))) == file
+    assert covering(kept, SourcePosition("log.000002", 500)) == LogFile.at(tmp_path / "log.000002.gz")
+    assert covering(kept, SourcePosition("log.000003", 4)) is None
+    (tmp_path / "log.000001").unlink()
+    assert covering(kept, AfterGtids(str(before))) is None
+
+
+KNOWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7"
+
+
+def renamed(data: bytes) -> bytes:
+    """The beginning of a log before which there were other transactions."""
+    first = events_of(data)[0]
+    raw = bytes.fromhex(KNOWN[:36].replace("-", ""))
+    body = struct.pack("<Q16sQQQ", 1, raw, 1, 1, 8)
+    size = 19 + len(body) + 4
+    event = struct.pack("<IBIIIH", 0, 35, 1, size, 4 + len(first) + size, 0) + body
+    return data[:4] + first + event + struct.pack("<I", zlib.crc32(event))
+
+
+def test_a_file_that_ends_before_its_second_event_is_told(tmp_path: Path) -> None:
+    data = LOG.read_bytes()
+    (tmp_path / "log.000001").write_bytes(data[: 4 + len(events_of(data)[0]) + 5])
+    with pytest.raises(CorruptBinlog, match="ends before its second event"):
+        previous_gtids(LogFile.at(tmp_path / "log.000001"))
+
+
+def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+    file = archive(tmp_path, "log.000001").files()[0]
+    frames = EventFrames()
+    raw = RawEvents(frames, file.name)
+    with closing(LogBytes(file)) as source:
+        found = []
+        while frames.receive(source, 0):
+            found += raw.take()
+    assert b"".join(part for _, part in found) == LOG.read_bytes()[4:]
+    assert raw.offset == LOG.stat().st_size
