@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import Final
+from typing import Final, Protocol
 
-from connector.capture.archive import Archive
 from connector.capture.frames import EventFrames
 from connector.capture.gtid_set import decode_gtid_set
 from connector.capture.log_files import MAGIC, LogBytes, LogFile
@@ -22,6 +21,7 @@ from connector.errors import ConnectorError, CorruptBinlog, PreflightError
 from connector.thl.gtid import GtidSet
 from connector.thl.piece import Passed, Piece
 from connector.thl.place import SourcePosition, file_number
+from connector.thl.position import Finished
 
 PREVIOUS_GTIDS: Final = 35
 HEADER: Final = 19
@@ -33,6 +33,13 @@ Live = Callable[[StreamStart], BinlogReader]
 """The server's stream."""
 
 
+class Files(Protocol):
+    """Files of one binary log."""
+
+    def files(self) -> list[LogFile]:
+        """Those that there are now, oldest first."""
+
+
 class ArchivedLog:
     """The log from a place on that the archive has.
 
@@ -40,14 +47,14 @@ class ArchivedLog:
         archive: where the files are.
         start: the place, as the server would be asked for it.
         first: the file to begin with: `covering`.
-        open_file, live: make the readers.
+        open_file, live: make the readers; without `live` the log ends with the files.
 
     Raises:
         ConfigError: the archive cannot be read, or lacks files in the middle.
         CorruptBinlog: a file's beginning is damaged.
     """
 
-    def __init__(self, archive: Archive, start: StreamStart, first: LogFile, open_file: Open, live: Live) -> None:
+    def __init__(self, archive: Files, start: StreamStart, first: LogFile, open_file: Open, live: Live | None) -> None:
         self._archive = archive
         self._open_file = open_file
         self._live = live
@@ -56,6 +63,7 @@ class ArchivedLog:
         self._gtid: str | None = None  # its own
         self._reader: BinlogReader | None = None
         self._file: LogFile | None = None
+        self.ended = False
         self._begin(first, start.offset if isinstance(start, SourcePosition) else len(MAGIC))
 
     def read(self, timeout: float) -> list[Piece | Passed]:
@@ -66,7 +74,7 @@ class ArchivedLog:
             ConnectorError: as `BinlogReader.read`.
         """
         if self._reader is None:
-            raise RuntimeError("a closed log is read")
+            return []
         found = self._reader.read(timeout)
         if self._file is None:
             return found
@@ -99,6 +107,9 @@ class ArchivedLog:
             self._begin(following[0], len(MAGIC))
             return
         self._file = None
+        if self._live is None:
+            self.ended = True
+            return
         behind = SourcePosition(f"{file.name.rpartition('.')[0]}.{number:06}", len(MAGIC))
         self._reader = self._live(behind if self._seen is None else AfterGtids(str(self._seen)))
 
@@ -142,7 +153,7 @@ class _Behind:
         self._remains.close()
 
 
-def covering(archive: Archive, start: StreamStart) -> LogFile | None:
+def covering(archive: Files, start: StreamStart) -> LogFile | None:
     """The archived file to begin with, such that nothing behind `start` is left out; None: there is none.
 
     Raises:
@@ -157,6 +168,19 @@ def covering(archive: Archive, start: StreamStart) -> LogFile | None:
         if before is not None and before.issubset(known):
             return file
     return None
+
+
+def holds(archive: Files, finished: Finished) -> bool:
+    """Whether the files go back to this transaction.
+
+    Raises:
+        ConfigError, CorruptBinlog: as `ArchivedLog`.
+    """
+    files = archive.files()
+    before = previous_gtids(files[0]) if files and finished.gtid is not None else None
+    if before is not None and finished.gtid is not None:
+        return finished.gtid not in before
+    return any(file.name == finished.start.file for file in files)
 
 
 def previous_gtids(file: LogFile) -> GtidSet | None:

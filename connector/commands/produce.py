@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @configured
-@click.option("--from", "start", metavar="PLACE", help="Over source.start: where a new log begins.")
-def produce(config: Config, start: str | None) -> None:
+@click.option(
+    "--from",
+    "places",
+    multiple=True,
+    metavar="PLACE|FOLDER|FILE",
+    help="Over source.start: where a new log begins. Or a folder with binary log files, or files (repeat it for each): "
+    "these are read instead of the server, to their end.",
+)
+def produce(config: Config, places: tuple[str, ...]) -> None:
     """Read MySQL's binary log into Kafka, until SIGTERM or SIGINT.
 
     A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
@@ -23,16 +30,25 @@ def produce(config: Config, start: str | None) -> None:
     """
     import gc
     import signal
+    from pathlib import Path
     from threading import Event
 
     from prometheus_client import start_http_server
 
     from connector.clock import SystemClock
+    from connector.pipeline.files import FileSource
     from connector.pipeline.mysql import MySqlSource
     from connector.pipeline.produce import Producer
+    from connector.pipeline.source import Source
 
-    if start is not None:
-        config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
+    clock = SystemClock()
+    source: Source
+    if any(Path(place).exists() for place in places) or len(places) > 1:
+        source = FileSource(config, [Path(place) for place in places], clock)
+    else:
+        if places:
+            config = config.model_copy(update={"source": config.source.model_copy(update={"start": places[0]})})
+        source = MySqlSource(config, clock)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -42,8 +58,7 @@ def produce(config: Config, start: str | None) -> None:
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
-    clock = SystemClock()
-    position = Producer(config, MySqlSource(config, clock), clock, stop).run()
+    position = Producer(config, source, clock, stop).run()
     if position is None:
         click.echo(f"stopped before going online; service {config.service}", err=True)
         return

@@ -192,7 +192,7 @@ class Online:
         )
         self.encoder.begin(before)
         give_up = self._clock.monotonic() + REDO_PATIENCE
-        while self._clock.monotonic() < give_up:
+        while self._clock.monotonic() < give_up and not stream.ended:
             if self._stop.is_set():
                 raise Stopped
             items = stream.read(0.2)

@@ -57,7 +57,7 @@ class Producer:
         self._begun: list[EpochRecord] = []
 
     def run(self) -> PositionRecord | None:
-        """Produce until asked to stop.
+        """Produce until asked to stop, or until the files that are the source end.
 
         Returns:
             The position in Kafka; None when we were stopped before we were online.
@@ -122,7 +122,7 @@ class Producer:
 
     def _done(self, online: Online) -> bool:
         if not self._stop.is_set():
-            return False
+            return online.stream is not None and online.stream.ended and not online.ahead
         now = self._clock.monotonic()
         self._asked = self._asked or now
         return not online.encoder.open or now > self._asked + GRACE

@@ -13,6 +13,10 @@ from connector.thl.position import Finished, PositionRecord, SourcePosition
 class Stream(Protocol):
     """A source's log, read from some place on. Never goes back by itself."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether there will be no more: of files. A server's stream raises instead."""
+
     def read(self, timeout: float) -> list[Piece | Passed]:
         """What has come, in order; empty when nothing came within `timeout` seconds.
 

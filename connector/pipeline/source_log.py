@@ -7,7 +7,7 @@ from typing import Final
 
 from connector.capture import source_state
 from connector.capture.archive import Archive
-from connector.capture.archived_log import ArchivedLog, covering, previous_gtids
+from connector.capture.archived_log import ArchivedLog, covering, holds, previous_gtids
 from connector.capture.connection import Connection, session
 from connector.capture.filters import Filter
 from connector.capture.frames import EventFrames, Frames, PacketFrames
@@ -63,14 +63,11 @@ class SourceLog:
         with session(self._source) as connection:
             purged = source_state.gtid_purged(connection) if finished.gtid is not None else None
             files = dict(source_state.binary_logs(connection))
-        if finished.gtid is None or purged is None:
-            archived = self._archive.files() if self._archive is not None else []
-            return finished.start.file in files or any(file.name == finished.start.file for file in archived)
-        if finished.gtid not in GtidSet.parse(purged):
-            return True
-        oldest = next(iter(self._archive.files()), None) if self._archive is not None else None
-        before = previous_gtids(oldest) if oldest is not None else None
-        return before is not None and finished.gtid not in before
+        if purged is not None and finished.gtid is not None:
+            there = finished.gtid not in GtidSet.parse(purged)
+        else:
+            there = finished.start.file in files
+        return there or (self._archive is not None and holds(self._archive, finished))
 
     def read(self, start: StreamStart, wanted: Filter) -> Stream:
         """The log from a place on.

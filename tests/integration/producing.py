@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,8 @@ class Bench:
             f"SELECT concat(repeat('x', 100), i) FROM n"
         )
 
-    def start(self, **environ: str) -> Producing:
-        return Producing.start(self, environ)
+    def start(self, *options: str, **environ: str) -> Producing:
+        return Producing.start(self, environ, options)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The table on the source."""
@@ -100,12 +100,12 @@ class Producing:
     log: Path
 
     @classmethod
-    def start(cls, bench: Bench, environ: Mapping[str, str]) -> Producing:
+    def start(cls, bench: Bench, environ: Mapping[str, str], options: Sequence[str] = ()) -> Producing:
         log = bench.folder / f"produce-{uuid.uuid4().hex[:6]}.log"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("THL_")}
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.thl", "produce"],
+                [sys.executable, "-m", "tests.integration.thl", "produce", *options],
                 env={**kept, **bench.environment, **environ, "THL_DEBUG": "1"},
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -40,6 +40,7 @@ class ScriptedStream:
 
     source: ScriptedSource
     rest: list[tuple[int, int, Piece]]
+    ended: bool = False
 
     def read(self, timeout: float) -> list[Piece | Passed]:
         if not self.rest:

@@ -302,3 +302,49 @@ def test_when_neither_has_it_both_are_named(bench: Bench, folder: Path) -> None:
         position = reader.position()
     assert position is not None
     assert position.last_finished >= 3
+
+
+def test_files_alone_are_a_source_and_then_the_server_is(bench: Bench, folder: Path, kafka_broker: Broker) -> None:
+    """A log from files; from more files; from the server itself, which has purged them: as if it had been live."""
+    bench.sql("FLUSH BINARY LOGS")
+    file, _, *_, executed = bench.sql("SHOW BINARY LOG STATUS").splitlines()[1].split("\t")
+    bench.sql(f"PURGE BINARY LOGS TO '{file}'")
+    bench.settings["THL_SOURCE__START"] = executed
+    other = Bench(bench.mysql, kafka_broker, bench.folder, settings=dict(bench.settings))
+    other.settings["THL_SOURCE__FILTERS__DO"] = f'["{bench.service}"]'
+    for _ in range(2):
+        for _ in range(2):
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('in a file')")
+            bench.sql("FLUSH BINARY LOGS")
+        assert archive(bench, folder, "--until-now").returncode == 0
+        with other.start("--from", str(folder)) as process:
+            assert process.ended() == 0, process.text
+    assert len(contents(other)) == 4
+    newest = max(folder.glob("*[0-9]"))
+    with other.start("--from", str(newest), "--from", str(folder / "none")) as process:
+        assert process.ended() == ConfigError.exit_code
+    with other.start("--from", str(newest)) as process:  # nothing new
+        assert process.ended() == 0, process.text
+    with bench.start() as live:
+        live.online()
+        with other.start() as process:
+            process.online()
+            caught_up(bench)
+            until(lambda: len(contents(other)) >= len(contents(bench)))
+            assert (process.stop(), live.stop()) == (0, 0)
+    assert contents(other) == contents(bench)
+
+
+def test_files_that_begin_behind_the_log_are_refused(bench: Bench, folder: Path) -> None:
+    with bench.start() as live:
+        live.online()
+        until(lambda: last_seqno(bench) >= 3)
+        assert live.stop() == 0
+    bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('not in the files')")
+    bench.sql("FLUSH BINARY LOGS")
+    newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
+    bench.sql("FLUSH BINARY LOGS")
+    assert archive(bench, folder, "--until-now").returncode == 0
+    with bench.start("--from", str(folder / newest)) as process:
+        assert process.ended() == Purged.exit_code
+        assert "the files do not have what comes next" in process.text

@@ -1,0 +1,167 @@
+"""Files of a binary log as the producer's source, without a server: `thl produce --from FOLDER`.
+
+The producer ends where they end. With more files it goes on; and so it does with the server itself as its source, where
+there are GTIDs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from connector.capture.archive import Archive
+from connector.capture.archived_log import ArchivedLog, Files, covering, holds, previous_gtids
+from connector.capture.filters import Filter
+from connector.capture.frames import EventFrames
+from connector.capture.log_files import MAGIC, LogBytes, LogFile, log_files
+from connector.capture.reader import BinlogReader
+from connector.capture.stream import AfterGtids, ByteSource, StreamStart
+from connector.clock import Clock
+from connector.config import Config, Filters
+from connector.errors import ConfigError, PreflightError, Purged
+from connector.pipeline.source import Load, Stream
+from connector.thl.gtid import GtidSet
+from connector.thl.online import SourceFacts
+from connector.thl.piece import Passed, Piece
+from connector.thl.position import Finished, PositionRecord, SourcePosition
+from connector.thl.words import LogId
+
+NOTHING: Final = Filter(Filters(ignore=("*",)))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFiles:
+    """Files that were named, in order."""
+
+    given: tuple[LogFile, ...]
+
+    def files(self) -> list[LogFile]:
+        """All of them."""
+        return list(self.given)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.given))
+
+
+class FileSource:
+    """The files.
+
+    Args:
+        config: `service` and `source`: its filters.
+        places: one folder, or files in their order.
+        clock: the time.
+
+    Raises:
+        ConfigError: there is no such file, or none in the folder.
+    """
+
+    def __init__(self, config: Config, places: Sequence[Path], clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._filter = Filter(config.source.filters, keep_invalid_text=config.source.keep_invalid_text)
+        folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
+        self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))
+        self._owner = folder.owner if folder else None
+        if not self._files.files():
+            raise ConfigError("there is no binary log file", folder=self._files)
+
+    def check(self, *, load: bool) -> None:
+        """Files are as they are.
+
+        Raises:
+            PreflightError: an initial load is wanted.
+        """
+        if load:
+            raise PreflightError(
+                "the log's initial load is unfinished, and files cannot give it",
+                hint="finish it with its server as the source",
+                service=self._config.service,
+            )
+
+    def facts(self, *, new: bool) -> SourceFacts:
+        """Where the files begin, and what they have.
+
+        Raises:
+            ConfigError: a file cannot be read.
+            CorruptBinlog: one is damaged.
+        """
+        files = self._files.files()
+        before = previous_gtids(files[0])
+        return SourceFacts(
+            source_id=str(self._files),
+            server_uuid=self._owner or "",
+            now=self._clock.now(),
+            log_id=LogId(secrets.token_hex(16)),
+            start=SourcePosition(files[0].name, len(MAGIC)),
+            gtid_set=None if before is None else str(before),
+            executed=None if before is None else self._executed(files[-1]),
+        )
+
+    def holds(self, finished: Finished) -> bool:
+        """Whether the files go back to this transaction."""
+        return holds(self._files, finished)
+
+    def redo(self, position: PositionRecord) -> Stream:
+        """The files from the last finished transaction on."""
+        finished = position.finished
+        if finished is None:
+            return self.after(position)
+        if position.gtid_set is None or finished.gtid is None:
+            return self._read(finished.start)
+        seen = GtidSet.parse(position.gtid_set)
+        seen.remove(finished.gtid)
+        return self._read(AfterGtids(str(seen)))
+
+    def after(self, position: PositionRecord) -> Stream:
+        """The files from the position on.
+
+        Raises:
+            Purged: they begin behind it.
+        """
+        return self._read(position.resume if position.gtid_set is None else AfterGtids(position.gtid_set))
+
+    def load(self) -> Load:
+        """There is none: see `check`."""
+        raise PreflightError("files give no initial load", service=self._config.service)
+
+    def _read(self, start: StreamStart) -> ArchivedLog:
+        first = covering(self._files, start)
+        if first is None:
+            raise Purged(
+                "the files do not have what comes next",
+                hint="older files are needed",
+                start=start,
+                oldest=self._files.files()[0],
+            )
+        return ArchivedLog(self._files, start, first, self._reader, None)
+
+    def _reader(self, source: ByteSource, file: LogFile, filter: Filter | None = None) -> BinlogReader:
+        return BinlogReader(
+            source,
+            EventFrames(),
+            filters=filter or self._filter,
+            service=self._config.service,
+            piece_bytes=self._config.source.piece_bytes,
+            file=file.name,
+        )
+
+    def _executed(self, newest: LogFile) -> str:
+        """Every GTID up to the end of the newest file."""
+        executed = previous_gtids(newest) or GtidSet()
+        reader = self._reader(LogBytes(newest), newest, NOTHING)
+        try:
+            while not reader.ended:
+                for item in reader.read():
+                    gtid = item.gtid if isinstance(item, Passed) else _gtid(item)
+                    if gtid is not None:
+                        executed.add(gtid)
+        finally:
+            reader.close()
+        return str(executed)
+
+
+def _gtid(piece: Piece) -> str | None:
+    return piece.begin.gtid if piece.begin is not None else None
