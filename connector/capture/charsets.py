@@ -6,7 +6,7 @@ import struct
 from functools import cache
 from typing import Final
 
-from connector.capture import multibyte
+from connector.capture import mariadb_charsets, multibyte
 from connector.capture.charset_data import COLLATIONS, SINGLE_BYTE
 from connector.capture.text import meaningless, multibyte_text
 from connector.errors import Unsupported
@@ -21,14 +21,17 @@ WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4,
 
 @cache
 def charset_of(collation: int) -> str:
-    """MySQL's name of the character set that a collation belongs to.
+    """The name of the character set that a collation of MySQL or MariaDB belongs to.
 
     Raises:
         Unsupported: the id is not known.
     """
+    twin = mariadb_charsets.padded_twin(collation)
     for first, last, name in COLLATIONS:
-        if first <= collation <= last:
+        if first <= twin <= last:
             return name
+    if known := mariadb_charsets.charset_of(twin):
+        return known
     raise Unsupported(f"the collation id {collation} is not known")
 
 

@@ -16,8 +16,9 @@ Spec = tuple[int, int, int, bool, object, tuple[bytes, ...]]
 """kind, size, scale, flag, alphabet or codec, labels: see `RowCodec`."""
 
 NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})  # those that have a bit of signedness
-TEXT = frozenset({15, 253, 254, 249, 250, 251, 252})  # those that have a collation
-BLOB = frozenset({249, 250, 251, 252})
+TEXT = frozenset({15, 253, 254, 249, 250, 251, 252, 140, 141})  # those that have a collation
+BLOB = frozenset({249, 250, 251, 252, 140})
+COMPRESSED = frozenset({140, 141})  # MariaDB's BLOB, TEXT and VARCHAR with the attribute COMPRESSED
 INTEGERS = {1: ("tinyint", 1), 2: ("smallint", 2), 9: ("mediumint", 3), 3: ("int", 4), 8: ("bigint", 8)}
 TIMES = {19: ("time", Kind.TIME2), 18: ("datetime", Kind.DATETIME2), 17: ("timestamp", Kind.TIMESTAMP2)}
 OLD_TIMES = {11: ("time", Kind.OLD_TIME), 12: ("datetime", Kind.OLD_DATETIME), 7: ("timestamp", Kind.OLD_TIMESTAMP)}
@@ -40,9 +41,9 @@ class Raw:
 
 def meta_size(code: int) -> int:
     """Bytes of metadata that a type has in the event."""
-    if code in {4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255}:
+    if code in {4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255}:
         return 1
-    return 2 if code in {15, 16, 246, 247, 248, 253, 254} else 0
+    return 2 if code in {15, 16, 141, 246, 247, 248, 253, 254} else 0
 
 
 def real_type(code: int, meta: bytes) -> int:
@@ -140,9 +141,10 @@ def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
     binary = charset == charsets.BINARY
     type_, prefix, pad = _string_type(raw, charset, binary)
     column = Column(name, type_, charset=charset, nullable=raw.nullable)
-    if binary:
-        return column, (Kind.PADDED if pad else Kind.BYTES, prefix, pad, False, None, ())
-    return column, text_spec(charset, prefix)
+    spec = (Kind.PADDED if pad else Kind.BYTES, prefix, pad, False, None, ()) if binary else text_spec(charset, prefix)
+    if raw.code in COMPRESSED:
+        spec = (spec[0] + Kind.COMPRESSED, *spec[1:])
+    return column, spec
 
 
 def text_spec(charset: str, prefix: int = 0) -> Spec:
@@ -168,6 +170,10 @@ def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:
         shown = f"binary({size})" if binary else f"char({size // charsets.width(charset)})"
         return shown, 2 if size > 255 else 1, size if binary else 0
     size = int.from_bytes(meta, "little")
+    if raw.code in COMPRESSED:
+        size -= 1  # a byte says how the value is compressed
+        shown = f"varbinary({size})" if binary else f"varchar({size // charsets.width(charset)})"
+        return shown, 2 if size > 254 else 1, 0
     shown = f"varbinary({size})" if binary else f"varchar({size // charsets.width(charset)})"
     return shown, 2 if size > 255 else 1, 0
 

@@ -19,6 +19,13 @@ from connector.capture.event cimport (
     HEARTBEAT_V2,
     IGNORABLE,
     IN_USE,
+    MARIADB,
+    MARIADB_ENCRYPTION,
+    MARIADB_GTID,
+    MARIADB_LAST,
+    MARIADB_QUERY_COMPRESSED,
+    MARIADB_ROWS_COMPRESSED,
+    MARIADB_ROWS_COMPRESSED_V1,
     QUERY,
     RELAY_LOG,
     ROTATE,
@@ -30,7 +37,7 @@ from connector.capture.event cimport (
     Event,
     read_header,
 )
-from connector.capture.frames cimport EventFrames, Frames
+from connector.capture.frames cimport EventFrames, Frames, PacketFrames
 from connector.capture.group cimport Group
 from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, take
 from connector.capture.tables cimport Table, Tables
@@ -39,7 +46,7 @@ from connector.thl.place cimport SourcePosition, source_position
 
 import uuid
 
-from connector.capture import event_types
+from connector.capture import event_types, mariadb
 from connector.capture.format_description import format_description
 from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
@@ -77,6 +84,8 @@ cdef class Decoder:
     cdef SourcePosition here  # of `offset`, made when wanted
     cdef int64_t here_offset
     cdef bint formatted, checksum
+    cdef bint mariadb  # a MariaDB wrote this file
+    cdef bint streamed  # by a server, which may leave out what we have
     cdef uint8_t type
     cdef Tables tables
     cdef dict uuids
@@ -95,6 +104,7 @@ cdef class Decoder:
         self.file = file
         self.start = self.offset = 4
         self.reported = -1
+        self.streamed = isinstance(frames, PacketFrames)
         self.tables = Tables(filters)
         self.uuids = {}
         self.found = []
@@ -186,11 +196,18 @@ cdef class Decoder:
         return self._dispatch(&event, body)
 
     cdef int _move(self, Event* event) except -1:
-        """Step to the event's end, which must follow the last one's; the log writes it modulo 2^32."""
-        if event.log_pos == 0 or event.flags & ARTIFICIAL:
+        """Step to the event's end, which must follow the last one's; the log writes it modulo 2^32.
+
+        MariaDB writes no places inside of a transaction (since 11.4), and streams on behind what we have without a word.
+        """
+        if event.flags & ARTIFICIAL or (event.log_pos == 0 and not self.mariadb):
             return 0
+        if self.mariadb and self.streamed and event.log_pos and not self.group.announced and not self.group.open:
+            self.offset = mariadb.start_of(event.log_pos, event.size, self.offset)
         self.start = self.offset
         self.offset += event.size
+        if event.log_pos == 0:
+            return 0
         if <uint32_t>self.offset != event.log_pos and not event.flags & RELAY_LOG:
             raise CorruptBinlog(
                 "the binary log jumps: an event does not begin where the last one ended",
@@ -219,6 +236,8 @@ cdef class Decoder:
             return self._payload(body)
         if type == GTID_TAGGED:
             return self._tagged(body)
+        if MARIADB <= type <= MARIADB_LAST:
+            return self._of_mariadb(event, body)
         event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
         return 0
 
@@ -323,6 +342,36 @@ cdef class Decoder:
                 self.found.append(self.group.cut())
         return 0
 
+    # MariaDB's own
+
+    cdef int _of_mariadb(self, Event* event, Cursor* body) except -1:
+        """The same in another form is decoded as what it stands for."""
+        cdef uint8_t type = event.type
+        cdef int action
+        cdef bint second
+        cdef bytes plain
+        cdef Cursor cursor
+        if type == MARIADB_GTID:
+            self._between()
+            gtid = mariadb.gtid_event(rest(body), event.server_id)
+            self.group.announce(self._started(), gtid.gtid, 0, 0, 0, NOTHING)
+            return 0 if gtid.standalone else self.group.begin(self._started(), event.server_id, 0)
+        if type < MARIADB_QUERY_COMPRESSED:
+            if type != MARIADB_ENCRYPTION or not self.streamed:
+                event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
+            return 0
+        if type == MARIADB_QUERY_COMPRESSED:
+            plain = mariadb.plain_query(rest(body))
+            cursor.data = plain
+            cursor.end = cursor.data + len(plain)
+            return self._query(event, &cursor)
+        second = type >= MARIADB_ROWS_COMPRESSED
+        action = type - (MARIADB_ROWS_COMPRESSED if second else MARIADB_ROWS_COMPRESSED_V1)
+        plain = mariadb.plain_rows(rest(body), second, action == 1)
+        cursor.data = plain
+        cursor.end = cursor.data + len(plain)
+        return self._rows(action, second, &cursor)
+
     # The log itself
 
     cdef int _format(self, Event* event, const uint8_t* all, Cursor* body) except -1:
@@ -332,12 +381,13 @@ cdef class Decoder:
             whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
         self.checksum = format_description(whole)
         self.formatted = True
+        self.mariadb = mariadb.is_mariadb(whole)
         if self.group.announced or self.group.open:
             if event.flags & ARTIFICIAL or event.log_pos == 0:
                 return 0
             damaged(b"a transaction is cut off by a new format description")
-        self.tables.forget()
-        return self._move(event)
+        self.tables.forget(self.mariadb)
+        return 0 if event.log_pos == 0 else self._move(event)
 
     cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1:
         """The server says which file comes now; it may come before the format that tells whether it has a checksum."""
@@ -366,7 +416,9 @@ cdef class Decoder:
     cdef int _heartbeat(self, Event* event, Cursor* body) except -1:
         """The source is there, and so far: also past what it left out because we have it."""
         cdef int64_t offset
-        file, place = heartbeat(rest(body), event.type == HEARTBEAT_V2, event.log_pos, self.offset)
+        file, place = heartbeat(
+            rest(body), event.type == HEARTBEAT_V2, event.log_pos, self.offset, mariadb=self.mariadb
+        )
         offset = place
         if self.group.announced or self.group.open:
             return 0

@@ -20,6 +20,13 @@ cdef enum Type:
     TRANSACTION_PAYLOAD = 40
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
+    MARIADB = 160  # the first of its own
+    MARIADB_GTID = 162
+    MARIADB_ENCRYPTION = 164
+    MARIADB_QUERY_COMPRESSED = 165
+    MARIADB_ROWS_COMPRESSED_V1 = 166
+    MARIADB_ROWS_COMPRESSED = 169
+    MARIADB_LAST = 171
 
 cdef enum Flag:
     IN_USE = 0x01  # the file is being written, or was when its server died

@@ -61,8 +61,10 @@ NAMES = {
     170: "MARIADB_UPDATE_ROWS_COMPRESSED",
     171: "MARIADB_DELETE_ROWS_COMPRESSED",
 }
-# The end of a file, the GTIDs of the files before, group replication's own bookkeeping: no changes in them.
-WITHOUT_CHANGES = frozenset({3, 28, 29, 35, 36, 37})
+# The end of a file, the GTIDs of the files before, group replication's own bookkeeping, and MariaDB's words for the
+# same: a statement's text beside its rows (as 29 is), the files that a crash would need. No changes in them.
+WITHOUT_CHANGES = frozenset({3, 28, 29, 35, 36, 37, 160, 161, 163})
+ENCRYPTION = 164  # everything behind it in its file; a server decrypts what it streams
 STATEMENTS = frozenset({5, 6, 8, 9, 10, 11, 12, 13, 14, 17, 18})
 
 
@@ -84,6 +86,11 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         Unsupported: changes may be in it that we do not understand.
         CorruptBinlog: the source says that it lost events.
     """
+    if code == ENCRYPTION:
+        raise Unsupported(
+            f"the file is encrypted by its server (encrypt_binlog): {name(code)}",
+            hint="ask the server for it: mariadb-binlog --read-from-remote-server --raw",
+        )
     if code in WITHOUT_CHANGES or ignorable:
         metrics.ignored_events.labels(service, name(code)).inc()
         return

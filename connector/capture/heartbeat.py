@@ -8,7 +8,7 @@ from connector.errors import CorruptBinlog
 END, FILE, OFFSET = 0, 1, 2
 
 
-def heartbeat(body: bytes, second: bool, log_pos: int, offset: int) -> tuple[str, int]:
+def heartbeat(body: bytes, second: bool, log_pos: int, offset: int, *, mariadb: bool = False) -> tuple[str, int]:
     """File and offset.
 
     Args:
@@ -16,7 +16,12 @@ def heartbeat(body: bytes, second: bool, log_pos: int, offset: int) -> tuple[str
         second: which version.
         log_pos: of the event's header: the place modulo 2^32, all that the first version has.
         offset: where we are: not behind the heartbeat.
+        mariadb: who sends it: its first version has, beyond 4 GiB, the place (8 bytes) before the name.
     """
+    if mariadb and log_pos == 0:
+        fields = Fields(body)
+        place = fields.number(8)
+        return fields.rest().decode(errors="replace"), place
     if not second:
         place = offset & ~0xFFFFFFFF | log_pos
         return body.decode(errors="replace"), place if place >= offset else place + (1 << 32)

@@ -18,7 +18,7 @@ from connector.errors import Unsupported
 from connector.thl.piece import Statement
 
 # Comments and what MySQL executes inside of them, before a statement's first word.
-LEADING = re.compile(r"(?:\s+|#[^\n]*(?:\n|$)|--(?=\s)[^\n]*(?:\n|$)|/\*!\d*|/\*(?!!).*?\*/|\()*", re.DOTALL)
+LEADING = re.compile(r"(?:\s+|#[^\n]*(?:\n|$)|--(?=\s)[^\n]*(?:\n|$)|/\*M?!\d*|/\*(?!M?!).*?\*/|\()*", re.DOTALL)
 WORDS = re.compile(r"[A-Za-z_]+")
 CONTROL = {
     "BEGIN": "begin",
@@ -29,6 +29,9 @@ CONTROL = {
 }
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"})
 TOO_MANY = 254  # schemas: they are not named
+# MariaDB's binlog_alter_two_phase: an ALTER is logged when it starts, and whole again when it has ended.
+ALTERS = {0x02: "start", 0x04: "commit", 0x08: "rollback"}
+UNFINISHED = frozenset({"start", "rollback"})
 # MySQL's own schemas are where accounts and grants are kept: statements about these go through.
 SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
 
@@ -89,6 +92,8 @@ def query(body: bytes, timestamp: int) -> Query:
 
 def wants_statement(found: Query, filters: Wanted) -> bool:
     """Whether a definition is for us: one of the schemas it touches is, or it is about accounts and the like."""
+    if found.statement.options.get("alter") in UNFINISHED:
+        return False
     return any(
         schema in SYSTEM or filters.wants_schema(schema) for schema in found.schemas or (found.statement.schema,)
     )
@@ -158,6 +163,20 @@ class State:
         if count != TOO_MANY:
             self.schemas = [event.terminated().decode(errors="replace") for _ in range(count)]
 
+    def _alter(self, event: Fields) -> None:
+        """MariaDB's extra flags of the GTID event; the commit's and the rollback's name the start's number."""
+        flags = event.number(1)
+        for bit, phase in ALTERS.items():
+            if flags & bit:
+                self.options["alter"] = phase
+        if flags & 0x0C:
+            event.take(8)
+
+    def _set_collations(self, event: Fields) -> None:
+        """MariaDB's character_set_collations: ids of a set and of the collation that is its default."""
+        pairs = [(event.number(2), event.number(2)) for _ in range(event.number(1))]
+        self.options["character_set_collations"] = ",".join(f"{first}={second}" for first, second in pairs)
+
     def _catalog(self, event: Fields) -> None:
         event.text()
         event.take(1)
@@ -208,4 +227,8 @@ VARIABLES: dict[int, Reader] = {
     19: _number("sql_require_primary_key", 1),
     20: _number("default_table_encryption", 1),
     21: _skip(1),  # by whom foreign keys are kept (MySQL 9.6+); found in statements logged as such
+    128: _number("microseconds", 3),  # MariaDB's own from here on
+    129: _skip(8),  # the definition's own XID
+    130: State._alter,
+    131: State._set_collations,
 }

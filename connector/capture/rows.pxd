@@ -27,6 +27,7 @@ cdef class RowCodec:
     cdef const uint8_t* _keep(self, bytes data) except NULL
     cdef int _labels(self, Codec* codec, tuple labels) except -1
     cdef int value(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil
+    cdef int compressed(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int image(self, Cursor* event, Out* out) except -1 nogil

@@ -40,6 +40,7 @@ from connector.capture.values cimport (
 
 from sys import byteorder
 
+from connector.capture.mariadb import column_value
 from connector.capture.text import check_codes
 
 cpdef enum Kind:
@@ -65,6 +66,7 @@ cpdef enum Kind:
     ENUM = 20
     SET = 21
     JSON = 22
+    COMPRESSED = 64  # and this added to a text's or BYTES: MariaDB's, each value with a byte that says how
 
 cdef enum Act:  # connector.thl.words.Action
     INSERT = 0
@@ -92,6 +94,7 @@ cdef class RowCodec:
         for i, (kind, size, scale, flag, charset, labels) in enumerate(specs):
             codec = &self.codecs[i]
             codec.kind, codec.size, codec.scale, codec.flag = kind, size, scale, flag
+            kind &= ~COMPRESSED
             if kind == MAPPED:
                 if len(charset) != 1024:
                     raise ValueError("a table of a character set has 256 entries")
@@ -218,15 +221,28 @@ cdef class RowCodec:
             return put_old_timestamp(row, out)
         if kind == OLD_TIME:
             return put_old_time(row, out)
+        if kind & COMPRESSED:
+            size = <Py_ssize_t>little(take(row, codec.size), codec.size)
+            return self.compressed(codec, i, take(row, size), size, out)
         return damaged(b"a column has no codec")
+
+    cdef int compressed(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
+        """A value of a column with the attribute COMPRESSED."""
+        with gil:
+            plain = column_value(data[:size])
+            data = <const uint8_t*>(<bytes>plain)
+            if codec.kind == COMPRESSED + BYTES:
+                return put_block(out, BYTES_TAG, data, len(plain))
+            return self.text(codec, i, data, len(plain), out)
 
     cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
         """A text of the i-th column, whose bytes are granted."""
-        if codec.kind == UTF8:
+        cdef int kind = codec.kind & ~COMPRESSED
+        if kind == UTF8:
             return put_utf8(out, data, size, codec.flag)
-        if codec.kind == MAPPED:
+        if kind == MAPPED:
             return put_mapped(out, data, size, codec.alphabet, codec.flag)
-        if codec.kind == MULTIBYTE:
+        if kind == MULTIBYTE:
             return put_multibyte(out, data, size, codec.codes, codec.scale, codec.flag)
         return self.wide(codec, i, data, size, out)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from connector.capture.columns import NUMERIC, TEXT, Raw, Spec, compile_column, meta_size, real_type
+from connector.capture.columns import NUMERIC, OLD_TIMES, TEXT, Raw, Spec, compile_column, meta_size, real_type
 from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.layout import TableLayout, TableName
 
 ENUM, SET = 247, 248
-VECTOR = 242
+VECTOR, GEOMETRY = 242, 255
 MAX_COLUMNS = 4096  # MySQL's own
 
 
@@ -40,8 +40,12 @@ def table_name(body: bytes) -> TableName:
     return _name(Fields(body))
 
 
-def table_layout(body: bytes) -> tuple[TableLayout, list[Spec]]:
+def table_layout(body: bytes, *, mariadb: bool = False) -> tuple[TableLayout, list[Spec]]:
     """The whole of a TABLE_MAP whose table id and flags are cut off: the layout, and what `RowCodec` wants to know.
+
+    Args:
+        body: the bytes.
+        mariadb: who wrote them.
 
     Raises:
         CorruptBinlog: the bytes contradict the format.
@@ -64,8 +68,10 @@ def table_layout(body: bytes) -> tuple[TableLayout, list[Spec]]:
             table=name,
         )
     columns, specs = [], []
-    raws = _raws(types, raw_metas, nulls, metadata)
+    raws = _raws(types, raw_metas, nulls, metadata, mariadb)
     for raw in raws:
+        if mariadb and raw.code in OLD_TIMES:
+            raise _two_formats(name, raw)
         column, spec = compile_column(raw, name)
         columns.append(column)
         specs.append(spec)
@@ -86,7 +92,18 @@ def _name(event: Fields) -> TableName:
     return TableName(*names)
 
 
-def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata) -> Iterator[Raw]:
+def _two_formats(table: TableName, raw: Raw) -> Unsupported:
+    """MariaDB's own fractions of a second (5.3): it does not log how many digits, so not how long a value is."""
+    name = raw.name.decode(errors="replace")
+    return Unsupported(
+        f"the column is a {OLD_TIMES[raw.code][0]} of the format before MySQL 5.6, which MariaDB logs without its size",
+        hint=f"SET GLOBAL mysql56_temporal_format = ON; ALTER TABLE {table} FORCE;",
+        table=table,
+        column=name,
+    )
+
+
+def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata, mariadb: bool) -> Iterator[Raw]:
     """Every column with what the metadata says of it."""
     numeric = text = labelled = enums = sets = vectors = 0
     for index, (code, meta) in enumerate(zip(types, metas, strict=True)):
@@ -112,6 +129,8 @@ def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata
             else:
                 raw.labels = _at(metadata.set_labels, sets)
                 sets += 1
+        elif kind == GEOMETRY and mariadb:
+            text += 1  # MariaDB counts it among those that have a collation
         elif kind == VECTOR:
             text += 1  # MySQL counts it among those that have a collation
             raw.dimension = metadata.dimensions[vectors] if vectors < len(metadata.dimensions) else 0

@@ -17,7 +17,8 @@ cdef class Tables:
     cdef uint64_t newest_id  # the one that was described or named last, and its table
     cdef Table newest
     cdef dict known  # bytes of a TABLE_MAP → Table
-    cdef int forget(self) except -1
+    cdef bint mariadb  # the log's server
+    cdef int forget(self, bint mariadb) except -1
     cdef int describe(self, Cursor* body) except -1
     cdef Table of_rows(self, Cursor* body, bint second, int action)
     cdef Table _made(self, bytes definition)

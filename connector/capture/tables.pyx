@@ -48,9 +48,12 @@ cdef class Tables:
         self.ids = {}
         self.known = {}
 
-    cdef int forget(self) except -1:
-        """A new file: its server may be another, or have started again."""
+    cdef int forget(self, bint mariadb) except -1:
+        """A new file: its server may be another, of another kind, or have started again."""
         self.ids.clear()
+        if mariadb != self.mariadb:
+            self.mariadb = mariadb
+            self.known.clear()
         self.newest = None
         return 0
 
@@ -75,7 +78,7 @@ cdef class Tables:
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
             return Table(definition, None, None)
-        layout, specs = table_layout(definition)
+        layout, specs = table_layout(definition, mariadb=self.mariadb)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])

@@ -1,0 +1,160 @@
+"""Events that only MariaDB writes: where its transactions begin, and events with a compressed body.
+
+Formats are those of MariaDB's `sql/log_event.h` and `sql/log_event.cc` (`Gtid_log_event`, `query_event_uncompress`,
+`row_log_event_uncompress`). A transaction begins with its GTID event, which stands for MySQL's BEGIN too unless it says
+STANDALONE: then one statement follows, and nothing ends it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from connector.capture.fields import Fields
+from connector.errors import CorruptBinlog, Unsupported
+
+FORMAT_SERVER: Final = slice(21, 71)  # the server's version in a format description, its header included
+LARGEST: Final = 0x40000000  # what max_allowed_packet ends at: no event is larger, compressed or not
+QUERY_FIXED: Final = 13
+
+# Flags of a GTID event, and those behind them that newer servers add.
+STANDALONE, COMMIT_ID, PREPARED_XA, COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
+ENGINES, START_ALTER, COMMIT_ALTER, ROLLBACK_ALTER, THREAD_ID = 0x01, 0x02, 0x04, 0x08, 0x10
+KNOWN: Final = ENGINES | START_ALTER | COMMIT_ALTER | ROLLBACK_ALTER | THREAD_ID
+
+
+@dataclass(frozen=True, slots=True)
+class GtidEvent:
+    """What begins.
+
+    Args:
+        gtid: `domain-server-number`.
+        standalone: one statement follows, and is all.
+    """
+
+    gtid: str
+    standalone: bool
+
+
+def is_mariadb(format_event: bytes) -> bool:
+    """Whether a whole FORMAT_DESCRIPTION event was written by a MariaDB."""
+    return b"MariaDB" in format_event[FORMAT_SERVER]
+
+
+def start_of(log_pos: int, size: int, offset: int) -> int:
+    """Where a streamed event begins: the first place from `offset` on from which it ends at `log_pos` modulo 2^32."""
+    return offset + ((log_pos - size - offset) & 0xFFFFFFFF)
+
+
+def gtid_event(body: bytes, server_id: int) -> GtidEvent:
+    """A GTID event: 8 bytes number, 4 domain, 1 flags; then what the flags say, or zeros.
+
+    Args:
+        body: what is behind its header.
+        server_id: its header's: who wrote the transaction first.
+
+    Raises:
+        Unsupported: it begins or ends a part of an XA transaction, or a flag is not known.
+        CorruptBinlog: it ends early.
+    """
+    event = Fields(body)
+    number, domain, flags = event.number(8), event.number(4), event.number(1)
+    gtid = f"{domain}-{server_id}-{number}"
+    if flags & (PREPARED_XA | COMPLETED_XA):
+        raise Unsupported("an XA transaction: these are not supported yet in MariaDB's log", gtid=gtid)
+    if flags & COMMIT_ID:
+        event.take(8)
+    more = event.number(1) if event.left else 0
+    if more & ~KNOWN:
+        raise Unsupported(f"a GTID event of MariaDB with flags that are not known: {more:#04x}", gtid=gtid)
+    if more & ENGINES:
+        event.take(1)
+    if more & (COMMIT_ALTER | ROLLBACK_ALTER):
+        event.take(8)
+    return GtidEvent(gtid, bool(flags & STANDALONE))
+
+
+def plain_query(body: bytes) -> bytes:
+    """The body of a QUERY_COMPRESSED event as that of a QUERY: only the text is compressed.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or a length is wrong.
+        Unsupported: another compression than zlib.
+    """
+    event = Fields(body)
+    fixed = event.take(QUERY_FIXED)
+    head = len(fixed) + int.from_bytes(fixed[11:13], "little") + fixed[8] + 1
+    event.take(head - len(fixed))
+    return body[:head] + expanded(event.rest())
+
+
+def plain_rows(body: bytes, second: bool, update: bool) -> bytes:
+    """The body of a rows event whose images are compressed as that of an ordinary one.
+
+    Args:
+        body: what is behind its header.
+        second: version 2: extra data comes before the columns.
+        update: a second bitmap, that of the after images, comes before the images.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or a length is wrong.
+        Unsupported: another compression than zlib.
+    """
+    event = Fields(body)
+    event.take(8)
+    if second:
+        event.take(max(event.number(2) - 2, 0))
+    bitmap = (event.packed() + 7) // 8
+    event.take(2 * bitmap if update else bitmap)
+    images = event.rest()
+    return body[: len(body) - len(images)] + expanded(images)
+
+
+def expanded(data: bytes) -> bytes:
+    """What `log_bin_compress` made: 1 byte of method and size of the length, the length (big-endian), zlib's stream.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or has another length.
+        Unsupported: another compression than zlib.
+    """
+    fields = Fields(data)
+    head = fields.number(1)
+    if not head & 0x80 or head & 0x70:
+        raise Unsupported(f"an event compressed by method {head >> 4}")
+    return inflated(fields, head & 0x07, LARGEST, zlib.MAX_WBITS)
+
+
+def column_value(data: bytes) -> bytes:
+    """A value of a column with the attribute COMPRESSED (MariaDB's `sql/field_comp.cc`).
+
+    1 byte: 0, and the value follows as it is; or 8 in its upper half for zlib, then a bit that says "no zlib header",
+    then the size of the length. The empty value has not even that byte.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or has another length.
+        Unsupported: another compression than zlib.
+    """
+    if not data or data[0] == 0:
+        return data[1:]
+    fields = Fields(data)
+    head = fields.number(1)
+    if head >> 4 != 8:
+        raise Unsupported(f"a value compressed by method {head >> 4}")
+    return inflated(fields, head & 0x07, LARGEST, -zlib.MAX_WBITS if head & 0x08 else zlib.MAX_WBITS)
+
+
+def inflated(fields: Fields, length_size: int, largest: int, wbits: int) -> bytes:
+    """zlib's stream behind its expanded length, and no more than that length."""
+    length = int.from_bytes(fields.take(length_size), "big")
+    if length > largest:
+        raise CorruptBinlog(f"compressed data say that they expand to {length} bytes")
+    stream = zlib.decompressobj(wbits)
+    try:
+        # One byte of room more than it needs, or zlib may not look for the stream's end.
+        plain = stream.decompress(fields.rest(), length + 1)
+    except zlib.error as error:
+        raise CorruptBinlog(f"compressed data are damaged: {error}") from error
+    if len(plain) != length or not stream.eof:
+        raise CorruptBinlog(f"compressed data have another size than the {length} bytes they say")
+    return plain
