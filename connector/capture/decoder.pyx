@@ -26,6 +26,7 @@ from connector.capture.event cimport (
     MARIADB_QUERY_COMPRESSED,
     MARIADB_ROWS_COMPRESSED,
     MARIADB_ROWS_COMPRESSED_V1,
+    PARTIAL_UPDATE_ROWS,
     QUERY,
     RELAY_LOG,
     ROTATE,
@@ -60,6 +61,9 @@ from connector.thl.words import Outcome
 cdef object COMMIT = Outcome.COMMIT
 cdef object ROLLBACK = Outcome.ROLLBACK
 cdef dict NOTHING = {}
+
+cdef enum:
+    UPDATE = 1  # connector.thl.words.Action
 
 cdef class Decoder:
     """Turns frames into pieces.
@@ -218,7 +222,7 @@ cdef class Decoder:
     cdef int _dispatch(self, Event* event, Cursor* body) except -1:
         cdef uint8_t type = event.type
         if WRITE_ROWS <= type <= DELETE_ROWS:
-            return self._rows(type - WRITE_ROWS, True, body)
+            return self._rows(type - WRITE_ROWS, True, False, body)
         if type == TABLE_MAP:
             return self._table_map(body)
         if type == GTID or type == ANONYMOUS_GTID:
@@ -229,7 +233,7 @@ cdef class Decoder:
             take(body, 8)
             return self._finish(event.timestamp, COMMIT)
         if WRITE_ROWS_V1 <= type <= DELETE_ROWS_V1:
-            return self._rows(type - WRITE_ROWS_V1, False, body)
+            return self._rows(type - WRITE_ROWS_V1, False, False, body)
         if type == ROTATE:
             return self._rotate(body)
         if type == TRANSACTION_PAYLOAD:
@@ -238,6 +242,8 @@ cdef class Decoder:
             return self._tagged(body)
         if MARIADB <= type <= MARIADB_LAST:
             return self._of_mariadb(event, body)
+        if type == PARTIAL_UPDATE_ROWS:
+            return self._rows(UPDATE, True, True, body)
         event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
         return 0
 
@@ -328,19 +334,20 @@ cdef class Decoder:
             damaged(b"a table is described outside of a transaction")
         return self.tables.describe(body)
 
-    cdef int _rows(self, int action, bint second, Cursor* body) except -1:
+    cdef int _rows(self, int action, bint second, bint diffs, Cursor* body) except -1:
         cdef Table table
         if not self.group.open:
             damaged(b"rows stand outside of a transaction")
         table = self.tables.of_rows(body, second, action)
         if table is None:
             return 0
-        while left(body):
-            self.group.rows(table, action, body, self.piece_bytes)
+        while True:
+            self.group.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.piece_bytes)
             if self.group.size >= self.piece_bytes:
                 self.produced += self.group.size
                 self.found.append(self.group.cut())
-        return 0
+            if not left(body):
+                return 0
 
     # MariaDB's own
 
@@ -370,7 +377,7 @@ cdef class Decoder:
         plain = mariadb.plain_rows(rest(body), second, action == 1)
         cursor.data = plain
         cursor.end = cursor.data + len(plain)
-        return self._rows(action, second, &cursor)
+        return self._rows(action, second, False, &cursor)
 
     # The log itself
 

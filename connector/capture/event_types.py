@@ -105,8 +105,6 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         raise Unsupported(f"a change was logged as a statement: {name(code)}", hint=ROW_FORMAT)
     if code == 38:
         raise Unsupported("an XA transaction was prepared: these are not supported yet")
-    if code == 39:
-        raise Unsupported("a row holds a part of a JSON document", hint="SET GLOBAL binlog_row_value_options = ''")
     raise Unsupported(f"an event of the type {name(code)}, which is not understood")
 
 

@@ -20,6 +20,7 @@ cdef class Group:
     cdef list changes
     cdef Table table  # of the run that is being gathered
     cdef int action
+    cdef bytes before, after  # the columns in its images; empty: all
     cdef Out data, ends
     cdef Py_ssize_t size  # encoded bytes that are not handed out yet
     cdef int _clear(self) except -1
@@ -27,7 +28,8 @@ cdef class Group:
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1
     cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1
-    cdef int rows(self, Table table, int action, Cursor* event, Py_ssize_t piece_bytes) except -1
+    cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
+                  Py_ssize_t piece_bytes) except -1
     cdef int statement(self, object statement) except -1
     cdef int close_run(self) except -1
     cdef object cut(self)

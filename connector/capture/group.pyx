@@ -1,6 +1,6 @@
 """The transaction that is being read: gathers runs of rows and hands them out in pieces."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from connector.capture.memory cimport Cursor, Out, release
@@ -41,6 +41,7 @@ cdef class Group:
         self.server_id = self.thread_id = 0
         self.changes = []
         self.table = None
+        self.before = self.after = b""
         self.size = 0
         return 0
 
@@ -65,18 +66,36 @@ cdef class Group:
             self.start = start
         return 0
 
-    cdef int rows(self, Table table, int action, Cursor* event, Py_ssize_t piece_bytes) except -1:
-        """Decode rows of the event until it ends or a piece is full."""
-        cdef Py_ssize_t before, limit
-        if table is not self.table or action != self.action:
+    cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
+                  Py_ssize_t piece_bytes) except -1:
+        """Decode rows of the event until it ends or a piece is full.
+
+        Args:
+            before, after: the columns that its images have, as `Table.present` gave them.
+            diffs: whether it is PARTIAL_UPDATE_ROWS.
+        """
+        cdef Py_ssize_t had, limit
+        cdef const uint8_t* old = NULL
+        cdef const uint8_t* new = NULL
+        if table is not self.table or action != self.action or before is not self.before or after is not self.after:
             self.close_run()
             self.table = table
             self.action = action
-        before = self.data.size
-        limit = max(before + piece_bytes - self.size, before + 1)
+            self.before = before
+            self.after = after
+        had = self.data.size
+        limit = max(had + piece_bytes - self.size, had + 1)
         try:
-            with nogil:
-                table.codec.rows(event, &self.data, &self.ends, action, limit)
+            if not diffs and not before and not after:
+                with nogil:
+                    table.codec.rows(event, &self.data, &self.ends, action, limit)
+            else:
+                if before:
+                    old = <const uint8_t*>before
+                if after:
+                    new = <const uint8_t*>after
+                with nogil:
+                    table.codec.parts(event, &self.data, &self.ends, action, limit, old, new, diffs)
         except ConnectorError as error:
             error.where["table"] = table.layout.name
             if table.codec.column >= 0:
@@ -85,7 +104,7 @@ cdef class Group:
                 if column.charset:
                     error.where["charset"] = column.charset
             raise
-        self.size += self.data.size - before
+        self.size += self.data.size - had
         return 0
 
     cdef int statement(self, object statement) except -1:
@@ -100,7 +119,9 @@ cdef class Group:
         if self.ends.size:
             data = self.data.data[: self.data.size]
             ends = self.ends.data[: self.ends.size]
-            self.changes.append(rows_of(self.table.layout, ACTIONS[self.action], data, ends))
+            self.changes.append(
+                rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
+            )
             self.data.size = self.ends.size = 0
             if self.data.capacity > KEEP:
                 release(&self.data)

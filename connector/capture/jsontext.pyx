@@ -10,7 +10,7 @@ and the text may only be as long as an honest document of the size can get.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from connector.capture.memory cimport (
     Cursor,
@@ -20,6 +20,7 @@ from connector.capture.memory cimport (
     put_byte,
     put_digits,
     put_raw,
+    release,
     room,
     take,
 )
@@ -71,6 +72,21 @@ cdef int json_text(const uint8_t* document, Py_ssize_t size, Out* text) except -
     all.data = document + 1
     all.end = document + size
     return value(document[0], &all, text, limit, 0)
+
+
+def text_of(bytes document not None):
+    """The text of a document, or of a value with its type before it.
+
+    Raises:
+        CorruptBinlog: the bytes contradict the format.
+    """
+    cdef Out text
+    memset(&text, 0, sizeof(Out))
+    try:
+        json_text(<const uint8_t*>document, len(document), &text)
+        return text.data[: text.size]
+    finally:
+        release(&text)
 
 
 cdef int value(uint8_t type, Cursor* at, Out* text, Py_ssize_t limit, int depth) except -1 nogil:

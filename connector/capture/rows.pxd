@@ -31,4 +31,10 @@ cdef class RowCodec:
     cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int image(self, Cursor* event, Out* out) except -1 nogil
+    cdef Cursor* documents  # where the JSON values of the before image stand, for the differences of the after image
+    cdef Py_ssize_t parts(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit,
+                          const uint8_t* before, const uint8_t* after, bint diffs) except -1 nogil
+    cdef int part(self, Cursor* event, Out* out, const uint8_t* present, bint kept, bint diffs) except -1 nogil
+    cdef const uint8_t* diff_bits(self, Cursor* event) except? NULL nogil
+    cdef int patch(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil
     cdef Py_ssize_t rows(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit) except -1 nogil

@@ -14,6 +14,7 @@ from connector.capture.memory cimport (
     Out,
     damaged,
     little,
+    packed,
     put_block,
     put_byte,
     put_count,
@@ -40,8 +41,10 @@ from connector.capture.values cimport (
 
 from sys import byteorder
 
+from connector.capture.json_diff import patched
 from connector.capture.mariadb import column_value
 from connector.capture.text import check_codes
+from connector.errors import Unsupported
 
 cpdef enum Kind:
     INTEGER = 1
@@ -88,6 +91,9 @@ cdef class RowCodec:
         self.codecs = <Codec*>calloc(max(self.width, 1), sizeof(Codec))
         if self.codecs == NULL:
             raise MemoryError
+        self.documents = <Cursor*>calloc(max(self.width, 1), sizeof(Cursor))
+        if self.documents == NULL:
+            raise MemoryError
         self.kept = []
         self.python_codecs = [None] * self.width
         memset(&self.scratch, 0, sizeof(Out))
@@ -109,6 +115,7 @@ cdef class RowCodec:
 
     def __dealloc__(self):
         free(self.codecs)
+        free(self.documents)
         release(&self.scratch)
 
     cdef const uint8_t* _keep(self, bytes data) except NULL:
@@ -162,6 +169,106 @@ cdef class RowCodec:
                 self.value(&self.codecs[i], i, event, out)
         self.column = -1
         return put_byte(out, 0)
+
+    cdef Py_ssize_t parts(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit,
+                          const uint8_t* before, const uint8_t* after, bint diffs) except -1 nogil:
+        """As `rows`, of images that are not plain.
+
+        Args:
+            before, after: a bit per column says which an image has; NULL: all.
+            diffs: whether the event is PARTIAL_UPDATE_ROWS.
+        """
+        cdef Py_ssize_t count = 0
+        cdef uint64_t end
+        cdef const uint8_t* start
+        # A row without any column takes no byte. MySQL writes it alone, and refuses a second one beside it.
+        while event.data < event.end or (count == 0 and action == INSERT):
+            if out.size >= limit:
+                break
+            start = event.data
+            if action == INSERT:
+                put_byte(out, 0)
+            else:
+                self.part(event, out, before, diffs, False)
+            if action == DELETE:
+                put_byte(out, 0)
+            else:
+                self.part(event, out, after, False, diffs)
+            if event.data == start and event.data < event.end:
+                damaged(b"bytes behind a row that has no column")
+            end = <uint64_t>out.size
+            put_raw(ends, &end, 8)
+            count += 1
+        return count
+
+    cdef int part(self, Cursor* event, Out* out, const uint8_t* present, bint kept, bint diffs) except -1 nogil:
+        """One image of some columns: only they have a bit that says NULL. Avro's array is of them alone.
+
+        Args:
+            kept: whether to note where JSON values stand.
+            diffs: whether some JSON values are differences from those.
+        """
+        cdef int there = 0
+        cdef int nth = 0
+        cdef int document = -1
+        cdef int i
+        cdef const uint8_t* parted = self.diff_bits(event) if diffs else NULL
+        for i in range(self.width):
+            there += 1 if present == NULL else present[i >> 3] >> (i & 7) & 1
+        cdef const uint8_t* nulls = take(event, (there + 7) // 8)
+        cdef const uint8_t* start
+        put_byte(out, 2)
+        if there:
+            put_count(out, there)
+        for i in range(self.width):
+            document += self.codecs[i].kind == JSON
+            if kept:
+                self.documents[i].data = NULL
+            if present != NULL and not present[i >> 3] >> (i & 7) & 1:
+                continue
+            self.column = i
+            if nulls[nth >> 3] >> (nth & 7) & 1:
+                put_byte(out, 0)
+            elif parted != NULL and self.codecs[i].kind == JSON and parted[document >> 3] >> (document & 7) & 1:
+                self.patch(&self.codecs[i], i, event, out)
+            else:
+                start = event.data
+                self.value(&self.codecs[i], i, event, out)
+                if kept and self.codecs[i].kind == JSON:
+                    self.documents[i].data = start + self.codecs[i].size
+                    self.documents[i].end = event.data
+            nth += 1
+        self.column = -1
+        return put_byte(out, 0)
+
+    cdef const uint8_t* diff_bits(self, Cursor* event) except? NULL nogil:
+        """What PARTIAL_UPDATE_ROWS has before an after image (MySQL's `unpack_row`): packed options; where bit 0 is
+        set, a bit for each JSON column of the table, in the image or not, that says whether it is a difference."""
+        cdef uint64_t options = packed(event)
+        cdef int documents = 0
+        cdef int i
+        if options > 1:
+            damaged(b"a row has options that are not known")
+        if not options:
+            return NULL
+        for i in range(self.width):
+            documents += self.codecs[i].kind == JSON
+        return take(event, (documents + 7) // 8)
+
+    cdef int patch(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil:
+        """A JSON value that is told as differences from the one before: rare, so Python makes it."""
+        cdef Py_ssize_t size = <Py_ssize_t>little(take(row, codec.size), codec.size)
+        cdef const uint8_t* diffs = take(row, size)
+        cdef Cursor* before = &self.documents[i]
+        with gil:
+            if before.data == NULL:
+                raise Unsupported(
+                    "a JSON document is told as differences from one that is not in the before image",
+                    hint="SET GLOBAL binlog_row_image = FULL, or binlog_row_value_options = ''",
+                )
+            text = patched(before.data[: before.end - before.data], diffs[:size])
+            put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
+        return 0
 
     cdef int value(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil:
         cdef int kind = codec.kind

@@ -10,6 +10,8 @@ cdef class Table:
     cdef readonly RowCodec codec
     cdef readonly bint wanted
     cdef readonly bytes definition
+    cdef dict presences  # bitmap → the same, so that equal ones are one object
+    cdef bytes present(self, const unsigned char* bits)
 
 cdef class Tables:
     cdef object filters
@@ -19,7 +21,7 @@ cdef class Tables:
     cdef dict known  # bytes of a TABLE_MAP → Table
     cdef bint mariadb  # the log's server
     cdef int forget(self, bint mariadb) except -1
+    cdef bytes before, after  # the columns in the images of the event that `of_rows` was told of; empty: all
     cdef int describe(self, Cursor* body) except -1
     cdef Table of_rows(self, Cursor* body, bint second, int action)
     cdef Table _made(self, bytes definition)
-    cdef int _full(self, Table table, const unsigned char* present) except -1

@@ -9,12 +9,18 @@ from connector.capture.rows cimport RowCodec
 
 from connector.capture.columns import keeping_invalid
 from connector.capture.table_map import table_layout, table_name
-from connector.errors import Unsupported
 
 cdef enum:
     MAX_LAYOUTS = 20000
+    MAX_PRESENCES = 4096
     NO_TABLE = 0xFFFFFF  # a rows event that only ends a statement names this table
+
+cdef enum Act:  # connector.thl.words.Action
+    INSERT = 0
     UPDATE = 1
+    DELETE = 2
+
+cdef bytes EVERY = b""
 
 
 cdef class Table:
@@ -31,6 +37,23 @@ cdef class Table:
         self.layout = layout
         self.codec = codec
         self.wanted = codec is not None
+        self.presences = {}
+
+    cdef bytes present(self, const uint8_t* bits):
+        """Which columns an image has: a bit per column, those beyond the last one 0; empty when it has all."""
+        cdef int width = self.codec.width
+        cdef int i
+        cdef uint8_t last = <uint8_t>((1 << ((width - 1) & 7) + 1) - 1)
+        for i in range((width - 1) >> 3):
+            if bits[i] != 0xFF:
+                break
+        else:
+            if bits[(width - 1) >> 3] & last == last:
+                return EVERY
+        cdef bytes key = bits[: (width - 1) >> 3] + bytes([bits[(width - 1) >> 3] & last])
+        if len(self.presences) >= MAX_PRESENCES:
+            self.presences.clear()
+        return self.presences.setdefault(key, key)
 
 
 cdef class Tables:
@@ -87,7 +110,7 @@ cdef class Tables:
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.
 
-        Returns None when the table is not wanted.
+        Sets `before` and `after`. Returns None when the table is not wanted.
         """
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef Py_ssize_t extra
@@ -109,22 +132,14 @@ cdef class Tables:
         width = packed(body)
         if width != <uint64_t>table.codec.width:
             damaged(b"rows have another number of columns than their table")
-        self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+        self.before = self.after = table.present(take(body, <Py_ssize_t>(width + 7) // 8))
         if action == UPDATE:
-            self._full(table, take(body, <Py_ssize_t>(width + 7) // 8))
+            self.after = table.present(take(body, <Py_ssize_t>(width + 7) // 8))
+        elif action == INSERT:
+            self.before = EVERY
+        elif action == DELETE:
+            self.after = EVERY
         return table
-
-    cdef int _full(self, Table table, const uint8_t* present) except -1:
-        """Every column must be in the image."""
-        cdef int i
-        for i in range(table.codec.width):
-            if not present[i >> 3] >> (i & 7) & 1:
-                raise Unsupported(
-                    "a row image is not full",
-                    hint="SET GLOBAL binlog_row_image = FULL, and in the sessions that have set it otherwise",
-                    table=table.layout.name, column=table.layout.columns[i].name,
-                )
-        return 0
 
 
 cdef bint same(const Cursor* body, bytes definition) noexcept:

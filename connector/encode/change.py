@@ -13,7 +13,6 @@ from connector.thl.words import Action
 
 STATEMENT = avro.long(0)
 ROW_CHANGE = avro.long(1)
-ALL_PRESENT = avro.long(0)  # an empty bitmap: the images hold every column
 
 
 def statement(change: Statement) -> bytes:
@@ -21,15 +20,16 @@ def statement(change: Statement) -> bytes:
     return STATEMENT + avro.string(change.schema) + avro.string(change.sql) + avro.string_map(change.options)
 
 
-def row_change_head(layout: TableLayout, action: Action) -> bytes:
+def row_change_head(layout: TableLayout, action: Action, before: bytes = b"", after: bytes = b"") -> bytes:
     """Everything of a row change before its array of rows.
 
     Args:
         layout: the table, its columns and key.
         action: what happened to the rows.
+        before, after: a bit per column that says whether the images have it; empty: they have all.
 
     Returns:
-        The same bytes for every row change of this layout and action: worth keeping.
+        The same bytes for every row change of this kind: worth keeping.
     """
     return b"".join(
         (
@@ -38,8 +38,8 @@ def row_change_head(layout: TableLayout, action: Action) -> bytes:
             avro.string(layout.name.table),
             avro.array(_column(column) for column in layout.columns),
             avro.array(avro.long(index) for index in layout.key),
-            ALL_PRESENT,
-            ALL_PRESENT,
+            avro.long(len(before)) + before,
+            avro.long(len(after)) + after,
             avro.long(action),
         )
     )

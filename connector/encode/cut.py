@@ -11,7 +11,7 @@ from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Rows, Statement
 from connector.thl.words import Action
 
-Head = Callable[[TableLayout, Action], bytes]
+Head = Callable[[TableLayout, Action, bytes, bytes], bytes]
 RowSlice = tuple[bytes, int, bytes | bytearray, int, int]  # head, count, data, start, stop
 
 
@@ -62,7 +62,7 @@ class Cutter:
             self._group.items.append(text)
             self._group.size += len(text)
             return
-        head = self._head(change.layout, change.action)
+        head = self._head(change.layout, change.action, change.before, change.after)
         ends, first, start = change.ends, 0, 0
         while first < len(ends):
             room = self._limit - self._group.size - len(head)

@@ -164,7 +164,7 @@ cdef class Encoder:
                 schema = table.schema
             elif schema != table.schema:
                 several = True
-            head = table.head(change.action)
+            head = table.head(change.action, change.before, change.after)
             heads.append(head)
             rows += change.count
             size += len(data)

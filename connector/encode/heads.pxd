@@ -4,7 +4,9 @@ cdef class Table:
     cdef object layout
     cdef readonly str schema
     cdef list heads
-    cdef bytes head(self, object action)
+    cdef dict parts  # action and bitmaps → head
+    cdef bytes head(self, object action, bytes before, bytes after)
+    cdef bytes part(self, object action, bytes before, bytes after)
 
 cdef class Heads:
     cdef dict kept

@@ -16,13 +16,26 @@ cdef class Table:
         self.layout = layout
         self.schema = layout.name.schema
         self.heads = [None] * len(Action)
+        self.parts = {}
 
-    cdef bytes head(self, object action):
-        """Of a row change of this layout and action."""
+    cdef bytes head(self, object action, bytes before, bytes after):
+        """Of a row change of this layout and action, with images of these columns (empty: all)."""
         cdef int index = action
+        if before or after:
+            return self.part(action, before, after)
         head = self.heads[index]
         if head is None:
             head = self.heads[index] = row_change_head(self.layout, action)
+        return head
+
+    cdef bytes part(self, object action, bytes before, bytes after):
+        """Of images that do not have all columns."""
+        cdef tuple key = (action, before, after)
+        head = self.parts.get(key)
+        if head is None:
+            if len(self.parts) >= KEPT:
+                self.parts.clear()
+            head = self.parts[key] = row_change_head(self.layout, action, before, after)
         return head
 
 
@@ -45,6 +58,6 @@ cdef class Heads:
             self.newest = self.kept[id(layout)] = Table(layout)
         return self.newest
 
-    def __call__(self, layout, action):
+    def __call__(self, layout, action, bytes before=b"", bytes after=b""):
         """The head of a row change; see `change.row_change_head`."""
-        return self.of(layout).head(action)
+        return self.of(layout).head(action, before, after)

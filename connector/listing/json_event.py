@@ -4,6 +4,7 @@
 one table and action, or a statement. Values are exact: a 64-bit integer is a number with all its digits, a float or
 double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
 `{"base64": "…"}`. Rows of one table and action that follow each other are one change, in however many pieces they came.
+A column that the source left out of an image (binlog_row_image) is left out of its object: it is not null.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class JsonPrinter:
             self._schemas.add(change.layout.name.schema)
             found += self._between, table.heads[change.action]
             self._between = b","
-        found.append(table.rows.printed(change.data, change.ends))
+        found.append(table.rows.printed(change.data, change.ends, change.before, change.after))
 
     def _end(self, found: list[bytes]) -> None:
         if self._open is not None:

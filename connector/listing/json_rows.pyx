@@ -9,7 +9,7 @@ and floats, which it holds as doubles.
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from connector.listing.rows cimport at_end, end_image, has_image, to_row
+from connector.listing.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
 from connector.listing.text cimport (
     Text,
     put,
@@ -68,11 +68,12 @@ cdef class JsonRows:
         free(self.key_ends)
         free(self.text.data)
 
-    def printed(self, const unsigned char[::1] data, ends):
+    def printed(self, const unsigned char[::1] data, ends, const unsigned char[::1] before=b"",
+                const unsigned char[::1] after=b""):
         """The rows, with commas between them.
 
         Args:
-            data, ends: of `connector.thl.piece.Rows`.
+            data, ends, before, after: of `connector.thl.piece.Rows`. A column that is absent is left out.
 
         Returns:
             UTF-8, no line break in it.
@@ -87,25 +88,32 @@ cdef class JsonRows:
         for row in range(places.shape[0] // 8):
             to_row(&cursor, data, places, row, start)
             put(&self.text, b',{"before":' if row else b'{"before":', 11 if row else 10)
-            self.image(&cursor)
+            self.image(&cursor, before)
             put(&self.text, b',"after":', 9)
-            self.image(&cursor)
+            self.image(&cursor, after)
             put(&self.text, b"}", 1)
             at_end(&cursor)
             start = cursor.end
         return taken(&self.text)
 
-    cdef int image(self, Cursor* cursor) except -1:
+    cdef int image(self, Cursor* cursor, const unsigned char[::1] present) except -1:
         cdef const unsigned char* keys = self.keys
         cdef const unsigned char* whole = self.whole
         cdef const unsigned char* single = self.single
-        cdef Py_ssize_t column, from_ = 0
+        cdef Py_ssize_t column, from_ = 0, count = present_count(present, self.width)
+        cdef bint every = count == self.width
+        cdef bint first = True
         cdef Value value
-        if not has_image(cursor, self.width):
+        if not has_image(cursor, count):
             return put(&self.text, b"null", 4)
         for column in range(self.width):
-            put(&self.text, keys + from_, self.key_ends[column] - from_)
+            if every or is_present(present, column):
+                put(&self.text, b"{" if first else b",", 1)
+                put(&self.text, keys + from_ + 1, self.key_ends[column] - from_ - 1)
+                first = False
             from_ = self.key_ends[column]
+            if not (every or is_present(present, column)):
+                continue
             read_value(cursor, &value)
             if value.branch == NULL_VALUE:
                 put(&self.text, b"null", 4)
@@ -127,7 +135,7 @@ cdef class JsonRows:
             else:
                 put_string(&self.text, value.text, value.size)
         end_image(cursor)
-        return put(&self.text, b"}", 1) if self.width else put(&self.text, b"{}", 2)
+        return put(&self.text, b"{}", 2) if first else put(&self.text, b"}", 1)
 
     cdef int not_finite(self, double number) except -1:
         """What JSON has no number for, and MySQL no value: only damage or another program wrote it. As a string."""

@@ -28,6 +28,25 @@ cdef inline int at_end(Cursor* cursor) except -1:
     return 0
 
 
+cdef inline bint is_present(const unsigned char[::1] present, Py_ssize_t column) except -1:
+    """Whether an image has a column: a bit each, least significant first; no bits: it has all."""
+    if present.shape[0] == 0:
+        return True
+    if column >> 3 >= present.shape[0]:
+        raise ValueError("an image's columns are not told")
+    return present[column >> 3] >> (column & 7) & 1
+
+
+cdef inline Py_ssize_t present_count(const unsigned char[::1] present, Py_ssize_t width) except -1:
+    """How many values an image has."""
+    cdef Py_ssize_t column, count = 0
+    if present.shape[0] == 0:
+        return width
+    for column in range(width):
+        count += is_present(present, column)
+    return count
+
+
 cdef inline bint has_image(Cursor* cursor, Py_ssize_t width) except -1:
     """Step to the first value of the next image; whether there is one.
 
@@ -39,6 +58,8 @@ cdef inline bint has_image(Cursor* cursor, Py_ssize_t width) except -1:
         return False
     if number != 1:
         raise ValueError("an image is neither there nor absent")
+    if width == 0:  # an empty array is its end alone
+        return True
     read_long(cursor, &number)
     if number != width:
         raise ValueError("an image has another number of values than its table has columns")

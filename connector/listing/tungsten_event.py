@@ -68,7 +68,7 @@ class TungstenPrinter:
             if isinstance(change, Rows):
                 name = change.layout.name
                 found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
-                found.append(self._rows(change.layout).printed(change.data, change.ends))
+                found.append(self._rows(change.layout).printed(change.data, change.ends, change.before, change.after))
             else:
                 found.append(_lines(statement(number, change.schema, change.sql, change.options)))
         return b"".join(found)

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from connector.listing.rows cimport at_end, end_image, has_image, to_row
+from connector.listing.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
 from connector.listing.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
 from connector.write.avro cimport (
     BYTES_VALUE,
@@ -49,11 +49,12 @@ cdef class TungstenRows:
     def __dealloc__(self):
         free(self.text.data)
 
-    def printed(self, const unsigned char[::1] data, ends):
+    def printed(self, const unsigned char[::1] data, ends, const unsigned char[::1] before=b"",
+                const unsigned char[::1] after=b""):
         """The rows, a line break behind each line.
 
         Args:
-            data, ends: of `connector.thl.piece.Rows`.
+            data, ends, before, after: of `connector.thl.piece.Rows`. A column that is absent is left out.
 
         Returns:
             UTF-8.
@@ -62,49 +63,54 @@ cdef class TungstenRows:
             ValueError: the bytes are not rows of this table.
         """
         cdef const unsigned char[::1] places = memoryview(ends).cast("B")
-        cdef Cursor cursor, before, after
+        cdef Cursor cursor, old, new
         cdef Py_ssize_t row, start = 0
+        cdef Py_ssize_t width = len(self.columns)
+        cdef Py_ssize_t old_width = present_count(before, width)
+        cdef Py_ssize_t new_width = present_count(after, width)
         cdef bint had, has
         self.text.size = 0
         for row in range(places.shape[0] // 8):
             to_row(&cursor, data, places, row, start)
             start = cursor.end
-            had = has_image(&cursor, len(self.columns))
-            before = cursor
+            had = has_image(&cursor, old_width)
+            old = cursor
             if had:
-                self.step_over(&cursor)
-            has = has_image(&cursor, len(self.columns))
-            after = cursor
+                self.step_over(&cursor, old_width)
+            has = has_image(&cursor, new_width)
+            new = cursor
             if has:
-                self.step_over(&cursor)
+                self.step_over(&cursor, new_width)
             at_end(&cursor)
             self.word(self.row)
             put_integer(&self.text, row)
             put(&self.text, b"\n", 1)
             if has:
-                self.lines(&after, self.columns, True)
+                self.lines(&new, self.columns, True, after)
             if had:
-                self.lines(&before, self.keys, not self.keyed)
+                self.lines(&old, self.keys, not self.keyed, before)
             elif has:
-                self.lines(&after, self.keys, False)
+                self.lines(&new, self.keys, False, after)
         return taken(&self.text)
 
-    cdef int step_over(self, Cursor* cursor) except -1:
+    cdef int step_over(self, Cursor* cursor, Py_ssize_t width) except -1:
         cdef Value value
-        for _ in range(len(self.columns)):
+        for _ in range(width):
             read_value(cursor, &value)
         return end_image(cursor)
 
     cdef int word(self, bytes word) except -1:
         return put(&self.text, <const unsigned char*>PyBytes_AsString(word), PyBytes_Size(word))
 
-    cdef int lines(self, Cursor* image, list words, bint every) except -1:
+    cdef int lines(self, Cursor* image, list words, bint every, const unsigned char[::1] present) except -1:
         """A line per column, or per column of the key; the cursor's own copy is walked."""
         cdef Cursor cursor = image[0]
         cdef const unsigned char* key = self.key
         cdef Py_ssize_t column
         cdef Value value
         for column in range(len(words)):
+            if not is_present(present, column):
+                continue
             read_value(&cursor, &value)
             if not (every or key[column]):
                 continue

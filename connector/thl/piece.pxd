@@ -6,6 +6,7 @@ from connector.thl.place cimport SourcePosition
 
 cdef class Rows:
     cdef readonly object layout, action, data
+    cdef readonly bytes before, after  # which columns the images have; empty: all
     cdef readonly Py_ssize_t count
     cdef bytes marks  # the ends, as unsigned 64-bit numbers of this machine
 
@@ -35,12 +36,14 @@ cdef class Passed:
     cdef readonly str gtid
 
 
-cdef inline Rows rows_of(object layout, object action, bytes data, bytes marks):
+cdef inline Rows rows_of(object layout, object action, bytes data, bytes marks, bytes before, bytes after):
     cdef Rows made = Rows.__new__(Rows)
     made.layout = layout
     made.action = action
     made.data = data
     made.marks = marks
+    made.before = before
+    made.after = after
     made.count = len(marks) // 8
     return made
 

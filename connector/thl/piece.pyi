@@ -7,7 +7,15 @@ from connector.thl.place import SourcePosition
 from connector.thl.words import Action, Kind, Outcome
 
 class Rows:
-    def __init__(self, layout: TableLayout, action: Action, data: bytes | bytearray, ends: array[int]) -> None: ...
+    def __init__(
+        self,
+        layout: TableLayout,
+        action: Action,
+        data: bytes | bytearray,
+        ends: array[int],
+        before: bytes = b"",
+        after: bytes = b"",
+    ) -> None: ...
     @property
     def layout(self) -> TableLayout: ...
     @property
@@ -18,6 +26,10 @@ class Rows:
     def ends(self) -> array[int]: ...
     @property
     def count(self) -> int: ...
+    @property
+    def before(self) -> bytes: ...
+    @property
+    def after(self) -> bytes: ...
 
 @dataclass(frozen=True)
 class Statement:

@@ -27,12 +27,15 @@ cdef class Rows:
         action: INSERT (after images), DELETE (before images) or UPDATE (both).
         data: concatenated Avro `Row` records (schemas/fragment.avsc): before, after.
         ends: `array('Q')` of each record's end in `data`, ascending; the last equals `len(data)`.
+        before, after: a bit per column (least significant first): whether it is in the images. Empty: all are.
     """
 
-    def __init__(self, layout, action, data, ends):
+    def __init__(self, layout, action, data, ends, before=b"", after=b""):
         self.layout = layout
         self.action = action
         self.data = data
+        self.before = before
+        self.after = after
         self.count = len(ends)
         self.marks = bytes(ends)
 
@@ -52,7 +55,7 @@ cdef class Rows:
         return f"Rows{self._told()!r}"
 
     def _told(self):
-        return self.layout, self.action, self.data, self.ends
+        return self.layout, self.action, self.data, self.ends, self.before, self.after
 
 
 @cython.final

@@ -258,8 +258,6 @@ def test_tls_carries_the_same(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("setting", "statements", "error"),
     [
-        ("binlog_row_image = MINIMAL", ["UPDATE t SET v = 'x' WHERE id = 1"], "row image is not full"),
-        ("binlog_row_image = NOBLOB", ["UPDATE t SET id = 2 WHERE id = 1"], "row image is not full"),
         ("binlog_format = STATEMENT", ["UPDATE t SET v = 'x' WHERE id = 1"], "logged as a statement"),
         ("autocommit = 1", ["XA START 'x'", "UPDATE t SET v = 'x'", "XA END 'x'", "XA PREPARE 'x'"], "XA"),
     ],

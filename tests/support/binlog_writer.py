@@ -98,10 +98,20 @@ class LogWriter:
             )
         return b"".join(bytes([kind]) + packed(len(value)) + value for kind, value in fields.items() if value)
 
-    def rows(self, kind: int, width: int, images: bytes, *, table_id: int = 11, present: bytes | None = None) -> None:
+    def rows(
+        self,
+        kind: int,
+        width: int,
+        images: bytes,
+        *,
+        table_id: int = 11,
+        present: bytes | None = None,
+        after: bytes | None = None,
+    ) -> None:
+        """Of an update `present` is the columns of the before images, `after` of the others."""
         bitmap = bytes([0xFF] * ((width + 7) // 8)) if present is None else present
         head = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x02\x00" + packed(width)
-        self.event(kind, head + bitmap * (2 if kind == 31 else 1) + images)
+        self.event(kind, head + bitmap + ((after or bitmap) if kind in {31, 39} else b"") + images)
 
 
 def image(values: Sequence[bytes | None]) -> bytes:

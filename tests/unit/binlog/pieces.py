@@ -41,15 +41,23 @@ def avro(value: object) -> bytes:
 
 
 def avro_image(values: list[Any] | None) -> bytes:
-    return b"\0" if values is None else b"\2" + zigzag(len(values)) + b"".join(map(avro, values)) + b"\0"
+    if values is None:
+        return b"\0"
+    return b"\2" + (zigzag(len(values)) + b"".join(map(avro, values)) if values else b"") + b"\0"
 
 
-def rows(layout: TableLayout, action: Action, *images: tuple[list[Any] | None, list[Any] | None]) -> Rows:
+def rows(
+    layout: TableLayout,
+    action: Action,
+    *images: tuple[list[Any] | None, list[Any] | None],
+    before: bytes = b"",
+    after: bytes = b"",
+) -> Rows:
     data, ends = b"", array("Q")
-    for before, after in images:
-        data += avro_image(before) + avro_image(after)
+    for old, new in images:
+        data += avro_image(old) + avro_image(new)
         ends.append(len(data))
-    return Rows(layout, action, data, ends)
+    return Rows(layout, action, data, ends, before, after)
 
 
 def inserts(*numbers: int, layout: TableLayout = LAYOUT) -> Rows:

@@ -116,6 +116,19 @@ def test_another_action_or_table_is_another_change() -> None:
     ]  # fmt: skip
 
 
+def test_a_column_that_is_absent_is_left_out() -> None:
+    update = rows(LAYOUT, Action.UPDATE, ([1], ["y"]), ([2], [None]), before=b"\1", after=b"\2")
+    empty = rows(LAYOUT, Action.INSERT, (None, []), after=b"\0")
+    found = json.loads(printed([update, inserts(3), empty]))["changes"]
+    assert [row for change in found for row in change["rows"]] == [
+        {"before": {"a": 1}, "after": {"b": "y"}},
+        {"before": {"a": 2}, "after": {"b": None}},
+        {"before": None, "after": {"a": 3, "b": "x"}},
+        {"before": None, "after": {}},
+    ]
+    assert [column["name"] for column in found[0]["columns"]] == ["a", "b"]
+
+
 # Values
 
 

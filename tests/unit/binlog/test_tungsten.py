@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.listing.tungsten import lines
+from connector.listing.tungsten import lines, present
 from connector.listing.tungsten_event import Header, TungstenPrinter
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.piece import Ending, Piece, Statement
@@ -68,19 +68,24 @@ VALUES = st.one_of(
 
 @given(st.data(), st.sampled_from(Action), st.integers(1, 4))
 def test_rows_are_those_of_thl_list(data: st.DataObject, action: Action, width: int) -> None:
-    """The same rows through what lists the log on Kafka."""
-    image = st.lists(VALUES, min_size=width, max_size=width)
+    """The same rows through what lists the log on Kafka; some images do not have all columns."""
+    old, new = (
+        data.draw(st.one_of(st.just(b""), st.integers(0, 2**width - 1).map(lambda n: n.to_bytes(1)))) for _ in range(2)
+    )
+    before, after = (
+        st.lists(VALUES, min_size=size, max_size=size) for size in (len(present(old, width)), len(present(new, width)))
+    )
     none = st.none()
     images = data.draw(
         st.lists(
-            st.tuples(none if action is Action.INSERT else image, none if action is Action.DELETE else image),
+            st.tuples(none if action is Action.INSERT else before, none if action is Action.DELETE else after),
             max_size=3,
         )
     )
     key = tuple(sorted(data.draw(st.sets(st.integers(0, width - 1)))))
     layout = TableLayout(TableName("s", "t"), tuple(Column(f"c{n}", "any") for n in range(width)), key)
 
-    told = printed(([rows(layout, action, *images)], ENDING))
+    told = printed(([rows(layout, action, *images, before=old, after=new)], ENDING))
 
     fragment = {
         "seqno": 3,
@@ -98,9 +103,9 @@ def test_rows_are_those_of_thl_list(data: st.DataObject, action: Action, width: 
                 "action": action.name,
                 "columns": [{"name": column.name} for column in layout.columns],
                 "key_columns": list(key),
-                "before_present": b"",
-                "after_present": b"",
-                "rows": [{"before": before, "after": after} for before, after in images],
+                "before_present": old,
+                "after_present": new,
+                "rows": [{"before": one, "after": other} for one, other in images],
             }
         ],
     }

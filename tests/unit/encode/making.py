@@ -64,20 +64,29 @@ class Change:
     layout: TableLayout
     action: Action
     rows: list[dict[str, Any]]
+    before: bytes = b""
+    after: bytes = b""
 
 
 @st.composite
 def changes(draw: st.DrawFn) -> Change:
     layout = draw(layouts())
     action = draw(st.sampled_from(Action))
-    image = st.lists(values, min_size=len(layout.columns), max_size=len(layout.columns))
+    width = len(layout.columns)
+    presence = st.one_of(st.just(b""), st.integers(0, 2**width - 1).map(lambda bits: bits.to_bytes(1)))
+    before, after = draw(presence), draw(presence)
     row = st.fixed_dictionaries(
         {
-            "before": st.none() if action is Action.INSERT else image,
-            "after": st.none() if action is Action.DELETE else image,
+            "before": st.none() if action is Action.INSERT else _image(before, width),
+            "after": st.none() if action is Action.DELETE else _image(after, width),
         }
     )
-    return Change(layout, action, draw(st.lists(row, min_size=1, max_size=8)))
+    return Change(layout, action, draw(st.lists(row, min_size=1, max_size=8)), before, after)
+
+
+def _image(present: bytes, width: int) -> st.SearchStrategy[list[Any]]:
+    size = present[0].bit_count() if present else width
+    return st.lists(values, min_size=size, max_size=size)
 
 
 statements = st.builds(
@@ -104,18 +113,18 @@ def encoded_rows(change: Change) -> list[Rows]:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, ROW, row, disable_tuple_notation=True)
         data = out.getvalue()
-        result.append(Rows(change.layout, change.action, data, array("Q", [len(data)])))
+        result.append(Rows(change.layout, change.action, data, array("Q", [len(data)]), change.before, change.after))
     return result
 
 
 def joined(parts: list[Rows]) -> Rows:
-    """Rows of one layout and action as one."""
+    """Rows of one layout, action and presence as one."""
     data = bytearray()
     ends = array("Q")
     for part in parts:
         data += part.data
         ends.append(len(data))
-    return Rows(parts[0].layout, parts[0].action, data, ends)
+    return Rows(parts[0].layout, parts[0].action, data, ends, parts[0].before, parts[0].after)
 
 
 @st.composite

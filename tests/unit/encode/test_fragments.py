@@ -45,7 +45,8 @@ def flat(changes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
             continue
         for row in change["rows"]:
             result.append((change["schema"], change["table"], change["columns"], change["key_columns"]))
-            result.append((change["action"], row["before"], row["after"]))
+            result.append((change["action"], change["before_present"], change["after_present"]))
+            result.append((row["before"], row["after"]))
     return result
 
 
@@ -68,7 +69,8 @@ def expected(event: list[making.Change | Statement]) -> list[tuple[Any, ...]]:
         ]
         for row in change.rows:
             result.append((*change.layout.name, columns, list(change.layout.key)))
-            result.append((change.action.name.lower(), row["before"], row["after"]))
+            result.append((change.action.name.lower(), change.before, change.after))
+            result.append((row["before"], row["after"]))
     return result
 
 
