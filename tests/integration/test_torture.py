@@ -1,0 +1,16 @@
+"""Every value three ways, a few of each type; `python -m tests.torture` compares many."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.sandbox.environment import SqlServer
+from tests.torture.columns import columns
+from tests.torture.three_ways import SETTINGS, Setting, compare
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_value_is_the_same_three_ways(mysql_server: SqlServer, setting: Setting) -> None:
+    count = compare(mysql_server, setting, 20, seed=7)
+    assert not count.wrong[:5]
+    assert count.values > 20 * len(columns())
