@@ -5,7 +5,7 @@ Type codes and the bytes of their metadata are those of MySQL's `include/field_t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from connector.capture import charsets, multibyte
 from connector.capture.rows import Kind
@@ -27,15 +27,19 @@ SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 @dataclass(slots=True)
 class Raw:
-    """A column as the event tells it, its real type found out."""
+    """A column as the event tells it, its real type found out. What it does not tell is None.
+
+    Integers of unknown signedness are decoded as both where they differ, texts of an unknown character set as bytes,
+    an ENUM or SET without labels as its number.
+    """
 
     code: int
     meta: bytes
     name: bytes
     nullable: bool
-    unsigned: bool = False
+    unsigned: bool | None = None
     collation: int | None = None
-    labels: list[bytes] = field(default_factory=list)
+    labels: list[bytes] | None = None
     dimension: int = 0
 
 
@@ -75,13 +79,13 @@ def keeping_invalid(spec: Spec) -> Spec:
 
 def _compile(raw: Raw, name: str) -> tuple[Column, Spec]:
     def made(type_: str, kind: int, size: int = 0, scale: int = 0, charset: str = "") -> tuple[Column, Spec]:
-        column = Column(name, type_, raw.unsigned, charset, nullable=raw.nullable)
-        return column, (kind, size, scale, raw.unsigned, None, ())
+        unsigned = bool(raw.unsigned)
+        return Column(name, type_, unsigned, charset, nullable=raw.nullable), (kind, size, scale, unsigned, None, ())
 
     code, meta = raw.code, raw.meta
     if code in INTEGERS:
         type_, size = INTEGERS[code]
-        return made(type_, Kind.INTEGER, size)
+        return made(type_, Kind.EITHER if raw.unsigned is None else Kind.INTEGER, size)
     if code in TIMES:
         type_, kind = TIMES[code]
         if meta[0] > 6:
@@ -130,14 +134,8 @@ def _prefix(meta: bytes) -> int:
     return meta[0]
 
 
-def _charset(raw: Raw) -> str:
-    if raw.collation is None:
-        raise CorruptBinlog("the metadata does not tell the collation of every text")
-    return charsets.charset_of(raw.collation)
-
-
 def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
-    charset = _charset(raw)
+    charset = charsets.BINARY if raw.collation is None else charsets.charset_of(raw.collation)
     binary = charset == charsets.BINARY
     type_, prefix, pad = _string_type(raw, charset, binary)
     column = Column(name, type_, charset=charset, nullable=raw.nullable)
@@ -167,6 +165,8 @@ def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:
     if raw.code == 254:
         # Lengths above 255 borrow two bits, inverted, from the type in the first byte.
         size = meta[1] | ((meta[0] & 0x30) ^ 0x30) << 4
+        if raw.collation is None:  # CHAR or BINARY: only the latter is padded
+            return f"varbinary({size})", 2 if size > 255 else 1, 0
         shown = f"binary({size})" if binary else f"char({size // charsets.width(charset)})"
         return shown, 2 if size > 255 else 1, size if binary else 0
     size = int.from_bytes(meta, "little")
@@ -179,12 +179,17 @@ def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:
 
 
 def _labelled(raw: Raw, name: str) -> tuple[Column, Spec]:
-    charset = _charset(raw)
     size = raw.meta[1]
     is_set = raw.code == 248
-    if size not in ({1, 2, 3, 4, 8} if is_set else {1, 2}) or (is_set and len(raw.labels) > 64):
-        raise CorruptBinlog(f"an ENUM or SET of {len(raw.labels)} labels in {size} bytes")
+    type_ = "set" if is_set else "enum"
+    if size not in ({1, 2, 3, 4, 8} if is_set else {1, 2}) or (is_set and raw.labels and len(raw.labels) > 64):
+        raise CorruptBinlog(f"an ENUM or SET of {len(raw.labels or ())} labels in {size} bytes")
+    if raw.labels is None:
+        return Column(name, type_, nullable=raw.nullable), (Kind.INTEGER, size, 0, True, None, ())
+    if raw.collation is None:
+        raise CorruptBinlog("the metadata does not tell the collation of every text")
+    charset = charsets.charset_of(raw.collation)
     labels = tuple(charsets.decode(label, charset) for label in raw.labels)
-    column = Column(name, "set" if is_set else "enum", charset=charset, labels=labels, nullable=raw.nullable)
+    column = Column(name, type_, charset=charset, labels=labels, nullable=raw.nullable)
     kind = Kind.SET if is_set else Kind.ENUM
     return column, (kind, size, 0, False, None, tuple(label.encode() for label in labels))

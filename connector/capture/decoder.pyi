@@ -1,11 +1,14 @@
 from connector.capture.frames import Frames
+from connector.capture.naming import Naming
 from connector.capture.query import Wanted
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import SourcePosition
 
 class Decoder:
     file: str
-    def __init__(self, frames: Frames, filters: Wanted, piece_bytes: int, service: str, file: str = "") -> None: ...
+    def __init__(
+        self, frames: Frames, filters: Wanted, naming: Naming, piece_bytes: int, service: str, file: str = ""
+    ) -> None: ...
     @property
     def position(self) -> SourcePosition: ...
     @property

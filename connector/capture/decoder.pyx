@@ -71,6 +71,7 @@ cdef class Decoder:
     Args:
         frames: where events come from.
         filters: `wants(schema, table)` and `wants_schema(schema)`.
+        naming: names the columns that the log does not.
         piece_bytes: encoded bytes after which a piece is handed out.
         service: the name under which ignored events are counted.
         file: the log file's name, until a Rotate event tells it.
@@ -97,7 +98,7 @@ cdef class Decoder:
     cdef Py_ssize_t produced
     cdef object failure  # what ended the decoding, told when what was found before it is handed out
 
-    def __init__(self, Frames frames, filters, Py_ssize_t piece_bytes, service, str file=""):
+    def __init__(self, Frames frames, filters, naming, Py_ssize_t piece_bytes, service, str file=""):
         if piece_bytes < 1:
             raise ValueError("a piece has at least one byte")
         self.frames = frames
@@ -109,7 +110,7 @@ cdef class Decoder:
         self.start = self.offset = 4
         self.reported = -1
         self.streamed = isinstance(frames, PacketFrames)
-        self.tables = Tables(filters)
+        self.tables = Tables(filters, naming)
         self.uuids = {}
         self.found = []
 

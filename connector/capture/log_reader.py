@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, Protocol
 from connector.capture import event_types
 from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, LogBytes, LogFile, not_a_log
+from connector.capture.naming import Numbered
 from connector.capture.query import Wanted
 from connector.capture.reader import BinlogReader
 from connector.capture.salvage import Remains, whole
@@ -121,6 +122,7 @@ class _Attempt:
             service=SERVICE,
             piece_bytes=reading.piece_bytes,
             file=file.name,
+            naming=Numbered(),
         )
 
     def items(self) -> Iterator[Piece | Passed]:

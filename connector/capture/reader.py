@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from connector.capture.decoder import Decoder
 from connector.capture.frames import EventFrames, Frames, PacketFrames
+from connector.capture.naming import Naming, Refused
 from connector.capture.query import Wanted
 from connector.capture.stream import ByteSource
 from connector.errors import CorruptBinlog
@@ -29,14 +30,23 @@ class BinlogReader:
         service: the name under which ignored events are counted.
         piece_bytes: encoded bytes of a transaction after which a piece is handed out.
         file: the log file's name, where the source does not tell it itself.
+        naming: names the columns that the log does not; None: such rows are refused.
     """
 
     def __init__(
-        self, source: ByteSource, frames: Frames, *, filters: Wanted, service: str, piece_bytes: int, file: str = ""
+        self,
+        source: ByteSource,
+        frames: Frames,
+        *,
+        filters: Wanted,
+        service: str,
+        piece_bytes: int,
+        file: str = "",
+        naming: Naming | None = None,
     ) -> None:
         self._source = source
         self._frames = frames
-        self._decoder = Decoder(frames, filters, piece_bytes, service, file)
+        self._decoder = Decoder(frames, filters, naming or Refused(), piece_bytes, service, file)
         self._ended = False
 
     @classmethod

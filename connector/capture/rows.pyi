@@ -23,6 +23,7 @@ class Kind(IntEnum):
     ENUM = 20
     SET = 21
     JSON = 22
+    EITHER = 23
     COMPRESSED = 64
 
 class RowCodec:

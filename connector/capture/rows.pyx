@@ -31,6 +31,7 @@ from connector.capture.values cimport (
     put_date,
     put_datetime2,
     put_decimal,
+    put_either,
     put_integer,
     put_old_datetime,
     put_old_time,
@@ -69,6 +70,7 @@ cpdef enum Kind:
     ENUM = 20
     SET = 21
     JSON = 22
+    EITHER = 23
     COMPRESSED = 64  # and this added to a text's or BYTES: MariaDB's, each value with a byte that says how
 
 cdef enum Act:  # connector.thl.words.Action
@@ -328,6 +330,8 @@ cdef class RowCodec:
             return put_old_timestamp(row, out)
         if kind == OLD_TIME:
             return put_old_time(row, out)
+        if kind == EITHER:
+            return put_either(row, out, codec.size)
         if kind & COMPRESSED:
             size = <Py_ssize_t>little(take(row, codec.size), codec.size)
             return self.compressed(codec, i, take(row, size), size, out)

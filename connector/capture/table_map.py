@@ -1,7 +1,8 @@
 """A TABLE_MAP event: the table as it was when the rows were written.
 
-The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). Names, labels and keys are
-in its optional metadata, which `binlog_row_metadata=FULL` gives.
+The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). What tells names, labels,
+keys, signedness and character sets is its optional metadata: all of it with `binlog_row_metadata=FULL`, signedness and
+character sets with MINIMAL, nothing before MySQL 8.0. What the names are where they are left out, `naming.py` says.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ MAX_COLUMNS = 4096  # MySQL's own
 class Metadata:
     """The optional metadata; collations, labels and dimensions are counted among the columns that have such."""
 
-    unsigned: bytes = b""
+    unsigned: bytes | None = None
     names: list[bytes] = field(default_factory=list)
     text_collations: dict[int, int] = field(default_factory=dict)
     text_default: int | None = None
+    texts_told: bool = False
     label_collations: dict[int, int] = field(default_factory=dict)
     label_default: int | None = None
     set_labels: list[list[bytes]] = field(default_factory=list)
@@ -35,13 +37,30 @@ class Metadata:
     dimensions: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """A table as the event tells it.
+
+    Args:
+        name: its name.
+        raws: its columns; without names and labels where `named` is false.
+        key: the indexes of the columns that are its key, where `named`.
+        named: whether the event names the columns.
+    """
+
+    name: TableName
+    raws: list[Raw]
+    key: tuple[int, ...]
+    named: bool
+
+
 def table_name(body: bytes) -> TableName:
     """Schema and table of a TABLE_MAP whose table id and flags are cut off."""
     return _name(Fields(body))
 
 
-def table_layout(body: bytes, *, mariadb: bool = False) -> tuple[TableLayout, list[Spec]]:
-    """The whole of a TABLE_MAP whose table id and flags are cut off: the layout, and what `RowCodec` wants to know.
+def table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
+    """The whole of a TABLE_MAP whose table id and flags are cut off.
 
     Args:
         body: the bytes.
@@ -49,7 +68,7 @@ def table_layout(body: bytes, *, mariadb: bool = False) -> tuple[TableLayout, li
 
     Raises:
         CorruptBinlog: the bytes contradict the format.
-        Unsupported: a column's type or charset is not known, or the metadata is not FULL.
+        Unsupported: a field of the metadata is not known.
     """
     event = Fields(body)
     name = _name(event)
@@ -61,23 +80,28 @@ def table_layout(body: bytes, *, mariadb: bool = False) -> tuple[TableLayout, li
     raw_metas = [metas.take(meta_size(code)) for code in types]
     nulls = event.take((count + 7) // 8)
     metadata = _metadata(Fields(event.rest()))
-    if len(metadata.names) != count:
-        raise Unsupported(
-            f"the binary log does not name the columns of {name}",
-            hint="SET GLOBAL binlog_row_metadata = FULL; then start where rows written since then begin",
-            table=name,
-        )
-    columns, specs = [], []
-    raws = _raws(types, raw_metas, nulls, metadata, mariadb)
-    for raw in raws:
-        if mariadb and raw.code in OLD_TIMES:
-            raise _two_formats(name, raw)
-        column, spec = compile_column(raw, name)
-        columns.append(column)
-        specs.append(spec)
+    if metadata.names and len(metadata.names) != count:
+        raise CorruptBinlog(f"{count} columns have {len(metadata.names)} names", table=name)
+    raws = list(_raws(types, raw_metas, nulls, metadata, mariadb))
+    if mariadb and (old := next((raw for raw in raws if raw.code in OLD_TIMES), None)):
+        raise _two_formats(name, old)
     if any(index >= count for index in metadata.key):
         raise CorruptBinlog("a key column does not exist", table=name)
-    return TableLayout(name, tuple(columns), metadata.key), specs
+    return TableMap(name, raws, metadata.key, bool(metadata.names))
+
+
+def table_layout(table: TableMap) -> tuple[TableLayout, list[Spec]]:
+    """The layout, and what `RowCodec` wants to know.
+
+    Raises:
+        CorruptBinlog, Unsupported, ValueNotRepresentable: naming table and column.
+    """
+    columns, specs = [], []
+    for raw in table.raws:
+        column, spec = compile_column(raw, table.name)
+        columns.append(column)
+        specs.append(spec)
+    return TableLayout(table.name, tuple(columns), table.key), specs
 
 
 def _name(event: Fields) -> TableName:
@@ -111,22 +135,24 @@ def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata
         raw = Raw(
             code=kind,
             meta=meta,
-            name=metadata.names[index],
+            name=metadata.names[index] if metadata.names else b"",
             nullable=bool(nulls[index // 8] >> index % 8 & 1),
         )
         if kind in NUMERIC:
-            raw.unsigned = _bit(metadata.unsigned, numeric)
+            raw.unsigned = None if metadata.unsigned is None else _bit(metadata.unsigned, numeric)
             numeric += 1
         elif kind in TEXT:
             raw.collation = metadata.text_collations.get(text, metadata.text_default)
+            if raw.collation is None and (metadata.texts_told or metadata.names):
+                raise CorruptBinlog("the metadata does not tell the collation of every text")
             text += 1
         elif kind in {ENUM, SET}:
             raw.collation = metadata.label_collations.get(labelled, metadata.label_default)
             labelled += 1
-            if kind == ENUM:
+            if metadata.names and kind == ENUM:
                 raw.labels = _at(metadata.enum_labels, enums)
                 enums += 1
-            else:
+            elif metadata.names:
                 raw.labels = _at(metadata.set_labels, sets)
                 sets += 1
         elif kind == GEOMETRY and mariadb:
@@ -161,9 +187,11 @@ def _metadata(event: Fields) -> Metadata:
             case 1:
                 found.unsigned = value.rest()
             case 2:
+                found.texts_told = True
                 found.text_default = value.packed()
                 found.text_collations = dict(_pairs(value))
             case 3:
+                found.texts_told = True
                 found.text_collations = dict(enumerate(_all(value)))
             case 4:
                 while value.left:

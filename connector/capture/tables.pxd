@@ -14,7 +14,7 @@ cdef class Table:
     cdef bytes present(self, const unsigned char* bits)
 
 cdef class Tables:
-    cdef object filters
+    cdef object filters, naming
     cdef dict ids  # table id → Table
     cdef uint64_t newest_id  # the one that was described or named last, and its table
     cdef Table newest

@@ -8,7 +8,7 @@ from connector.capture.memory cimport Cursor, damaged, left, little, packed, tak
 from connector.capture.rows cimport RowCodec
 
 from connector.capture.columns import keeping_invalid
-from connector.capture.table_map import table_layout, table_name
+from connector.capture.table_map import table_layout, table_map, table_name
 
 cdef enum:
     MAX_LAYOUTS = 20000
@@ -64,10 +64,12 @@ cdef class Tables:
 
     Args:
         filters: `wants(schema, table)`, `keeps_invalid_text(schema, table, column)`.
+        naming: see `connector.capture.naming`.
     """
 
-    def __init__(self, filters):
+    def __init__(self, filters, naming):
         self.filters = filters
+        self.naming = naming
         self.ids = {}
         self.known = {}
 
@@ -101,7 +103,8 @@ cdef class Tables:
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
             return Table(definition, None, None)
-        layout, specs = table_layout(definition, mariadb=self.mariadb)
+        table = table_map(definition, mariadb=self.mariadb)
+        layout, specs = table_layout(table) if table.named else self.naming.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])

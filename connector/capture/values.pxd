@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from connector.capture.memory cimport Cursor, Out
 
 cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 nogil
+cdef int put_either(Cursor* row, Out* out, int size) except -1 nogil
 cdef int put_decimal(Cursor* row, Out* out, int precision, int scale) except -1 nogil
 cdef int decimal_size(int precision, int scale) noexcept nogil
 cdef int decimal_text(const uint8_t* image, int precision, int scale, uint8_t* text) except -1 nogil

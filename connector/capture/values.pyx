@@ -47,6 +47,18 @@ cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 
     return put_long(out, <int64_t>(bits << shift) >> shift)
 
 
+cdef int put_either(Cursor* row, Out* out, int size) except -1 nogil:
+    """An integer whose signedness the log does not tell: where both readings differ, both, as mysqlbinlog has them."""
+    cdef Cursor again = row[0]
+    if not little(take(&again, size), size) >> (8 * size - 1) & 1:
+        return put_integer(row, out, size, False)
+    with gil:
+        raw = take(row, size)[:size]
+        text = b"%d (%d)" % (int.from_bytes(raw, "little", signed=True), int.from_bytes(raw, "little"))
+        put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
+    return 0
+
+
 cdef int decimal_size(int precision, int scale) noexcept nogil:
     cdef int whole = precision - scale
     return whole // 9 * 4 + LEFTOVER[whole % 9] + scale // 9 * 4 + LEFTOVER[scale % 9]

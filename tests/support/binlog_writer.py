@@ -69,16 +69,19 @@ class LogWriter:
         self.event(16, struct.pack("<Q", 9))
 
     def table_map(
-        self, columns: Sequence[ColumnDef], *, table_id: int = 11, names: bool = True, key: Sequence[int] = ()
+        self, columns: Sequence[ColumnDef], *, table_id: int = 11, metadata: str = "FULL", key: Sequence[int] = ()
     ) -> None:
+        """`metadata` is what binlog_row_metadata is; NONE: of a server that has no such thing."""
         types = bytes(column.code for column in columns)
         metas = b"".join(column.meta for column in columns)
         nulls = bytes([0xFF] * ((len(columns) + 7) // 8))
         body = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x01s\x00" + b"\x01t\x00"
-        body += packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, names, key)
+        body += (
+            packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, metadata, key)
+        )
         self.event(19, body)
 
-    def _metadata(self, columns: Sequence[ColumnDef], names: bool, key: Sequence[int]) -> bytes:
+    def _metadata(self, columns: Sequence[ColumnDef], metadata: str, key: Sequence[int]) -> bytes:
         signs = [column.unsigned for column in columns if column.unsigned is not None]
         bits = bytearray((len(signs) + 7) // 8)
         for at, unsigned in enumerate(signs):
@@ -86,8 +89,9 @@ class LogWriter:
         texts = [column.collation for column in columns if column.collation is not None and column.labels is None]
         labelled = [column for column in columns if column.labels is not None]
         fields = {1: bytes(bits), 3: b"".join(map(packed, texts))}
-        if names:
-            fields[4] = b"".join(packed(len(b"c%d" % at)) + b"c%d" % at for at in range(len(columns)))
+        if metadata != "FULL":
+            return _told(fields) if metadata == "MINIMAL" else b""
+        fields[4] = b"".join(packed(len(b"c%d" % at)) + b"c%d" % at for at in range(len(columns)))
         fields[11] = b"".join(packed(column.collation or 0) for column in labelled)
         fields[8] = b"".join(map(packed, key))
         for kind, code in ((5, 248), (6, 247)):
@@ -96,7 +100,7 @@ class LogWriter:
                 for column in labelled
                 if column.meta[0] == code
             )
-        return b"".join(bytes([kind]) + packed(len(value)) + value for kind, value in fields.items() if value)
+        return _told(fields)
 
     def rows(
         self,
@@ -112,6 +116,10 @@ class LogWriter:
         bitmap = bytes([0xFF] * ((width + 7) // 8)) if present is None else present
         head = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x02\x00" + packed(width)
         self.event(kind, head + bitmap + ((after or bitmap) if kind in {31, 39} else b"") + images)
+
+
+def _told(fields: dict[int, bytes]) -> bytes:
+    return b"".join(bytes([kind]) + packed(len(value)) + value for kind, value in fields.items() if value)
 
 
 def image(values: Sequence[bytes | None]) -> bytes:

@@ -158,7 +158,7 @@ def test_a_table_that_nobody_wants_may_hold_what_we_do_not_know(tmp_path: Path) 
 def test_names_missing_from_the_metadata_are_refused(tmp_path: Path) -> None:
     log = LogWriter()
     log.begin()
-    log.table_map([INT], names=False)
+    log.table_map([INT], metadata="MINIMAL")
     with pytest.raises(Unsupported, match="does not name the columns") as caught:
         read_back(log, tmp_path)
     assert "binlog_row_metadata = FULL" in caught.value.hint

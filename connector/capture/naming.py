@@ -1,0 +1,43 @@
+"""What a table's columns are called where its TABLE_MAP does not name them: MINIMAL metadata, or an old server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from connector.capture.columns import Spec
+from connector.capture.table_map import TableMap, table_layout
+from connector.errors import Unsupported
+from connector.thl.layout import TableLayout
+
+
+class Naming(Protocol):
+    """Says what the event leaves out. Asked once for each table definition, and only where names are missing."""
+
+    def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
+        """The table with names, and what `RowCodec` wants to know.
+
+        Raises:
+            Unsupported: it is not known.
+        """
+
+
+class Refused:
+    """Whoever copies rows must know their columns' names."""
+
+    def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
+        """Never."""
+        raise Unsupported(
+            f"the binary log does not name the columns of {table.name}",
+            hint="SET GLOBAL binlog_row_metadata = FULL; then start where rows written since then begin",
+            table=table.name,
+        )
+
+
+class Numbered:
+    """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number."""
+
+    def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
+        """The table with numbered columns."""
+        raws = [replace(raw, name=b"@%d" % number) for number, raw in enumerate(table.raws, 1)]
+        return table_layout(replace(table, raws=raws))
