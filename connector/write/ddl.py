@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from connector.ddl.reader import Reader
+from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
+from connector.ddl.tokens import Lexeme, Token, readings
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.thl.piece import Statement
 from connector.write.catalog import Catalog
@@ -15,8 +18,6 @@ from connector.write.ddl_alter import alter_table, drop_key
 from connector.write.ddl_create import create_table
 from connector.write.fill import Moment
 from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
-from connector.write.sql_reader import Reader
-from connector.write.sql_tokens import Lexeme, Token, readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,6 @@ class Plan:
     command: str
     operations: tuple[Operation, ...]
     catalog: Catalog
-
-
-_ACCOUNTS = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
-_MAINTENANCE = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
-# Kinds of objects that hold no rows of tables.
-_ROWLESS = (
-    *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
-    *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
-)
 
 
 def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
@@ -101,9 +93,9 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
         reader.expect_end()
         return Plan(command, tuple(operations), after)
 
-    if reader.at_end or reader.accept_any(*_ACCOUNTS):
+    if reader.at_end or reader.accept_any(*ACCOUNTS):
         return nothing()
-    if reader.accept_any(*_MAINTENANCE):
+    if reader.accept_any(*MAINTENANCE):
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
         return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("a command that is not known")
     if reader.accept("TRUNCATE"):
@@ -120,7 +112,7 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
         return doing(*_rename(reader, catalog))
     if verb := reader.accept_any("CREATE", "DROP", "ALTER"):
         replace = reader.accept("OR", "REPLACE")
-        _definer(reader)
+        pass_definer(reader)
         if reader.accept("TEMPORARY"):
             return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("what is temporary is not known")
         if verb == "DROP" and reader.accept("INDEX"):
@@ -128,7 +120,7 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
                 return nothing()
             reader.expect("ON")
             return doing(*drop_key(catalog, reader.table()))
-        if reader.accept_any(*_ROWLESS):
+        if reader.accept_any(*ROWLESS):
             return nothing()
         if reader.accept_any("DATABASE", "SCHEMA"):
             return nothing() if verb == "ALTER" else doing(*_database(reader, catalog, verb))
@@ -141,21 +133,6 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
                 return doing(*_drop(reader, catalog))
             return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment))
     return reader.stop("a statement that is not known")
-
-
-def _definer(reader: Reader) -> None:
-    """Pass what may stand before VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
-    while True:
-        if reader.accept("DEFINER", "="):
-            reader.take()
-            if reader.peek("("):
-                reader.skip_parentheses()
-            if reader.accept("@"):
-                reader.take()
-        elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
-            reader.name()
-        else:
-            return
 
 
 def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operation], Catalog]:

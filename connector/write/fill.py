@@ -13,11 +13,12 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from zoneinfo import ZoneInfo
 
+from connector.ddl.column_spec import ColumnSpec, Computed, Literal, Now, Null
+from connector.ddl.tokens import Lexeme
+from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.thl.layout import Column
-from connector.write.column_spec import ColumnSpec, Computed, Literal, Now, Null
 from connector.write.operations import Filled, Unknowable, Value
-from connector.write.sql_tokens import Lexeme
-from connector.write.types import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS, fraction, parse
+from connector.write.types import fraction, parse
 
 _ZERO_TIMES = {"time": "00:00:00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00"}
 _CANONICAL = {

@@ -22,9 +22,10 @@ What PostgreSQL has no value for stops with table, key and column: dates with a 
 
 from __future__ import annotations
 
+from connector.ddl.type_names import CHARACTERS, INTEGERS
 from connector.thl.layout import Column
 from connector.write.copy import Kind
-from connector.write.types import BYTES, CHARACTERS, INTEGERS, parse
+from connector.write.types import BYTES, parse
 
 _WHOLE = {16: ("smallint", Kind.INT2), 32: ("integer", Kind.INT4), 64: ("bigint", Kind.INT8)}
 

@@ -10,13 +10,13 @@ import sqlite3
 import struct
 from collections.abc import Sequence
 
+from connector.ddl.type_names import FLOATS
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.thl.net import Images, NetRows
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import Table
-from connector.write.types import FLOATS
 from connector.write.values import rows as decoded
 
 _GONE = "temp.thl_gone"

@@ -14,8 +14,9 @@ A STRICT table converts nothing that is not already of its type, and ANY convert
 
 from __future__ import annotations
 
+from connector.ddl.type_names import FLOATS, INTEGERS
 from connector.thl.layout import Column
-from connector.write.types import BYTES, FLOATS, INTEGERS, parse
+from connector.write.types import BYTES, parse
 
 
 def sqlite_type(column: Column) -> str:

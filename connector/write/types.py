@@ -10,15 +10,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from connector.ddl.type_names import BLOBS, CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.errors import Unsupported
 from connector.thl.layout import Column
 
-INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-FLOATS = ("float", "double")
-TEMPORALS = ("time", "datetime", "timestamp")  # those with fractions
-TEXTS = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}  # bytes
-BLOBS = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
-CHARACTERS = ("char", "varchar", *TEXTS)
 BYTES = ("binary", "varbinary", *BLOBS)
 ALONE = ("year", "date", "enum", "set", "json", "geometry")
 SIZED = ("decimal", "bit", "vector", "char", "varchar", "binary", "varbinary")

@@ -1,7 +1,8 @@
 """The house's rules about who may import whom, as a table and a walk over the source.
 
 above     cli, commands, pipeline, demo, status, listing, verify …   may import what they like but each other's inside
-stages    capture  encode  publish  reassemble  write                thl, what every stage needs, and themselves
+stages    capture  encode  publish  reassemble  write                thl, ddl, what every stage needs, and themselves
+ddl       the grammar of MySQL's DDL                                 thl, errors and pure parts of the standard library
 thl       words and rules                                            errors and pure parts of the standard library
 """
 
@@ -72,14 +73,14 @@ def _judge(name: str, module: str) -> Iterator[str]:
         yield f"{top} has its home in {', '.join(HOMES[top])}"
     if module == "os.environ" and not any(fnmatch(name, home) for home in ENVIRONMENT):
         yield "reads the environment"
-    if part == "thl":
+    if part in ("thl", "ddl"):
         if top == "connector":
-            if rest.split(".")[0] not in ("thl", "errors"):
-                yield f"thl imports {module}"
+            if rest.split(".")[0] not in (part, "thl", "errors"):
+                yield f"{part} imports {module}"
         elif top not in PURE:
-            yield f"thl imports {module}: it is pure"
+            yield f"{part} imports {module}: it is pure"
     elif part in STAGES:
-        if top == "connector" and rest.split(".")[0] not in (part, "thl", *EVERY_STAGE):
+        if top == "connector" and rest.split(".")[0] not in (part, "thl", "ddl", *EVERY_STAGE):
             yield f"the stage {part} imports {module}"
         if top == "time":
             yield "asks the machine for the time"

@@ -13,7 +13,8 @@ from connector.write.names import PostgresNaming, SqliteNaming, check_names
 from connector.write.postgres_types import copy_kind, postgres_type
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import from_json, make_table, to_json
-from connector.write.types import INTEGERS, Widening, parse, widening
+from connector.ddl.type_names import INTEGERS
+from connector.write.types import Widening, parse, widening
 from tests.support.net import column, layout
 
 INTS = st.builds(Column, st.just("c"), st.sampled_from(list(INTEGERS)), st.booleans())

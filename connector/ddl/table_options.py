@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connector.write.column_spec import charset_name, charset_of
-from connector.write.sql_reader import Reader
-from connector.write.sql_tokens import Lexeme
+from connector.ddl.column_spec import charset_name, charset_of
+from connector.ddl.reader import Reader
+from connector.ddl.tokens import Lexeme
 
 _PLAIN = (
     *("ENGINE", "TYPE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM", "PAGE_CHECKSUM", "COMMENT"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from connector.ddl.tokens import Lexeme, Token
 from connector.errors import Unsupported
 from connector.thl.layout import TableName
-from connector.write.sql_tokens import Lexeme, Token
 
 
 class Reader:

@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\u0080
 _HEX = re.compile(r"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{2})*)')(?![0-9A-Za-z_$])")
 _BITS = re.compile(r"(?:0b([01]+)|[bB]'([01]*)')(?![0-9A-Za-z_$])")
 _WORD = re.compile(r"[0-9A-Za-z_$\u0080-\U0010ffff]+")
+_MODES = {"REAL_AS_FLOAT": 1, "ANSI_QUOTES": 4, "NO_BACKSLASH_ESCAPES": 1 << 20}
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
@@ -55,7 +56,7 @@ def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
 
     Args:
         sql: one statement.
-        sql_mode: the session's, comma-separated.
+        sql_mode: the session's: comma-separated, or the number that the binary log has.
 
     Returns:
         Each reading's tokens, ended by an END token.
@@ -63,10 +64,22 @@ def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
     Raises:
         Unsupported: a string, name or comment that does not end.
     """
-    modes = set(sql_mode.upper().split(","))
+    modes = sql_modes(sql_mode)
     every = _tokens(sql, modes, None)
     sure = _tokens(sql, modes, ALWAYS_EXECUTED)
     return [every] if every == sure else [every, sure]
+
+
+def sql_modes(sql_mode: str) -> set[str]:
+    """Those of a session's modes that change how its statements are read.
+
+    Args:
+        sql_mode: names, separated by commas, or the number of a QUERY event (MySQL's `sql/query_options.h` and
+            `MODE_…` of `sql/sql_const.h`).
+    """
+    if sql_mode.isdecimal():
+        return {name for name, bit in _MODES.items() if int(sql_mode) & bit}
+    return set(sql_mode.upper().split(","))
 
 
 def _tokens(sql: str, modes: set[str], newest: int | None) -> list[Token]:

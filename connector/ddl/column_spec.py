@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from connector.ddl.reader import Reader
+from connector.ddl.tokens import Lexeme, sql_modes
+from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, width
 from connector.thl.layout import Column
-from connector.write.sql_reader import Reader
-from connector.write.sql_tokens import Lexeme
-from connector.write.types import BLOBS, FLOATS, INTEGERS, TEXTS
 
 # Names that mean the same type. Several words first.
 _ALIASES = {
@@ -54,7 +54,6 @@ _PLAIN = (
     *("BIT", "YEAR", "DATE", "TIME", "DATETIME", "TIMESTAMP", "CHAR", "VARCHAR", "BINARY", "VARBINARY"),
     *("ENUM", "SET", "JSON", "VECTOR", "DECIMAL"),
 )
-_WIDTHS = {"utf8mb4": 4, "utf8mb3": 3, "latin1": 1, "ascii": 1, "binary": 1, "ucs2": 2}
 _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
 
 
@@ -93,6 +92,7 @@ class ColumnSpec:
         primary: whether it is said here to be the primary key.
         inexact: whether its type rounds what is stored: float(7,2).
         counted: whether the source numbers its rows: AUTO_INCREMENT.
+        null: whether it is said to be NULL.
     """
 
     column: Column
@@ -101,6 +101,7 @@ class ColumnSpec:
     primary: bool
     inexact: bool
     counted: bool
+    null: bool
 
 
 def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> ColumnSpec:
@@ -132,7 +133,7 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
         unsigned=state.unsigned,
         charset=charset if text else "binary" if base in _AS_BYTES.values() else "",
         labels=labels,
-        nullable=state.nullable and not state.primary,
+        nullable=state.nullable and not (state.primary or state.counted),
     )
     return ColumnSpec(
         column=column,
@@ -141,6 +142,7 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
         primary=state.primary,
         inexact=base in FLOATS and len(sizes) > 1,
         counted=serial or state.counted,
+        null=state.null,
     )
 
 
@@ -163,6 +165,7 @@ class _Attributes:
     generated: bool = False
     primary: bool = False
     counted: bool = False
+    null: bool = False
 
 
 def _type(reader: Reader, sql_mode: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
@@ -170,7 +173,7 @@ def _type(reader: Reader, sql_mode: str) -> tuple[str, tuple[int, ...], tuple[st
     if base in ("mediumtext", "mediumblob"):
         return base, (), ()
     if not base and reader.accept("REAL"):
-        base = "float" if "REAL_AS_FLOAT" in sql_mode.upper() else "double"
+        base = "float" if sql_modes(sql_mode) & {"REAL_AS_FLOAT", "ANSI"} else "double"
     if not base and reader.accept_any("BOOLEAN", "BOOL"):
         return "tinyint", (), ()
     if not base and reader.accept_any(*_GEOMETRIES):
@@ -203,8 +206,8 @@ def _full(reader: Reader, base: str, sizes: tuple[int, ...], charset: str) -> st
     if base == "float" and len(sizes) == 1:
         return "float" if sizes[0] <= 24 else "double"
     if base in ("text", "blob") and sizes and sizes[0]:
-        names, width = (TEXTS, _WIDTHS.get(charset, 4)) if base == "text" else (BLOBS, 1)
-        return next(name for name, room in names.items() if sizes[0] * width <= room)
+        names, wide = (TEXTS, width(charset)) if base == "text" else (BLOBS, 1)
+        return next(name for name, room in names.items() if sizes[0] * wide <= room)
     return base
 
 
@@ -212,7 +215,7 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
     if reader.accept("NOT", "NULL"):
         state.nullable = False
     elif reader.accept("NULL"):
-        state.nullable = True
+        state.nullable = state.null = True
     elif reader.accept("SERIAL", "DEFAULT", "VALUE"):
         state.nullable, state.counted = False, True
     elif reader.accept("AUTO_INCREMENT"):

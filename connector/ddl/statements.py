@@ -1,0 +1,28 @@
+"""What kinds of statements there are: those that are not about tables, and what may stand before those that are."""
+
+from __future__ import annotations
+
+from connector.ddl.reader import Reader
+
+ACCOUNTS = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
+MAINTENANCE = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
+# Kinds of objects that hold no rows of tables.
+ROWLESS = (
+    *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
+    *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
+)
+
+
+def pass_definer(reader: Reader) -> None:
+    """Pass what may stand before VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
+    while True:
+        if reader.accept("DEFINER", "="):
+            reader.take()
+            if reader.peek("("):
+                reader.skip_parentheses()
+            if reader.accept("@"):
+                reader.take()
+        elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
+            reader.name()
+        else:
+            return

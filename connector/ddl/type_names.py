@@ -1,0 +1,20 @@
+"""Names of MySQL's types, and how wide its character sets are."""
+
+INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+FLOATS = ("float", "double")
+TEMPORALS = ("time", "datetime", "timestamp")  # those with fractions
+TEXTS = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}  # bytes
+BLOBS = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
+CHARACTERS = ("char", "varchar", *TEXTS)
+
+# The most bytes a character has; all others of MySQL's sets have one byte each.
+_WIDE = {
+    **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
+    **dict.fromkeys(("utf8mb3", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("ucs2", "big5", "sjis", "cp932", "euckr", "gb2312", "gbk"), 2),
+}
+
+
+def width(charset: str) -> int:
+    """How many bytes a character of the set can have; the widest set's where it is not known: ""."""
+    return _WIDE.get(charset, 1) if charset else 4
