@@ -6,12 +6,15 @@ A layout from here equals the one that the binary log's TABLE_MAP gives for the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connector.capture.charsets import BINARY
 from connector.capture.columns import Spec, keeping_invalid, text_spec
 from connector.capture.connection import Connection, Row, query, quoted
 from connector.capture.filters import SYSTEM_SCHEMAS, Filter
+from connector.config import Filters
+from connector.ddl.column_spec import charset_name, charset_of
+from connector.thl.definition import Definitions, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
 
 SPATIAL = frozenset(
@@ -25,7 +28,7 @@ BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "lon
 _NOT_SYSTEM = "TABLE_SCHEMA NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
 _TABLES = f"""
 SELECT t.TABLE_SCHEMA AS s, t.TABLE_NAME AS t, t.ENGINE AS engine, t.TABLE_ROWS AS estimate,
-  CAST(t.CREATE_TIME AS CHAR) AS created, e.TRANSACTIONS = 'YES' AS transactional
+  CAST(t.CREATE_TIME AS CHAR) AS created, t.TABLE_COLLATION AS collation, e.TRANSACTIONS = 'YES' AS transactional
 FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
 WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.{_NOT_SYSTEM}
 ORDER BY t.TABLE_SCHEMA, t.TABLE_NAME
@@ -61,6 +64,7 @@ class SourceTable:
         created: when this table was made, as the dictionary says: another table of the same name has another.
         transactional: whether a consistent read of it exists.
         estimate: rows, roughly.
+        charset: what its text columns get that name none.
     """
 
     layout: TableLayout
@@ -71,11 +75,12 @@ class SourceTable:
     created: str
     transactional: bool
     estimate: int
+    charset: str
 
     @property
     def identity(self) -> tuple[object, ...]:
         """What changes when DDL has changed the table."""
-        return self.layout, self.select, self.created
+        return self.layout, self.select, self.created, self.charset
 
     @property
     def sql(self) -> str:
@@ -100,6 +105,24 @@ def read_schemas(connection: Connection, filter: Filter) -> dict[str, str]:
         for row in rows
         if filter.wants_schema(row["s"])
     }
+
+
+def read_definitions(connection: Connection, filter: Filter) -> Definitions:
+    """Every table that can be for us, as it is now: those that are not may be renamed to one that is.
+
+    The session must be one of `moment.prepare_session`, which shows every column.
+    """
+    everything = Filter(Filters())
+    tables = {}
+    for table in read_tables(connection, everything):
+        name = TableName(filter.fold(table.layout.name.schema), filter.fold(table.layout.name.table))
+        if filter.wants_schema(name.schema):
+            tables[name] = TableDefinition(replace(table.layout, name=name), table.charset)
+    rows = query(
+        connection, "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset FROM information_schema.SCHEMATA"
+    )
+    schemas = {filter.fold(row["s"]): charset_name(row["charset"]) for row in rows if filter.wants_schema(row["s"])}
+    return Definitions(tables, schemas)
 
 
 def read_tables(connection: Connection, filter: Filter, only: TableName | None = None) -> list[SourceTable]:
@@ -134,6 +157,7 @@ def _table(name: TableName, table: Row, columns: list[Row], key: list[Row], filt
         created=str(table["created"]),
         transactional=bool(table["transactional"]),
         estimate=int(table["estimate"] or 0),
+        charset=charset_of(table["collation"]),
     )
 
 

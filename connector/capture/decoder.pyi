@@ -1,7 +1,7 @@
 from connector.capture.frames import Frames
 from connector.capture.naming import Naming
 from connector.capture.query import Wanted
-from connector.thl.piece import Passed, Piece
+from connector.thl.definition import Item
 from connector.thl.position import SourcePosition
 
 class Decoder:
@@ -13,4 +13,4 @@ class Decoder:
     def position(self) -> SourcePosition: ...
     @property
     def inside(self) -> bool: ...
-    def decode(self) -> list[Piece | Passed]: ...
+    def decode(self) -> list[Item]: ...

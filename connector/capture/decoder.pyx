@@ -81,7 +81,8 @@ cdef class Decoder:
     cdef Frames inner  # the events of a compressed transaction
     cdef object payload  # what `inner` is fed from
     cdef Group group
-    cdef object filters, service
+    cdef object filters, service, naming
+    cdef bint redefined  # a definition of the transaction has changed what tables are
     cdef Py_ssize_t piece_bytes
     cdef readonly str file
     cdef int64_t start, offset  # of the event; behind it
@@ -104,6 +105,7 @@ cdef class Decoder:
         self.frames = frames
         self.group = Group()
         self.filters = filters
+        self.naming = naming
         self.service = service
         self.piece_bytes = piece_bytes
         self.file = file
@@ -308,6 +310,9 @@ cdef class Decoder:
             return 0
         if query.control == "commit" or query.control == "rollback":
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
+        if self.naming.statement(query, self.group.gtid, self._here()):
+            self.tables.renamed()
+            self.redefined = True
         wanted = wants_statement(query, self.filters)
         if self.group.open:
             if self.group.given or self.group.size:
@@ -326,6 +331,9 @@ cdef class Decoder:
         self.produced += self.group.size
         self.found.append(self.group.finish(self._here(), timestamp, outcome))
         self.reported = self.offset
+        if self.redefined:
+            self.redefined = False
+            self.found.append(self.naming.taken())
         return 0
 
     # Rows

@@ -46,6 +46,8 @@ class Pattern:
 class Filter:
     """Decides which tables are captured.
 
+    `fold` makes names equal that the server takes for the same.
+
     Args:
         filters: the configured patterns.
         lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
@@ -58,21 +60,21 @@ class Filter:
     def __init__(
         self, filters: Filters, lower_case_table_names: int = 0, keep_invalid_text: Sequence[str] = ()
     ) -> None:
-        self._fold: Callable[[str], str] = str.lower if lower_case_table_names else str
+        self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     def wants(self, schema: str, table: str) -> bool:
         """Whether changes of this table are published."""
-        schema, table = self._fold(schema), self._fold(table)
+        schema, table = self.fold(schema), self.fold(table)
         if schema in SYSTEM_SCHEMAS or any(pattern.finds(schema, table) for pattern in self._ignore):
             return False
         return not self._do or any(pattern.finds(schema, table) for pattern in self._do)
 
     def wants_schema(self, schema: str) -> bool:
         """Whether some table of this schema may be published: what CREATE and DROP DATABASE ask."""
-        schema = self._fold(schema)
+        schema = self.fold(schema)
         if schema in SYSTEM_SCHEMAS or any(p.whole and p.finds_schema(schema) for p in self._ignore):
             return False
         return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
@@ -81,12 +83,12 @@ class Filter:
         """Whether values of this column that are not valid in its character set are kept, as bytes."""
         if not self._kept:
             return False
-        schema, table = self._fold(schema), self._fold(table)
+        schema, table = self.fold(schema), self.fold(table)
         return any(of.finds(schema, table) and name.fullmatch(column.lower()) for of, name in self._kept)
 
     def _compile_column(self, pattern: str) -> tuple[Pattern, re.Pattern[str]]:
         table, _, column = pattern.strip().rpartition(".")
-        schema, _, name = self._fold(table).partition(".")
+        schema, _, name = self.fold(table).partition(".")
         if not (schema and name and column):
             raise ConfigError(
                 f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
@@ -95,7 +97,7 @@ class Filter:
         return Pattern(_regex(schema), _regex(name)), _regex(column.lower())  # no column's name has a case
 
     def _compile(self, pattern: str, field: str) -> Pattern:
-        schema, dot, table = self._fold(pattern.strip()).partition(".")
+        schema, dot, table = self.fold(pattern.strip()).partition(".")
         if not schema or (dot and not table):
             raise ConfigError(
                 f"source.filters.{field}: the pattern {pattern!r} is not `schema` or `schema.table`",

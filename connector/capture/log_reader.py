@@ -21,6 +21,7 @@ from connector.capture.reader import BinlogReader
 from connector.capture.salvage import Remains, whole
 from connector.capture.stream import ByteSource
 from connector.errors import ConnectorError, CorruptBinlog
+from connector.thl.definition import Redefined
 from connector.thl.piece import Passed, Piece
 
 SERVICE: Final = "binlog"  # under which ignored events are counted
@@ -128,6 +129,8 @@ class _Attempt:
     def items(self) -> Iterator[Piece | Passed]:
         while not self._reader.ended:
             for item in self._reader.read():
+                if isinstance(item, Redefined):
+                    continue
                 yield item
                 end = item.end if isinstance(item, Passed) else item.ending and item.ending.end
                 if end and end.file == self._file.name:

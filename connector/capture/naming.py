@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from connector.capture.columns import Spec
+from connector.capture.query import Query
 from connector.capture.table_map import TableMap, table_layout
 from connector.errors import Unsupported
+from connector.thl.definition import Redefined
 from connector.thl.layout import TableLayout
+from connector.thl.position import SourcePosition
 
 
 class Naming(Protocol):
@@ -19,10 +22,34 @@ class Naming(Protocol):
 
         Raises:
             Unsupported: it is not known.
+            CorruptBinlog: it is known to be another.
         """
 
+    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+        """Told of every definition: the statement, its transaction's GTID, and where it ends.
 
-class Refused:
+        Returns:
+            Whether a table has others columns now. If so, `taken` is asked when its transaction has ended.
+        """
+
+    def taken(self) -> Redefined:
+        """What has changed since the last call."""
+
+
+class _Unmoved:
+    """Names that no definition changes."""
+
+    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+        """Nothing."""
+        del query, gtid, place
+        return False
+
+    def taken(self) -> Redefined:
+        """Nothing."""
+        return Redefined()
+
+
+class Refused(_Unmoved):
     """Whoever copies rows must know their columns' names."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
@@ -34,7 +61,7 @@ class Refused:
         )
 
 
-class Numbered:
+class Numbered(_Unmoved):
     """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:

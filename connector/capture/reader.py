@@ -11,7 +11,7 @@ from connector.capture.naming import Naming, Refused
 from connector.capture.query import Wanted
 from connector.capture.stream import ByteSource
 from connector.errors import CorruptBinlog
-from connector.thl.piece import Passed, Piece
+from connector.thl.definition import Item
 from connector.thl.position import SourcePosition
 
 WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
@@ -50,9 +50,11 @@ class BinlogReader:
         self._ended = False
 
     @classmethod
-    def from_stream(cls, source: ByteSource, *, filters: Wanted, service: str, piece_bytes: int) -> BinlogReader:
+    def from_stream(
+        cls, source: ByteSource, *, filters: Wanted, service: str, piece_bytes: int, naming: Naming | None = None
+    ) -> BinlogReader:
         """Read what `open_stream` opened."""
-        return cls(source, PacketFrames(), filters=filters, service=service, piece_bytes=piece_bytes)
+        return cls(source, PacketFrames(), filters=filters, service=service, piece_bytes=piece_bytes, naming=naming)
 
     @classmethod
     def from_file(cls, path: Path, *, filters: Wanted, service: str, piece_bytes: int) -> BinlogReader:
@@ -70,7 +72,7 @@ class BinlogReader:
         """Whether a file was read to its end. A stream never ends so: it raises."""
         return self._ended
 
-    def read(self, timeout: float = WAKE) -> list[Piece | Passed]:
+    def read(self, timeout: float = WAKE) -> list[Item]:
         """What came since the last call, in order. Blocks at most about `timeout` seconds; may be empty.
 
         Raises:

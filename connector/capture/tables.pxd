@@ -22,6 +22,7 @@ cdef class Tables:
     cdef bint mariadb  # the log's server
     cdef int forget(self, bint mariadb) except -1
     cdef bytes before, after  # the columns in the images of the event that `of_rows` was told of; empty: all
+    cdef int renamed(self) except -1
     cdef int describe(self, Cursor* body) except -1
     cdef Table of_rows(self, Cursor* body, bint second, int action)
     cdef Table _made(self, bytes definition)

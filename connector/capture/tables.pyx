@@ -82,6 +82,11 @@ cdef class Tables:
         self.newest = None
         return 0
 
+    cdef int renamed(self) except -1:
+        """What the same TABLE_MAP is called may be another now."""
+        self.known.clear()
+        return self.forget(self.mariadb)
+
     cdef int describe(self, Cursor* body) except -1:
         """TABLE_MAP: 6 bytes id, 2 flags, then the definition."""
         cdef uint64_t table_id = little(take(body, 6), 6)

@@ -6,7 +6,7 @@ What a change means for the rows that are there is not decided here but by whoev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 from connector.ddl.column_spec import ColumnSpec, charset_name, charset_of, column_spec
@@ -77,6 +77,7 @@ class Alteration(Generic[Origin]):
         sql_mode: the session's.
         meaning: of clauses for rows.
         rename: its name after, if it gets another.
+        moved: new columns, and those that get another place, with the place.
     """
 
     name: TableName
@@ -86,6 +87,7 @@ class Alteration(Generic[Origin]):
     sql_mode: str
     meaning: Meaning[Origin]
     rename: TableName | None = None
+    moved: list[tuple[Altered[Origin], tuple[str, ...]]] = field(default_factory=list)
 
     def index(self, reader: Reader, name: str) -> int:
         """Where the column stands that is called so now."""
@@ -124,6 +126,44 @@ def read_clauses(reader: Reader, state: Alteration[Origin], begin: Callable[[], 
     Raises:
         Unsupported: a clause that is not understood.
     """
+    state.charset = _charset_after(reader, state, begin)
+    _read(reader, state, begin)
+    _put(reader, state)
+
+
+def _charset_after(reader: Reader, state: Alteration[Origin], begin: Callable[[], object]) -> str:
+    """The table's character set after all clauses: new columns have it, whatever their clause's place."""
+    mark = reader.mark
+    trial = Alteration[None](
+        name=state.name,
+        columns=[Altered(item.column, item.old, None) for item in state.columns],
+        key=state.key,
+        charset=state.charset,
+        sql_mode=state.sql_mode,
+        meaning=_Nothing(),
+    )
+    _read(reader, trial, begin)
+    reader.back(mark)
+    return trial.charset
+
+
+class _Nothing:
+    """Of no clause is asked what it means."""
+
+    def added(self, spec: ColumnSpec) -> None:
+        pass
+
+    def changed(self, reader: Reader, item: Altered[None], spec: ColumnSpec) -> None:
+        pass
+
+    def converted(self, reader: Reader, texts: list[Altered[None]], charset: str) -> None:
+        pass
+
+    def partition_dropped(self, reader: Reader) -> None:
+        pass
+
+
+def _read(reader: Reader, state: Alteration[Origin], begin: Callable[[], object]) -> None:
     while not reader.at_end:
         if not _without_effect(reader):
             begin()
@@ -240,13 +280,10 @@ def _add(reader: Reader, state: Alteration[Origin]) -> None:
 
 def _add_column(reader: Reader, state: Alteration[Origin]) -> None:
     name = reader.name()
-    if any(item.column.name.casefold() == name.casefold() for item in state.columns):
-        reader.stop(f"column {name} is there")
     spec = column_spec(reader, name, state.charset, state.sql_mode)
-    state.columns.append(Altered(spec.column, "", state.meaning.added(spec), spec.generated))
     if spec.primary:
         state.key = (name,)
-    _place(reader, state, len(state.columns) - 1)
+    state.moved.append((Altered(spec.column, "", state.meaning.added(spec), spec.generated), _place(reader)))
 
 
 def _drop(reader: Reader, state: Alteration[Origin]) -> None:
@@ -281,7 +318,8 @@ def _change(reader: Reader, state: Alteration[Origin], name: str, new: str) -> N
     if spec.primary:
         state.key = (new,)
     item.column, item.generated = spec.column, spec.generated
-    _place(reader, state, at)
+    if place := _place(reader):
+        state.moved.append((state.columns.pop(at), place))
 
 
 def _convert(reader: Reader, state: Alteration[Origin]) -> None:
@@ -297,13 +335,25 @@ def _convert(reader: Reader, state: Alteration[Origin]) -> None:
     state.charset = charset
 
 
-def _place(reader: Reader, state: Alteration[Origin], at: int) -> None:
+def _place(reader: Reader) -> tuple[str, ...]:
+    """Pass FIRST or AFTER and a name, if one of them comes next: ("FIRST",), ("AFTER", name)."""
     if reader.accept("FIRST"):
-        state.columns.insert(0, state.columns.pop(at))
-    elif reader.accept("AFTER"):
-        after = reader.name()
-        item = state.columns.pop(at)
-        state.columns.insert(state.index(reader, after) + 1, item)
+        return ("FIRST",)
+    return ("AFTER", reader.name()) if reader.accept("AFTER") else ()
+
+
+def _put(reader: Reader, state: Alteration[Origin]) -> None:
+    """Put what is new or moved where it is to be: in the order of the clauses, once all have been read."""
+    for item, place in state.moved:
+        if not place:
+            state.columns.append(item)
+        elif place == ("FIRST",):
+            state.columns.insert(0, item)
+        else:
+            state.columns.insert(state.index(reader, place[1]) + 1, item)
+    names = [item.column.name.casefold() for item in state.columns]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        reader.stop(f"column {twice} is there")
 
 
 def _base(column: Column) -> str:

@@ -1,0 +1,178 @@
+"""The source's tables followed through its log, for rows whose TABLE_MAP does not name their columns.
+
+It begins with what the data dictionary said at some place, and moves with every definition behind it. Whatever a
+TABLE_MAP does tell must be the same here: types, lengths, signedness, character sets, NULL. Nothing is guessed: a table
+that the history does not know, or knows otherwise, stops the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from connector.capture.charsets import charset_of
+from connector.capture.columns import Raw, Spec, compile_column
+from connector.capture.filters import Filter
+from connector.capture.query import Query
+from connector.capture.table_map import TableMap, table_layout
+from connector.ddl.evolution import Rules, evolve
+from connector.errors import CorruptBinlog, Unsupported
+from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.position import SourcePosition
+
+UTF8: Final = 45  # the collation utf8mb4_general_ci
+HINT: Final = "SET GLOBAL binlog_row_metadata = FULL; then begin a new log (another `service`) with a snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What of the log is read again, so that the history already contains its definitions.
+
+    Args:
+        gtid: the one transaction; None where the source gives no GTIDs, or nothing is read again.
+        end: without GTIDs, up to where; None: nothing is read again.
+    """
+
+    gtid: str | None = None
+    end: SourcePosition | None = None
+
+
+class TableHistory:
+    """Names columns by what is known of their tables; a `Naming`.
+
+    Args:
+        known: the tables where reading begins; or where it has been before, if it begins with what is read again.
+        filter: which schemas and tables are for us.
+        replayed: what is read again.
+    """
+
+    def __init__(self, known: Definitions, filter: Filter, replayed: Replayed | None = None) -> None:
+        self._known = known
+        self._filter = filter
+        self._rules = Rules(filter.fold, filter.wants_schema)
+        self._replayed = replayed or Replayed()
+        self._changes: list[Redefined] = []
+
+    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+        """Follow a definition.
+
+        Args:
+            query: the statement.
+            gtid: its transaction's.
+            place: where it ends.
+
+        Returns:
+            Whether a table is another one now, or there is one more or one less.
+        """
+        if self._again(gtid, place):
+            return False
+        statement = query.statement
+        change = evolve(
+            statement,
+            self._known,
+            self._rules,
+            schemas=query.schemas or {name.schema for name in self._known.tables},
+            server_charset=_charset(statement.options.get("collation_server")),
+            place=str(place),
+        )
+        if not change.tables and not change.schemas:
+            return False
+        self._known = self._known.after(change)
+        self._changes.append(change)
+        return True
+
+    def taken(self) -> Redefined:
+        """What has changed since the last call."""
+        changes, self._changes = self._changes, []
+        return Redefined(
+            {name: table for change in changes for name, table in change.tables.items()},
+            {name: charset for change in changes for name, charset in change.schemas.items()},
+        )
+
+    def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
+        """The table with the names that its columns had.
+
+        Raises:
+            Unsupported: it is not known.
+            CorruptBinlog: it is known to be another.
+        """
+        known = self._known.tables.get(
+            TableName(self._filter.fold(table.name.schema), self._filter.fold(table.name.table))
+        )
+        if known is None:
+            raise Unsupported(
+                f"the binary log does not name the columns of {table.name}, and the history of tables does not know it",
+                hint=HINT,
+                table=table.name,
+            )
+        if known.unknown:
+            raise Unsupported(
+                f"the binary log does not name the columns of {table.name}, and what they are is not known since a "
+                f"statement: {known.unknown}",
+                hint=HINT,
+                table=table.name,
+            )
+        _check(table, known)
+        columns = known.layout.columns
+        raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
+        _, specs = table_layout(replace(table, raws=raws))
+        return TableLayout(table.name, columns, known.layout.key), specs
+
+    def _again(self, gtid: str | None, place: SourcePosition) -> bool:
+        if self._replayed.gtid is not None:
+            return gtid == self._replayed.gtid
+        end = self._replayed.end
+        return end is not None and place.file == end.file and place.offset <= end.offset
+
+
+def _charset(collation: str | None) -> str:
+    return charset_of(int(collation)) if collation else ""
+
+
+def _named(raw: Raw, column: Column) -> Raw:
+    """With what the history knows of it."""
+    if column.type not in ("enum", "set"):
+        return replace(raw, name=column.name.encode())
+    labels = [label.encode() for label in column.labels]
+    return replace(raw, name=column.name.encode(), labels=labels, collation=UTF8)
+
+
+def _check(table: TableMap, known: TableDefinition) -> None:
+    """Compare all that both tell."""
+    difference = next(_differences(table, known.layout.columns), None)
+    if difference is not None:
+        raise CorruptBinlog(
+            f"the binary log's {table.name} is not the table that the history knows: {difference}",
+            hint=HINT,
+            table=table.name,
+        )
+
+
+def _differences(table: TableMap, columns: tuple[Column, ...]) -> Iterator[str]:
+    if len(table.raws) != len(columns):
+        yield f"it has {len(table.raws)} columns, the history {len(columns)}"
+        return
+    for number, (raw, column) in enumerate(zip(table.raws, columns, strict=True), 1):
+        found, (_, size, *_) = compile_column(replace(raw, name=column.name.encode()), table.name)
+        if column.type in ("enum", "set"):
+            found = replace(found, charset=column.charset, labels=column.labels)
+            if size != _label_bytes(column):
+                yield f"column {number}, {column.name}, has numbers of {size} bytes, and {len(column.labels)} labels"
+        if found.type == "vector(0)" and column.type.startswith("vector"):
+            found = replace(found, type=column.type)  # its dimension is not told
+        if found != column:
+            yield f"column {number}, {column.name}, is {_shown(found)}, in the history {_shown(column)}"
+
+
+def _label_bytes(column: Column) -> int:
+    count = len(column.labels)
+    if column.type == "enum":
+        return 1 if count < 256 else 2
+    return 8 if count > 32 else (count + 7) // 8
+
+
+def _shown(column: Column) -> str:
+    words = (column.type, "unsigned" * column.unsigned, column.charset, "NULL" if column.nullable else "NOT NULL")
+    return " ".join(word for word in words if word)
