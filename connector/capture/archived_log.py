@@ -18,8 +18,9 @@ from connector.capture.reader import BinlogReader
 from connector.capture.salvage import Remains, whole
 from connector.capture.stream import AfterGtids, ByteSource, StreamStart
 from connector.errors import ConnectorError, CorruptBinlog, PreflightError
+from connector.thl.definition import Item, Redefined
 from connector.thl.gtid import GtidSet
-from connector.thl.piece import Passed, Piece
+from connector.thl.piece import Passed
 from connector.thl.place import SourcePosition, file_number
 from connector.thl.position import Finished
 
@@ -66,7 +67,7 @@ class ArchivedLog:
         self.ended = False
         self._begin(first, start.offset if isinstance(start, SourcePosition) else len(MAGIC))
 
-    def read(self, timeout: float) -> list[Piece | Passed]:
+    def read(self, timeout: float) -> list[Item]:
         """What came since the last call, in order; as `BinlogReader.read` gives it.
 
         Raises:
@@ -113,9 +114,9 @@ class ArchivedLog:
         behind = SourcePosition(f"{file.name.rpartition('.')[0]}.{number:06}", len(MAGIC))
         self._reader = self._live(behind if self._seen is None else AfterGtids(str(self._seen)))
 
-    def _known(self, item: Piece | Passed) -> bool:
+    def _known(self, item: Item) -> bool:
         """Whether the log has it already; what it has not is seen from now on."""
-        if self._seen is None:
+        if self._seen is None or isinstance(item, Redefined):  # what is known has redefined nothing
             return False
         if isinstance(item, Passed):
             return item.gtid is not None and self._see(item.gtid)

@@ -35,6 +35,9 @@ class Naming(Protocol):
     def taken(self) -> Redefined:
         """What has changed since the last call."""
 
+    def reread(self, *, all_of_it: bool) -> None:
+        """Told before reading whether transactions come again that lie further back than the last one."""
+
 
 class _Unmoved:
     """Names that no definition changes."""
@@ -48,6 +51,10 @@ class _Unmoved:
         """Nothing."""
         return Redefined()
 
+    def reread(self, *, all_of_it: bool) -> None:
+        """No matter."""
+        del all_of_it
+
 
 class Refused(_Unmoved):
     """Whoever copies rows must know their columns' names."""
@@ -56,7 +63,8 @@ class Refused(_Unmoved):
         """Never."""
         raise Unsupported(
             f"the binary log does not name the columns of {table.name}",
-            hint="SET GLOBAL binlog_row_metadata = FULL; then start where rows written since then begin",
+            hint="SET GLOBAL binlog_row_metadata = FULL; then start where rows written since then begin, or begin a "
+            "new log (another `service`) with a snapshot, from which the tables are followed",
             table=table.name,
         )
 

@@ -63,7 +63,6 @@ def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
     wanted = {
         "binlog_format": (facts.binlog_format, "ROW", "statements do not tell which rows they changed"),
         "binlog_row_image": (facts.binlog_row_image, "FULL", "partial images do not hold the whole row"),
-        "binlog_row_metadata": (facts.binlog_row_metadata, "FULL", "without it the log holds no column names"),
         "binlog_row_value_options": (facts.binlog_row_value_options, "", "partial JSON is a difference, not a value"),
     }
     for name, (found, needed, reason) in wanted.items():
@@ -141,6 +140,12 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
         yield (
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
             "transactions that are published: SET PERSIST innodb_flush_log_at_trx_commit = 1;"
+        )
+    if facts.binlog_row_metadata != "FULL":
+        yield (
+            f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
+            "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "
+            "SET PERSIST binlog_row_metadata = 'FULL';"
         )
     if not facts.gtids:
         yield (

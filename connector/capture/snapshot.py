@@ -17,13 +17,14 @@ from typing import Final
 
 import pymysql
 
-from connector.capture.catalogue import SourceTable, read_schemas, read_tables
+from connector.capture.catalogue import SourceTable, read_definitions, read_schemas, read_tables
 from connector.capture.connection import Connection, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
 from connector.capture.moment import Moment, fix_moment, prepare_session
 from connector.capture.table_rows import table_rows
 from connector.config import Source
 from connector.errors import PreflightError, SourceChanged
+from connector.thl.definition import Definitions
 from connector.thl.layout import TableName
 from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
 from connector.thl.position import SourcePosition
@@ -32,6 +33,8 @@ from connector.thl.words import Action, Kind, Outcome
 EVENT_ROWS: Final = 50_000
 ATTEMPTS: Final = 5
 CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table definition has changed"
+
+_Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
 
 Progress = Callable[[TableName, int, int], None]
 """Called with a table, how many of its rows are read, and how many there are, roughly."""
@@ -54,6 +57,7 @@ class Snapshot:
         self._moment: Moment | None = None
         self._schemas: dict[str, str] = {}
         self._tables: list[SourceTable] = []
+        self._definitions = Definitions()
 
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
@@ -62,9 +66,9 @@ class Snapshot:
         return moment.position, moment.gtid_set
 
     @property
-    def tables(self) -> tuple[TableName, ...]:
-        """What is loaded, in order; known after `open`."""
-        return tuple(table.layout.name for table in self._tables)
+    def tables(self) -> Definitions:
+        """Every table at the moment that can be for us, also by another name later; known after `open`."""
+        return self._definitions
 
     def open(self) -> None:
         """Fix the moment.
@@ -80,7 +84,7 @@ class Snapshot:
             for _ in range(ATTEMPTS):
                 before = self._dictionary(self._connection)
                 self._moment = fix_moment(self._connection)
-                self._schemas, self._tables = after = self._dictionary(self._connection)
+                self._schemas, self._tables, self._definitions = after = self._dictionary(self._connection)
                 if _identities(before) == _identities(after):
                     break
                 query(self._connection, "ROLLBACK")
@@ -173,19 +177,18 @@ class Snapshot:
                     raise _changed(name) from error
                 raise
 
-    def _dictionary(self, connection: Connection) -> tuple[dict[str, str], list[SourceTable]]:
-        return read_schemas(connection, self._filter), read_tables(connection, self._filter)
+    def _dictionary(self, connection: Connection) -> _Dictionary:
+        tables = read_tables(connection, self._filter)
+        return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
 
 
 def _changed(name: TableName) -> SourceChanged:
     return SourceChanged("DDL changed a table while the initial load was reading: it has to begin anew", table=name)
 
 
-def _identities(
-    dictionary: tuple[dict[str, str], list[SourceTable]],
-) -> tuple[dict[str, str], list[tuple[object, ...]]]:
-    schemas, tables = dictionary
-    return schemas, [table.identity for table in tables]
+def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
+    schemas, tables, definitions = dictionary
+    return schemas, [table.identity for table in tables], definitions
 
 
 def _refuse_without_transactions(tables: list[SourceTable]) -> None:

@@ -8,51 +8,47 @@ that the history does not know, or knows otherwise, stops the reading.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from connector.capture.charsets import charset_of
 from connector.capture.columns import Raw, Spec, compile_column
 from connector.capture.filters import Filter
+from connector.capture.naming import Naming, Refused
 from connector.capture.query import Query
 from connector.capture.table_map import TableMap, table_layout
 from connector.ddl.evolution import Rules, evolve
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.gtid import GtidSet
 from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.position import SourcePosition
+from connector.thl.position import PositionRecord, SourcePosition
 
 UTF8: Final = 45  # the collation utf8mb4_general_ci
 HINT: Final = "SET GLOBAL binlog_row_metadata = FULL; then begin a new log (another `service`) with a snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What of the log is read again, so that the history already contains its definitions.
-
-    Args:
-        gtid: the one transaction; None where the source gives no GTIDs, or nothing is read again.
-        end: without GTIDs, up to where; None: nothing is read again.
-    """
-
-    gtid: str | None = None
-    end: SourcePosition | None = None
+def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> Naming:
+    """How columns without names are named behind a position, where the tables are these; None: that is not known."""
+    return Refused() if tables is None else TableHistory(tables, filter, position)
 
 
 class TableHistory:
     """Names columns by what is known of their tables; a `Naming`.
 
     Args:
-        known: the tables where reading begins; or where it has been before, if it begins with what is read again.
+        known: the tables at the position.
         filter: which schemas and tables are for us.
-        replayed: what is read again.
+        position: definitions before it, which may be read again, are contained; None: none is read again.
     """
 
-    def __init__(self, known: Definitions, filter: Filter, replayed: Replayed | None = None) -> None:
+    def __init__(self, known: Definitions, filter: Filter, position: PositionRecord | None = None) -> None:
         self._known = known
         self._filter = filter
         self._rules = Rules(filter.fold, filter.wants_schema)
-        self._replayed = replayed or Replayed()
+        self._resume = position.resume if position else None
+        self._gtids = GtidSet.parse(position.gtid_set) if position and position.gtid_set is not None else None
+        self._older = False
         self._changes: list[Redefined] = []
 
     def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
@@ -120,11 +116,14 @@ class TableHistory:
         _, specs = table_layout(replace(table, raws=raws))
         return TableLayout(table.name, columns, known.layout.key), specs
 
+    def reread(self, *, all_of_it: bool) -> None:
+        """Whether rows come again that were written when tables were others: these nobody can name."""
+        self._older = all_of_it
+
     def _again(self, gtid: str | None, place: SourcePosition) -> bool:
-        if self._replayed.gtid is not None:
-            return gtid == self._replayed.gtid
-        end = self._replayed.end
-        return end is not None and place.file == end.file and place.offset <= end.offset
+        if gtid is not None and self._gtids is not None:
+            return gtid in self._gtids
+        return self._resume is not None and place <= self._resume
 
 
 def _charset(collation: str | None) -> str:

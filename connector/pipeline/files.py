@@ -17,12 +17,15 @@ from connector.capture.archived_log import ArchivedLog, Files, covering, holds, 
 from connector.capture.filters import Filter
 from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, LogBytes, LogFile, log_files
+from connector.capture.naming import Naming, Refused
 from connector.capture.reader import BinlogReader
 from connector.capture.stream import AfterGtids, ByteSource, StreamStart
+from connector.capture.table_history import history_of
 from connector.clock import Clock
 from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.pipeline.source import Load, Stream
+from connector.thl.definition import Definitions
 from connector.thl.gtid import GtidSet
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
@@ -104,30 +107,31 @@ class FileSource:
         """Whether the files go back to this transaction."""
         return holds(self._files, finished)
 
-    def redo(self, position: PositionRecord) -> Stream:
+    def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the last finished transaction on."""
         finished = position.finished
         if finished is None:
-            return self.after(position)
+            return self.after(position, tables)
         if position.gtid_set is None or finished.gtid is None:
-            return self._read(finished.start)
+            return self._read(finished.start, position, tables)
         seen = GtidSet.parse(position.gtid_set)
         seen.remove(finished.gtid)
-        return self._read(AfterGtids(str(seen)))
+        return self._read(AfterGtids(str(seen)), position, tables)
 
-    def after(self, position: PositionRecord) -> Stream:
+    def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the position on.
 
         Raises:
             Purged: they begin behind it.
         """
-        return self._read(position.resume if position.gtid_set is None else AfterGtids(position.gtid_set))
+        start = position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
+        return self._read(start, position, tables)
 
     def load(self) -> Load:
         """There is none: see `check`."""
         raise PreflightError("files give no initial load", service=self._config.service)
 
-    def _read(self, start: StreamStart) -> ArchivedLog:
+    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None) -> ArchivedLog:
         first = covering(self._files, start)
         if first is None:
             raise Purged(
@@ -136,26 +140,33 @@ class FileSource:
                 start=start,
                 oldest=self._files.files()[0],
             )
-        return ArchivedLog(self._files, start, first, self._reader, None)
+        naming = history_of(tables, self._filter, position)
+        naming.reread(all_of_it=isinstance(start, AfterGtids))
 
-    def _reader(self, source: ByteSource, file: LogFile, filter: Filter | None = None) -> BinlogReader:
+        def of_file(source: ByteSource, file: LogFile) -> BinlogReader:
+            return self._reader(source, file, self._filter, naming)
+
+        return ArchivedLog(self._files, start, first, of_file, None)
+
+    def _reader(self, source: ByteSource, file: LogFile, filter: Filter, naming: Naming) -> BinlogReader:
         return BinlogReader(
             source,
             EventFrames(),
-            filters=filter or self._filter,
+            filters=filter,
             service=self._config.service,
             piece_bytes=self._config.source.piece_bytes,
             file=file.name,
+            naming=naming,
         )
 
     def _executed(self, newest: LogFile) -> str:
         """Every GTID up to the end of the newest file."""
         executed = previous_gtids(newest) or GtidSet()
-        reader = self._reader(LogBytes(newest), newest, NOTHING)
+        reader = self._reader(LogBytes(newest), newest, NOTHING, Refused())
         try:
             while not reader.ended:
                 for item in reader.read():
-                    gtid = item.gtid if isinstance(item, Passed) else _gtid(item)
+                    gtid = item.gtid if isinstance(item, Passed) else _gtid(item) if isinstance(item, Piece) else None
                     if gtid is not None:
                         executed.add(gtid)
         finally:

@@ -24,6 +24,7 @@ from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
 from connector.thl.control import ControlState, EpochRecord
+from connector.thl.definition import Definitions, Item
 from connector.thl.event_id import EventId
 from connector.thl.history import History
 from connector.thl.online import OnlinePlan, check_redo, decide
@@ -34,7 +35,7 @@ from connector.thl.words import Epoch, Seqno
 LOG: Final = logging.getLogger(__name__)
 REDO_PATIENCE: Final = 120.0  # seconds without anything from a source that has the transaction
 
-Items = list[Piece | Passed]
+Items = list[Item]
 
 
 class Online:
@@ -58,6 +59,7 @@ class Online:
         self._transactions: Transactions | None = None
         self.stream: Stream | None = None
         self.ahead: Items = []  # read beyond the redone transaction, to be published first
+        self.tables: Definitions | None = None  # the source's, behind what was put
         self.control: ControlState
         self.encoder: Encoder
         self._publisher: Publisher | None = None
@@ -108,6 +110,7 @@ class Online:
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
         plan = decide(control, position, tails, facts)
+        self.tables = plan.control.tables
         self.encoder = Encoder(
             service=config.service,
             source_id=facts.source_id,
@@ -171,15 +174,15 @@ class Online:
         self.close_stream()
         finished = position.finished
         if finished is None or _loaded(finished):
-            self.stream = self._source.after(position)
+            self.stream = self._source.after(position, self.tables)
         elif not self._source.holds(finished):
             LOG.warning(
                 "the source has purged the log's last transaction: not compared",
                 extra={"service": self._config.service, "seqno": finished.seqno, "event_id": finished.event_id},
             )
-            self.stream = self._source.after(position)
+            self.stream = self._source.after(position, self.tables)
         else:
-            self.stream = self._source.redo(position)
+            self.stream = self._source.redo(position, self.tables)
             written = History.of(control, position.last_finished).covering(finished.seqno)
             self._compare(self.stream, position, finished, same_server=written.server_uuid == server_uuid)
 
@@ -200,6 +203,8 @@ class Online:
                 if isinstance(item, Passed):
                     if item.gtid is not None and item.gtid == finished.gtid:
                         check_redo(finished, None)
+                    continue
+                if not isinstance(item, Piece):
                     continue
                 give_up = self._clock.monotonic() + REDO_PATIENCE
                 fragments = self.encoder.take(item)

@@ -12,11 +12,15 @@ from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import AfterGtids, replica_uuid
+from connector.capture.stream import AfterGtids, StreamStart, replica_uuid
+from connector.capture.table_history import history_of
+from connector.capture.tables_now import tables_now
 from connector.clock import Clock
 from connector.config import Config
+from connector.errors import PreflightError
 from connector.pipeline.source import Stream
 from connector.pipeline.source_log import SourceLog
+from connector.thl.definition import Definitions
 from connector.thl.gtid import GtidSet
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
@@ -25,6 +29,7 @@ from connector.thl.words import LogId
 
 LOG: Final = logging.getLogger(__name__)
 SNAPSHOT: Final = "snapshot"
+NOW: Final = "now"
 UNKNOWN_PLACE: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
 
 
@@ -67,7 +72,13 @@ class MySqlSource:
             executed = source_state.gtid_executed(connection)
             files = dict(source_state.binary_logs(connection))
             start, gtid_set = source_state.end_position(connection), executed
-            if new and not load:
+            tables = None
+            if new and not load and facts.binlog_row_metadata != "FULL":
+                _check_start(facts.binlog_row_metadata, self._source.start)
+                self.check(load=True)  # what a moment needs
+                moment, tables = tables_now(connection, self._source, self._wanted())
+                start, gtid_set = moment.position, moment.gtid_set
+            elif new and not load:
                 found = self._log.start(connection)
                 start, gtid_set = found.position or UNKNOWN_PLACE, found.gtid_set
         return SourceFacts(
@@ -80,27 +91,28 @@ class MySqlSource:
             executed=executed,
             files=files,
             snapshot=load,
+            tables=tables,
         )
 
     def holds(self, finished: Finished) -> bool:
         """Whether the transaction is in a binary log that is still there, on the server or in the archive."""
         return self._log.holds(finished)
 
-    def redo(self, position: PositionRecord) -> Stream:
+    def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the last finished transaction on: by its GTID, else by where it began."""
         finished = position.finished
         if finished is None:
-            return self.after(position)
+            return self.after(position, tables)
         if position.gtid_set is None or finished.gtid is None:
-            return self._log.read(finished.start, self._wanted())
+            return self._read(finished.start, position, tables)
         seen = GtidSet.parse(position.gtid_set)
         seen.remove(finished.gtid)
-        return self._log.read(AfterGtids(str(seen)), self._wanted())
+        return self._read(AfterGtids(str(seen)), position, tables)
 
-    def after(self, position: PositionRecord) -> Stream:
+    def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the position on, which must be there."""
         start = position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
-        return self._log.read(start, self._wanted())
+        return self._read(start, position, tables)
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""
@@ -115,7 +127,22 @@ class MySqlSource:
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
+    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None) -> Stream:
+        wanted = self._wanted()
+        return self._log.read(start, wanted, history_of(tables, wanted, position))
+
     def _wanted(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
         return self._filter or Filter(self._source.filters, keep_invalid_text=self._source.keep_invalid_text)
+
+
+def _check_start(metadata: str, start: str) -> None:
+    """Where columns have no names in the log, what the tables were must be known where it begins."""
+    if start != NOW:
+        raise PreflightError(
+            f"binlog_row_metadata is {metadata}, so the log does not name columns, and what the tables were at "
+            f"{start} is not known",
+            hint="start with a snapshot, or now; or SET PERSIST binlog_row_metadata = 'FULL'; where the log has names "
+            "from there on",
+        )

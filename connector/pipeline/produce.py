@@ -24,6 +24,7 @@ from connector.pipeline.source import Source
 from connector.publish.fragments import size_of
 from connector.publish.queue import Loaded, Work
 from connector.thl.control import EpochRecord
+from connector.thl.definition import Redefined
 from connector.thl.online import go_back
 from connector.thl.piece import Passed
 from connector.thl.position import PositionRecord
@@ -132,7 +133,7 @@ class Producer:
             items, online.ahead = online.ahead, []
             return items
         if online.stream is None:  # a load has just ended
-            online.stream = self._source.after(online.publisher.committed)
+            online.stream = self._source.after(online.publisher.committed, online.tables)
         return online.stream.read(READ)
 
     def _hand_on(self, online: Online, items: Items) -> None:
@@ -142,12 +143,17 @@ class Producer:
             if isinstance(item, Passed):
                 work.append(item)
                 continue
-            fragments = online.encoder.take(item)
-            work += fragments
-            size += size_of(fragments)
+            if isinstance(item, Redefined):  # in the same work as the end of its event
+                work.append(item)
+                if online.tables is not None:
+                    online.tables = online.tables.after(item)
+                continue
             if size >= WORK_BYTES:
                 online.publisher.put(work)
                 work, size = [], 0
+            fragments = online.encoder.take(item)
+            work += fragments
+            size += size_of(fragments)
         online.publisher.put(work)
 
     def _load(self, online: Online) -> None:
@@ -165,7 +171,8 @@ class Producer:
                         raise Stopped
                     work: Work = [*online.encoder.take(piece)]
                     if piece.begin is not None and piece.begin.metadata.get("snapshot") == "end":
-                        work.append(Loaded(load.position[1]))
+                        work += [Loaded(load.position[1]), load.tables]
+                        online.tables = load.tables
                     online.publisher.put(work)
             finally:
                 load.close()

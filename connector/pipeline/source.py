@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from connector.thl.definition import Definitions, Item
 from connector.thl.online import SourceFacts
-from connector.thl.piece import Passed, Piece
+from connector.thl.piece import Piece
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 
 
@@ -17,7 +18,7 @@ class Stream(Protocol):
     def ended(self) -> bool:
         """Whether there will be no more: of files. A server's stream raises instead."""
 
-    def read(self, timeout: float) -> list[Piece | Passed]:
+    def read(self, timeout: float) -> list[Item]:
         """What has come, in order; empty when nothing came within `timeout` seconds.
 
         Raises:
@@ -34,6 +35,10 @@ class Load(Protocol):
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
         """Where the stream goes on after it, and every GTID before that."""
+
+    @property
+    def tables(self) -> Definitions:
+        """What the source's tables are at its moment."""
 
     def pieces(self) -> Iterator[Piece]:
         """The load as whole events, one a piece, from `snapshot=begin` to `snapshot=end`.
@@ -70,11 +75,16 @@ class Source(Protocol):
     def holds(self, finished: Finished) -> bool:
         """Whether the source's log still has this transaction: if not, it was purged, which is allowed."""
 
-    def redo(self, position: PositionRecord) -> Stream:
-        """Its log from the position's last finished event on, that one included."""
+    def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
+        """Its log from the position's last finished event on, that one included.
 
-    def after(self, position: PositionRecord) -> Stream:
-        """Its log from the position on."""
+        Args:
+            position: where it was.
+            tables: what the source's tables are at the position, behind that event; None when that is not known.
+        """
+
+    def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
+        """Its log from the position on, where the tables are these."""
 
     def load(self) -> Load:
         """Fix the moment of an initial load."""

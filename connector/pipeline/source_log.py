@@ -12,9 +12,10 @@ from connector.capture.connection import Connection, session
 from connector.capture.filters import Filter
 from connector.capture.frames import EventFrames, Frames, PacketFrames
 from connector.capture.log_files import LogFile
+from connector.capture.naming import Naming
 from connector.capture.reader import BinlogReader
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import ByteSource, StreamStart, open_stream
+from connector.capture.stream import AfterGtids, ByteSource, StreamStart, open_stream
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import HistoriesDiffer, Purged
@@ -69,8 +70,8 @@ class SourceLog:
             there = finished.start.file in files
         return there or (self._archive is not None and holds(self._archive, finished))
 
-    def read(self, start: StreamStart, wanted: Filter) -> Stream:
-        """The log from a place on.
+    def read(self, start: StreamStart, wanted: Filter, naming: Naming) -> Stream:
+        """The log from a place on; `naming` names columns that it does not.
 
         Raises:
             Purged: neither the server nor the archive has it any more.
@@ -79,21 +80,23 @@ class SourceLog:
         with session(self._source) as connection:
             archived = self._check(connection, start)
         if archived is None:
-            return self._stream(start, wanted)
+            return self._stream(start, wanted, naming)
         fields = {"service": self._service, "file": archived, "start": start}
         LOG.info("reading from the archive what the source has purged", extra=fields)
 
         def of_file(source: ByteSource, file: LogFile) -> BinlogReader:
-            return self._reader(source, EventFrames(), wanted, file.name)
+            return self._reader(source, EventFrames(), wanted, naming, file.name)
 
         def live(place: StreamStart) -> BinlogReader:
             with session(self._source) as connection:
                 source_state.check_available(connection, place)
             LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": place})
-            return self._stream(place, wanted)
+            naming.reread(all_of_it=False)
+            return self._stream(place, wanted, naming)
 
         if self._archive is None:
             raise RuntimeError("there is no archive")
+        naming.reread(all_of_it=isinstance(start, AfterGtids))
         return ArchivedLog(self._archive, start, archived, of_file, live)
 
     def _check(self, connection: Connection, start: StreamStart) -> LogFile | None:
@@ -132,11 +135,19 @@ class SourceLog:
                 source=server,
             )
 
-    def _stream(self, start: StreamStart, wanted: Filter) -> BinlogReader:
+    def _stream(self, start: StreamStart, wanted: Filter, naming: Naming) -> BinlogReader:
         stream = open_stream(self._source, start, self._clock, service=self._service)
-        return self._reader(stream, PacketFrames(), wanted)
+        return self._reader(stream, PacketFrames(), wanted, naming)
 
-    def _reader(self, source: ByteSource, frames: Frames, wanted: Filter, file: str = "") -> BinlogReader:
+    def _reader(
+        self, source: ByteSource, frames: Frames, wanted: Filter, naming: Naming, file: str = ""
+    ) -> BinlogReader:
         return BinlogReader(
-            source, frames, filters=wanted, service=self._service, piece_bytes=self._source.piece_bytes, file=file
+            source,
+            frames,
+            filters=wanted,
+            service=self._service,
+            piece_bytes=self._source.piece_bytes,
+            file=file,
+            naming=naming,
         )

@@ -7,17 +7,22 @@ one JSON object, its key naming what it is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from connector.errors import LogDamaged
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
 
 LOG_KEY: Final = b"log"
 PARTITIONS_KEY: Final = b"partitions"
 EPOCH_KEY: Final = b"epoch:"
+TABLES_KEY: Final = b"tables"
+TABLE_KEY: Final = b"table:"
+SCHEMA_KEY: Final = b"schema:"
 POSITION_KEY: Final = b"position"
 
 ControlRecord = LogRecord | PartitionMap | EpochRecord
@@ -48,18 +53,44 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
             )
 
 
-def control_state(messages: Iterable[tuple[bytes, bytes]]) -> ControlState:
+def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
+    """The source's tables as messages, one for each table and schema.
+
+    Args:
+        change: what has changed; or all of it, where it begins to be told.
+
+    Returns:
+        Keys and values; None for what is no more.
+    """
+    if isinstance(change, Definitions):
+        yield TABLES_KEY, _json({"format": 1})
+        change = change.everything
+    for schema, charset in change.schemas.items():
+        yield SCHEMA_KEY + schema.encode(), None if charset is None else _json({"charset": charset})
+    for name, table in change.tables.items():
+        yield TABLE_KEY + _text(list(name)), None if table is None else _table(table)
+
+
+def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlState:
     """What a control topic says.
 
     Args:
-        messages: keys and values, oldest first; a later one replaces an earlier one of its key.
+        messages: keys and values, oldest first; a later one replaces an earlier one of its key. None: it is gone.
 
     Raises:
         LogDamaged: a record that we did not write.
     """
     log, partitions, epochs = None, None, dict[int, EpochRecord]()
+    told = False
+    tables = dict[TableName, TableDefinition]()
+    schemas = dict[str, str]()
     for key, value in messages:
         try:
+            if key.startswith((TABLE_KEY, SCHEMA_KEY)):
+                _read_definition(key, value, tables, schemas)
+                continue
+            if value is None:
+                raise LogDamaged("a control record was deleted", key=key[:80])
             found = json.loads(value)
             if key == LOG_KEY:
                 log = LogRecord(LogId(found["log_id"]), found["created"], found["format"])
@@ -67,11 +98,14 @@ def control_state(messages: Iterable[tuple[bytes, bytes]]) -> ControlState:
                 partitions = PartitionMap(found["generation"], found["count"])
             elif key.startswith(EPOCH_KEY):
                 epochs[found["epoch"]] = EpochRecord(**found)
+            elif key == TABLES_KEY:
+                told = True
             else:
                 raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
         except (ValueError, KeyError, TypeError) as error:
             raise LogDamaged(f"a control record cannot be read: {error}", key=key[:80]) from error
-    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)))
+    known = Definitions(tables, schemas) if told else None
+    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known)
 
 
 def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
@@ -117,6 +151,36 @@ def position_record(value: bytes) -> PositionRecord:
         raise LogDamaged(f"the position record cannot be read: {error}", value=value[:200]) from error
 
 
+def _table(table: TableDefinition) -> bytes:
+    layout = table.layout
+    columns = [
+        [column.name, column.type, column.unsigned, column.charset, column.labels, column.nullable]
+        for column in layout.columns
+    ]
+    return _json({"columns": columns, "key": layout.key, "charset": table.charset, "unknown": table.unknown})
+
+
+def _read_definition(
+    key: bytes, value: bytes | None, tables: dict[TableName, TableDefinition], schemas: dict[str, str]
+) -> None:
+    if key.startswith(SCHEMA_KEY):
+        schema = key.removeprefix(SCHEMA_KEY).decode()
+        schemas.pop(schema, None)
+        if value is not None:
+            schemas[schema] = json.loads(value)["charset"]
+        return
+    name = TableName(*json.loads(key.removeprefix(TABLE_KEY)))
+    tables.pop(name, None)
+    if value is not None:
+        found = json.loads(value)
+        columns = tuple(
+            Column(column, type_, unsigned, charset, tuple(labels), nullable)
+            for column, type_, unsigned, charset, labels, nullable in found["columns"]
+        )
+        layout = TableLayout(name, columns, tuple(found["key"]))
+        tables[name] = TableDefinition(layout, found["charset"], found["unknown"])
+
+
 def _finished(finished: Finished) -> dict[str, Any]:
     digest = finished.digest
     return {
@@ -145,4 +209,8 @@ def _place(place: SourcePosition) -> list[str | int]:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
+    return _text(value)
+
+
+def _text(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -15,11 +15,12 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
 from connector.publish.fragments import rows_of, send_on
-from connector.publish.memory import control_message, position_message
+from connector.publish.memory import control_message, definition_messages, position_message
 from connector.publish.pacing import Pacing
 from connector.publish.queue import Loaded, Work, WorkQueue
 from connector.publish.transactions import Transactions
 from connector.thl.control import LogRecord, PartitionMap
+from connector.thl.definition import Definitions, Redefined
 from connector.thl.fragment import Fragment
 from connector.thl.online import OnlinePlan
 from connector.thl.piece import Passed
@@ -81,6 +82,8 @@ class Publisher:
         self._transactions.begin()
         for record in (*(known for known in records if known is not None), plan.epoch):
             self._transactions.send(self._config.control_topic, 0, *control_message(record))
+        if plan.tables is not None:
+            self._define(plan.tables)
         for marker in markers:
             self._transactions.send(self._config.topic, marker.partition, marker.key, marker.value)
         self._transactions.send(self._config.position_topic, 0, *position_message(plan.position))
@@ -170,8 +173,16 @@ class Publisher:
                 case Loaded() as loaded:
                     progress.snapshot_ended(loaded.gtid_set)
                     self._loaded = self._moved = True
+                case Definitions() | Redefined() as tables:
+                    if self._begun is None:
+                        self._begin()
+                    self._define(tables)
             at += 1
         self._bytes += size
+
+    def _define(self, tables: Definitions | Redefined) -> None:
+        for key, value in definition_messages(tables):
+            self._transactions.send(self._config.control_topic, 0, key, value)
 
     def _begin(self) -> None:
         if rest := self._pacing.rest(self._idle_seconds()):

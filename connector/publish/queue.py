@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Condition
 
 from connector.publish.fragments import size_of
+from connector.thl.definition import Definitions, Redefined
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Passed
 
@@ -22,8 +23,9 @@ class Loaded:
     gtid_set: str | None
 
 
-Work = list[Fragment | Passed | Loaded]
-"""In the source's order. Never divided between two Kafka transactions."""
+Work = list[Fragment | Passed | Loaded | Definitions | Redefined]
+"""In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the
+end of the event that made them so."""
 
 
 class WorkQueue:

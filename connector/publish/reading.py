@@ -75,7 +75,7 @@ class LogReader:
         """Everything that the control topic says."""
         topic = self._config.control_topic
         low, high = self._ends(topic, 0)
-        return control_state((_key(message), _value(message)) for message in self._between(topic, 0, low, high))
+        return control_state((_key(message), message.value()) for message in self._between(topic, 0, low, high))
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 when there is no such topic."""

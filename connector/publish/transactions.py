@@ -65,8 +65,8 @@ class Transactions:
         except KafkaException as error:
             raise failure(error, "a Kafka transaction cannot begin", topic=self._config.topic) from error
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
-        """Send a message within the transaction; waits while librdkafka's own queue is full."""
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Send a message within the transaction, None as a tombstone; waits while librdkafka's own queue is full."""
         give_up = None
         while True:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from connector.thl.definition import Definitions
 from connector.thl.words import Epoch, LogId, Seqno
 
 
@@ -44,3 +45,4 @@ class ControlState:
     log: LogRecord | None
     partitions: PartitionMap | None
     epochs: tuple[EpochRecord, ...]  # ascending
+    tables: Definitions | None = None  # of the source, where the position is; None: they were never told

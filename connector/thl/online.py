@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.definition import Definitions
 from connector.thl.header import FragmentHeader
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 from connector.thl.tail import TailFound, check_log
@@ -34,6 +35,7 @@ class SourceFacts:
         executed: `gtid_executed` of the source now; None where it has no GTIDs.
         files: the source's binary logs and their sizes now (`SHOW BINARY LOGS`); None when they were not asked for.
         snapshot: a new log begins with an initial load.
+        tables: what the source's tables are where a new log starts; None when they are not known.
     """
 
     source_id: str
@@ -45,6 +47,7 @@ class SourceFacts:
     executed: str | None = None
     files: Mapping[str, int] | None = None
     snapshot: bool = False
+    tables: Definitions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,7 @@ class OnlinePlan:
         markers: partition → header of its EPOCH marker; every partition has one.
         position: to the position topic.
         control: what the control topic says afterwards.
+        tables: to the control topic, when the log is new and they are known.
     """
 
     log: LogRecord | None
@@ -66,6 +70,7 @@ class OnlinePlan:
     markers: Mapping[int, FragmentHeader]
     position: PositionRecord
     control: ControlState
+    tables: Definitions | None = None
 
     @property
     def new(self) -> bool:
@@ -109,8 +114,8 @@ def decide(
             snapshot=source.snapshot,
             server_uuid=source.server_uuid,
         )
-        plan = _plan(ControlState(log, partitions, ()), begun, source, "online")
-        return replace(plan, log=log, partitions=partitions)
+        plan = _plan(ControlState(log, partitions, (), source.tables), begun, source, "online")
+        return replace(plan, log=log, partitions=partitions, tables=source.tables)
     _check_source(control, position, source)
     return _plan(control, position, source, "online")
 

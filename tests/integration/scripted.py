@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from connector.errors import ConnectorError, SourceUnavailable
+from connector.thl.definition import Definitions
 from connector.thl.gtid import GtidSet
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
@@ -70,6 +71,8 @@ class ScriptedLoad:
     def position(self) -> tuple[SourcePosition, str | None]:
         return SourcePosition("mysql-bin.000002", 1000), None
 
+    tables = Definitions()
+
     def pieces(self) -> Iterator[Piece]:
         for part in ("begin", "rows", "end"):
             if part == "rows" and self.source.load_failures:
@@ -124,14 +127,14 @@ class ScriptedSource:
     def holds(self, finished: Finished) -> bool:
         return finished.gtid is None or int(finished.gtid.rpartition(":")[2]) not in self.purged
 
-    def redo(self, position: PositionRecord) -> ScriptedStream:
+    def redo(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
         assert position.finished is not None
         assert position.finished.gtid is not None
         seen = GtidSet.parse(position.gtid_set or "")
         seen.remove(position.finished.gtid)
         return self._after(seen)
 
-    def after(self, position: PositionRecord) -> ScriptedStream:
+    def after(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
         return self._after(GtidSet.parse(position.gtid_set or ""))
 
     def load(self) -> ScriptedLoad:

@@ -77,7 +77,6 @@ def test_facts_of_a_server_that_is_right(mysql_server: SqlServer) -> None:
     [
         ("binlog_format", "MIXED", "SET PERSIST binlog_format = 'ROW';"),
         ("binlog_row_image", "MINIMAL", "SET PERSIST binlog_row_image = 'FULL';"),
-        ("binlog_row_metadata", "MINIMAL", "SET PERSIST binlog_row_metadata = 'FULL';"),
         ("binlog_row_value_options", "PARTIAL_JSON", "SET PERSIST binlog_row_value_options = '';"),
     ],
 )
@@ -98,12 +97,20 @@ def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
 def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
     with (
         a_setting(mysql_server, "binlog_row_image", "NOBLOB"),
-        a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"),
+        a_setting(mysql_server, "binlog_format", "MIXED"),
         pytest.raises(PreflightError, match="2 things") as raised,
     ):
         check(as_source(mysql_server))
     assert "SET PERSIST binlog_row_image = 'FULL';" in str(raised.value)
-    assert "SET PERSIST binlog_row_metadata = 'FULL';" in str(raised.value)
+    assert "SET PERSIST binlog_format = 'ROW';" in str(raised.value)
+
+
+def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
+    with a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"):
+        warnings = check(as_source(mysql_server)).warnings
+    (warning,) = (one for one in warnings if one.startswith("binlog_row_metadata is MINIMAL"))
+    assert "SET PERSIST binlog_row_metadata = 'FULL';" in warning
+    assert not any("binlog_row_metadata" in one for one in check(as_source(mysql_server)).warnings)
 
 
 def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:

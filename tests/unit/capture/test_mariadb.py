@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connector.capture import mariadb
 from connector.capture.charsets import charset_of
 from connector.capture.heartbeat import heartbeat
-from connector.capture.table_map import table_layout
+from connector.capture.table_map import table_layout, table_map
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed, Piece, Statement
 from connector.thl.position import SourcePosition
@@ -211,7 +211,7 @@ def test_collations_by_groups() -> None:
 
 def test_times_of_the_old_format_are_refused_only_in_mariadbs_log() -> None:
     definition = b"\x01d\0\x01t\0" + b"\x01\x0b" + b"\x00" + b"\x00" + b"\x04\x02\x01t"
-    assert table_layout(definition)[0].columns[0].type == "time"
+    assert table_layout(table_map(definition))[0].columns[0].type == "time"
     with pytest.raises(Unsupported, match="without its size") as told:
-        table_layout(definition, mariadb=True)
+        table_map(definition, mariadb=True)
     assert "mysql56_temporal_format" in (told.value.hint or "")

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.publish.memory import control_message, control_state, position_message, position_record
+from connector.publish.memory import (
+    control_message,
+    control_state,
+    definition_messages,
+    position_message,
+    position_record,
+)
 from connector.thl.control import EpochRecord, LogRecord, PartitionMap
+from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
 
@@ -83,3 +91,47 @@ def test_a_position_with_a_part_missing_is_damage(position: PositionRecord, data
     del record[data.draw(st.sampled_from(sorted(record)))]
     with pytest.raises(LogDamaged, match="position"):
         position_record(json.dumps(record).encode())
+
+
+names = st.builds(TableName, st.text(max_size=10), st.text(max_size=10))
+columns = st.builds(
+    Column,
+    name=st.text(max_size=8),
+    type=st.sampled_from(["int", "enum", "varchar(5)"]),
+    unsigned=st.booleans(),
+    charset=st.sampled_from(["", "latin1"]),
+    labels=st.lists(st.text(max_size=3), max_size=3).map(tuple),
+    nullable=st.booleans(),
+)
+
+
+def a_table(name: TableName, of: list[Column], unknown: str) -> TableDefinition:
+    return TableDefinition(TableLayout(name, tuple(of), tuple(range(len(of)))[:1]), "utf8mb4", unknown)
+
+
+tables = st.dictionaries(names, st.tuples(st.lists(columns, max_size=4), st.text(max_size=9))).map(
+    lambda found: {name: a_table(name, *parts) for name, parts in found.items()}
+)
+schemas = st.dictionaries(st.text(max_size=10), st.sampled_from(["latin1", "utf8mb4"]))
+
+
+@given(tables, schemas, st.lists(st.tuples(tables, schemas, st.booleans()), max_size=4))
+def test_the_sources_tables_survive_with_what_became_of_them(
+    begun: dict[TableName, TableDefinition],
+    of: dict[str, str],
+    steps: list[tuple[dict[TableName, TableDefinition], dict[str, str], bool]],
+) -> None:
+    known = Definitions(begun, of)
+    messages = [*definition_messages(known)]
+    for changed, also, gone in steps:
+        change = Redefined(
+            dict.fromkeys(known.tables) if gone else changed, dict.fromkeys(known.schemas) if gone else also
+        )
+        known = known.after(change)
+        messages += definition_messages(change)
+
+    assert control_state(messages).tables == known
+
+
+def test_a_log_that_was_never_told_of_tables_knows_none() -> None:
+    assert control_state([control_message(LogRecord(LogId("ab"), 5))]).tables is None

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.ddl.type_names import INTEGERS
 from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog, changed
@@ -13,7 +14,6 @@ from connector.write.names import PostgresNaming, SqliteNaming, check_names
 from connector.write.postgres_types import copy_kind, postgres_type
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import from_json, make_table, to_json
-from connector.ddl.type_names import INTEGERS
 from connector.write.types import Widening, parse, widening
 from tests.support.net import column, layout
 
