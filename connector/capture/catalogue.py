@@ -24,6 +24,8 @@ INTEGERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "year
 TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext"])
 LABELLED = frozenset(["enum", "set"])
 BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"])
+# MariaDB's types that its binary log does not tell from BINARY, and their size.
+FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
 
 _NOT_SYSTEM = "TABLE_SCHEMA NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
 _TABLES = f"""
@@ -32,6 +34,11 @@ SELECT t.TABLE_SCHEMA AS s, t.TABLE_NAME AS t, t.ENGINE AS engine, t.TABLE_ROWS 
 FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
 WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.{_NOT_SYSTEM}
 ORDER BY t.TABLE_SCHEMA, t.TABLE_NAME
+"""
+_OTHER_TABLES = f"""
+SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, TABLE_TYPE AS kind
+FROM information_schema.TABLES WHERE TABLE_TYPE IN ('SYSTEM VERSIONED', 'SEQUENCE') AND {_NOT_SYSTEM}
+ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS name, DATA_TYPE AS base, COLUMN_TYPE AS full,
@@ -140,6 +147,15 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
     return tables
 
 
+def unreadable_tables(connection: Connection, filter: Filter) -> list[str]:
+    """Captured tables of which a SELECT does not show what the binary log holds, each with what it is: MariaDB's."""
+    return [
+        f"{TableName(row['s'], row['t'])} ({row['kind'].lower()})"
+        for row in query(connection, _OTHER_TABLES)
+        if filter.wants(row["s"], row["t"])
+    ]
+
+
 def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
     condition = _ONE_TABLE.replace("TABLE_", f"{alias}TABLE_")
     return sql.replace("ORDER BY", condition + "ORDER BY") if only else sql
@@ -187,13 +203,15 @@ def _type(base: str, row: Row) -> str:
         return f"{base}({row['fraction']})"
     if base in {"char", "varchar", "binary", "varbinary"}:
         return f"{base}({row['length']})"
+    if base in FIXED:
+        return f"binary({FIXED[base]})"
     if base == "vector":
         return str(row["full"]).lower()
     return base
 
 
 def _charset(base: str, row: Row) -> str:
-    if base in BYTES:
+    if base in BYTES or base in FIXED:
         return "binary"
     if base not in TEXTS and base not in LABELLED:
         return ""
@@ -218,6 +236,8 @@ def _select(row: Row) -> str:
     base, name = _base(row), quoted(row["name"])
     if base in {"float", "double"}:
         return f"CAST({name} AS DOUBLE)"  # FLOAT prints six digits only, FLOAT(7,4) four decimals
+    if base in FIXED:
+        return f"CAST({name} AS BINARY({FIXED[base]}))"
     if base == "decimal" and "zerofill" in _after_type(row):
         return f"CAST({name} AS DECIMAL({row['digits']},{row['scale']}))"
     return name
@@ -238,4 +258,4 @@ def _kind(row: Row) -> str:
         return "i"
     if base in {"float", "double"}:
         return "d"
-    return "b" if base in BYTES or base in {"bit", "geometry", "vector"} else "s"
+    return "b" if base in BYTES or base in FIXED or base in {"bit", "geometry", "vector"} else "s"

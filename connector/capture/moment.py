@@ -8,6 +8,7 @@ from typing import Final
 import pymysql
 
 from connector.capture.connection import Connection, query
+from connector.capture.mariadb_state import is_mariadb
 from connector.capture.source_state import end_position, gtid_executed
 from connector.config import Source
 from connector.errors import SourceUnavailable
@@ -37,9 +38,10 @@ class Moment:
 
 def prepare_session(connection: Connection, source: Source) -> None:
     """Let a session live through a load that is slowed down by its reader, and see every column."""
+    unlimited = "max_statement_time" if is_mariadb(connection) else "max_execution_time"
     query(
         connection,
-        "SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000, max_execution_time = 0",
+        f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000, {unlimited} = 0",
         (LOCK_WAIT_SECONDS, source.net_write_timeout),
     )
     try:

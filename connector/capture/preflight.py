@@ -17,7 +17,6 @@ from connector.capture.source_facts import SourceFacts, read_facts
 from connector.config import Source
 from connector.errors import PreflightError
 
-SHOW_REPLICAS = (8, 0, 22)
 NAMED_CASCADES = 5
 
 
@@ -46,7 +45,8 @@ def preflight(
         privileges = read_privileges(connection)
         problems = [
             *_settings(facts),
-            *_grants(privileges, source, snapshot=snapshot),
+            *_archive(facts, source),
+            *_grants(privileges, source, snapshot=snapshot, mariadb=facts.mariadb),
             *_server_id(connection, facts, privileges, source, replica_uuid),
             *_cascades(connection, facts, filter, source),
         ]
@@ -69,21 +69,42 @@ def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
         if found != needed:
             yield PreflightError(
                 f"{name} is {found or 'empty'}, needed is {needed or 'empty'}: {reason}",
-                hint=f"SET PERSIST {name} = '{needed}'; (sessions that are open keep theirs until they reconnect)",
+                hint=f"{_set(facts)} {name} = '{needed}'; (sessions that are open keep theirs until they reconnect)",
             )
+    if not facts.gtid_strict_mode:
+        yield PreflightError(
+            "gtid_strict_mode is OFF: the numbers of a domain could go back, and no place be found again",
+            hint="SET GLOBAL gtid_strict_mode = ON; (and in the server's configuration)",
+        )
 
 
-def _grants(privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
+def _set(facts: SourceFacts) -> str:
+    """MariaDB keeps no variable by SQL: it has to be set in its configuration too."""
+    return "SET GLOBAL" if facts.mariadb else "SET PERSIST"
+
+
+def _archive(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
+    if facts.mariadb and source.archive:
+        yield PreflightError(
+            "an archive of a MariaDB's binary log is not kept yet",
+            hint="leave source.archive empty, and let the server keep its log for longer",
+        )
+
+
+def _grants(
+    privileges: Privileges, source: Source, *, snapshot: bool, mariadb: bool = False
+) -> Iterator[PreflightError]:
     to = account(source.user)
-    for name in ("REPLICATION SLAVE", "REPLICATION CLIENT"):
+    for name in ("REPLICATION SLAVE", "BINLOG MONITOR" if mariadb else "REPLICATION CLIENT"):
         if not privileges.has(name):
             yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
     if not snapshot:
         return
     if not privileges.has("RELOAD", "FLUSH_TABLES"):
+        name = "RELOAD" if mariadb else "FLUSH_TABLES"
         yield PreflightError(
-            "the user lacks FLUSH_TABLES (or RELOAD), with which the snapshot finds its position",
-            hint=f"GRANT FLUSH_TABLES ON *.* TO {to};",
+            f"the user lacks {name}{'' if mariadb else ' (or RELOAD)'}, with which the snapshot finds its position",
+            hint=f"GRANT {name} ON *.* TO {to};",
         )
     for pattern in source.filters.do or ("*.*",):
         schema, _, table = pattern.partition(".")
@@ -107,7 +128,9 @@ def _server_id(
         yield PreflightError(f"source.server_id {source.server_id} is the source's own", hint=hint)
     if not privileges.has("REPLICATION SLAVE"):
         return
-    modern = facts.release >= SHOW_REPLICAS
+    if facts.mariadb:
+        return  # it does not tell replicas apart: an older producer of ours could not be told from another's
+    modern = facts.shows_replicas
     for row in query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS"):
         uuid = str(row["Replica_UUID" if modern else "Slave_UUID"])
         if int(row["Server_Id" if modern else "Server_id"]) == source.server_id and uuid != replica_uuid:
@@ -134,12 +157,12 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
     if facts.sync_binlog != 1:
         yield (
             f"sync_binlog is {facts.sync_binlog}: after a crash the source may have lost transactions that are "
-            "published: SET PERSIST sync_binlog = 1;"
+            f"published: {_set(facts)} sync_binlog = 1;"
         )
     if facts.flush_log_at_commit != 1:
         yield (
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
-            "transactions that are published: SET PERSIST innodb_flush_log_at_trx_commit = 1;"
+            f"transactions that are published: {_set(facts)} innodb_flush_log_at_trx_commit = 1;"
         )
     if facts.binlog_row_metadata != "FULL":
         yield (

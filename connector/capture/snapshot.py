@@ -17,7 +17,13 @@ from typing import Final
 
 import pymysql
 
-from connector.capture.catalogue import SourceTable, read_definitions, read_schemas, read_tables
+from connector.capture.catalogue import (
+    SourceTable,
+    read_definitions,
+    read_schemas,
+    read_tables,
+    unreadable_tables,
+)
 from connector.capture.connection import Connection, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
 from connector.capture.moment import Moment, fix_moment, prepare_session
@@ -90,6 +96,8 @@ class Snapshot:
                 query(self._connection, "ROLLBACK")
             else:
                 raise SourceChanged(f"DDL changed the source's tables in each of {ATTEMPTS} attempts to begin")
+            others = unreadable_tables(self._connection, self._filter)
+        _refuse_others(others)
         _refuse_without_transactions(self._tables)
 
     def pieces(self) -> Iterator[Piece]:
@@ -189,6 +197,14 @@ def _changed(name: TableName) -> SourceChanged:
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
     schemas, tables, definitions = dictionary
     return schemas, [table.identity for table in tables], definitions
+
+
+def _refuse_others(others: list[str]) -> None:
+    if others:
+        raise PreflightError(
+            f"a SELECT does not show these as the binary log does, so they cannot be loaded: {', '.join(others)}",
+            hint="leave them out with source.filters.ignore, or begin without a load: source.start = now",
+        )
 
 
 def _refuse_without_transactions(tables: list[SourceTable]) -> None:

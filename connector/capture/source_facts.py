@@ -9,7 +9,14 @@ from connector.capture.connection import Connection, query
 from connector.errors import PreflightError
 
 OLDEST = (8, 0)
+OLDEST_MARIADB = (10, 5)
 CASCADES_LOGGED_SINCE = (9, 6)
+SHOW_REPLICAS = (8, 0, 22)
+
+# A MariaDB has no UUID. Its server_id names it in every GTID that it writes, and no two servers of one replication may
+# share it; hostname and server_uid change when a container is made anew. Two servers that do share one are taken for
+# one: then what their logs hold must agree in every place, or going online is refused.
+MARIADB = "mariadb"
 
 VARIABLES = (
     "binlog_checksum",
@@ -19,6 +26,7 @@ VARIABLES = (
     "binlog_row_metadata",
     "binlog_row_value_options",
     "gtid_mode",
+    "gtid_strict_mode",
     "innodb_flush_log_at_trx_commit",
     "innodb_native_foreign_keys",
     "log_bin",
@@ -39,6 +47,8 @@ class SourceFacts:
         release: the first three numbers of it.
         lower_case_table_names: 0 when names differ by case alone.
         expire_seconds: after this long the server removes a binary log; 0: never.
+        mariadb: whether it is a MariaDB.
+        gtid_strict_mode: of a MariaDB: whether the numbers of a domain can only grow.
         cascades_logged: whether changes by foreign keys' actions stand in the binary log (MySQL 9.6 and later do the
             actions above the storage engine; `innodb_native_foreign_keys` puts them back into it).
         warnings: what is allowed but weakens a promise; each a sentence with the statement that mends it.
@@ -60,6 +70,8 @@ class SourceFacts:
     sync_binlog: int
     flush_log_at_commit: int
     cascades_logged: bool
+    mariadb: bool = False
+    gtid_strict_mode: bool = True
     warnings: tuple[str, ...] = ()
 
     @property
@@ -67,45 +79,55 @@ class SourceFacts:
         """Whether every transaction has a GTID."""
         return self.gtid_mode == "ON"
 
+    @property
+    def shows_replicas(self) -> bool:
+        """Whether it says SHOW REPLICAS, with a UUID each, to what older servers and MariaDB call SHOW SLAVE HOSTS."""
+        return not self.mariadb and self.release >= SHOW_REPLICAS
+
 
 def read_facts(connection: Connection) -> SourceFacts:
     """Ask the server.
 
     Raises:
-        PreflightError: it is MariaDB, or older than 8.0.
+        PreflightError: it is older than MySQL 8.0 or MariaDB 10.5.
     """
     names = ", ".join(f"'{name}'" for name in VARIABLES)
     rows = query(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
     value = {row["Variable_name"]: str(row["Value"]) for row in rows}
     version = value["version"]
     release = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-    if "mariadb" in version.lower():
+    mariadb = "mariadb" in version.lower()
+    if mariadb and release < OLDEST_MARIADB:
         raise PreflightError(
-            f"the source is MariaDB ({version}), whose binary log is another dialect and not yet read",
-            hint="point source.host at a MySQL server, 8.0 or newer",
+            f"the source is MariaDB {version}; 10.5 is the oldest that tells column names in its binary log",
+            hint="upgrade the server, or read from a replica of it that is 10.5 or newer",
         )
-    if release < OLDEST:
+    if not mariadb and release < OLDEST:
         raise PreflightError(
             f"the source is MySQL {version}; 8.0 is the oldest that tells column names in its binary log",
             hint="upgrade the server, or read from a replica of it that is 8.0 or newer",
         )
     return SourceFacts(
-        server_uuid=value["server_uuid"],
+        server_uuid=f"{MARIADB}-{value['server_id']}" if mariadb else value["server_uuid"],
         server_id=int(value["server_id"]),
         version=version,
         release=release,
-        gtid_mode=value["gtid_mode"].upper(),
+        gtid_mode="ON" if mariadb else value["gtid_mode"].upper(),
         lower_case_table_names=int(value["lower_case_table_names"]),
-        expire_seconds=int(value["binlog_expire_logs_seconds"]),
+        expire_seconds=int(value.get("binlog_expire_logs_seconds", "0")),
         log_bin=_on(value["log_bin"]),
         binlog_format=value["binlog_format"].upper(),
         binlog_row_image=value["binlog_row_image"].upper(),
         binlog_row_metadata=value.get("binlog_row_metadata", "MINIMAL").upper(),
-        binlog_row_value_options=value["binlog_row_value_options"].upper(),
+        binlog_row_value_options=value.get("binlog_row_value_options", "").upper(),
         binlog_checksum=value["binlog_checksum"].upper(),
         sync_binlog=int(value["sync_binlog"]),
         flush_log_at_commit=int(value["innodb_flush_log_at_trx_commit"]),
-        cascades_logged=release >= CASCADES_LOGGED_SINCE and not _on(value.get("innodb_native_foreign_keys", "OFF")),
+        cascades_logged=not mariadb
+        and release >= CASCADES_LOGGED_SINCE
+        and not _on(value.get("innodb_native_foreign_keys", "OFF")),
+        mariadb=mariadb,
+        gtid_strict_mode=not mariadb or _on(value["gtid_strict_mode"]),
     )
 
 

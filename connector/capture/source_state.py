@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from connector.capture import mariadb_state
 from connector.capture.connection import Connection, query, query_one
 from connector.capture.stream import AfterGtids, StreamStart
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
+from connector.thl.gtids import of_mariadb
 from connector.thl.place import file_number
 from connector.thl.position import SourcePosition
 
@@ -50,7 +52,8 @@ def end_position(connection: Connection) -> SourcePosition:
     """
     version = query(connection, "SELECT @@version AS version")[0]["version"]
     release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    row = query_one(connection, "SHOW BINARY LOG STATUS" if release >= NEW_WORDS else "SHOW MASTER STATUS")
+    modern = release >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
+    row = query_one(connection, "SHOW BINARY LOG STATUS" if modern else "SHOW MASTER STATUS")
     if row is None:
         raise _no_binary_log()
     return SourcePosition(row["File"], int(row["Position"]))
@@ -58,11 +61,15 @@ def end_position(connection: Connection) -> SourcePosition:
 
 def gtid_executed(connection: Connection) -> str | None:
     """Every GTID the source has; None where it gives none."""
+    if mariadb_state.is_mariadb(connection):
+        return mariadb_state.executed(connection)
     return _gtids(connection, "gtid_executed")
 
 
 def gtid_purged(connection: Connection) -> str | None:
     """The GTIDs whose transactions its binary log no longer holds; None where it gives none."""
+    if mariadb_state.is_mariadb(connection):
+        return mariadb_state.purged(connection, oldest_position(connection).file)
     return _gtids(connection, "gtid_purged")
 
 
@@ -94,7 +101,7 @@ def resolve_start(connection: Connection, start: str) -> Start:
         return Start(end_position(connection), gtid_executed(connection))
     if start == "earliest":
         return Start(oldest_position(connection), gtid_purged(connection))
-    if _GTID_SET.fullmatch(start):
+    if _GTID_SET.fullmatch(start) or of_mariadb(start):
         return Start(None, "".join(start.split()))
     if place := _FILE_POSITION.fullmatch(start.strip()):
         return Start(SourcePosition(place["file"], int(place["offset"])), None)
@@ -145,6 +152,9 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
         PreflightError: the source gives no GTIDs.
         HistoriesDiffer: the source lacks transactions of `gtid_set`: the trapped ones are listed.
     """
+    if mariadb_state.is_mariadb(connection):
+        mariadb_state.check_available(connection, gtid_set, oldest_position(connection))
+        return
     row = query_one(
         connection,
         "SELECT @@GLOBAL.gtid_mode AS mode, GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s) AS purged,"

@@ -18,6 +18,7 @@ from typing import Protocol
 from pymysql.constants import COMMAND
 from pymysqlreplication.binlogstream import ReportSlave
 
+from connector.capture import mariadb_state
 from connector.capture.connection import Connection, connect, query, speaking_to
 from connector.capture.gtid_set import encode_gtid_set
 from connector.clock import Clock, SystemClock
@@ -35,7 +36,7 @@ NAMESPACE = uuid.UUID("6c0e5f8e-31c9-4c6e-9a4b-7d1d2f0b9a11")  # of the replica 
 
 @dataclass(frozen=True, slots=True)
 class AfterGtids:
-    """Start with the first transaction that is not in this set (MySQL's text form)."""
+    """Start with the first transaction that is not in this set (MySQL's or MariaDB's text form)."""
 
     gtid_set: str
 
@@ -123,11 +124,13 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
 
     That the place is purged is told by the first `receive`d packet, not here.
     """
-    command, body = _dump(source, start)
     connection = connect(source)
     try:
         with speaking_to(source):
+            command, body = _dump(source, start, mariadb=mariadb_state.is_mariadb(connection))
             _prepare(connection, source, replica_uuid(service, source))
+            if mariadb_state.is_mariadb(connection):
+                mariadb_state.ask(connection, start.gtid_set if isinstance(start, AfterGtids) else None)
             _register(connection, source)
             connection._execute_command(command, body)  # type: ignore[attr-defined]
     except BaseException:
@@ -155,8 +158,10 @@ def _register(connection: Connection, source: Source) -> None:
     connection._read_packet()  # type: ignore[no-untyped-call]
 
 
-def _dump(source: Source, start: StreamStart) -> tuple[int, bytes]:
+def _dump(source: Source, start: StreamStart, *, mariadb: bool = False) -> tuple[int, bytes]:
     """The command and its body, all little-endian."""
+    if isinstance(start, AfterGtids) and mariadb:
+        return COMMAND.COM_BINLOG_DUMP, mariadb_state.dump_body(source.server_id, None)
     if isinstance(start, AfterGtids):
         known = encode_gtid_set(GtidSet.parse(start.gtid_set))
         head = struct.pack("<HIIQI", HEARTBEAT_V2 | THROUGH_GTID, source.server_id, 0, FILE_START, len(known))
@@ -167,6 +172,8 @@ def _dump(source: Source, start: StreamStart) -> tuple[int, bytes]:
             hint="start from a GTID set, or from the next file",
             start=start,
         )
+    if mariadb:
+        return COMMAND.COM_BINLOG_DUMP, mariadb_state.dump_body(source.server_id, start)
     return COMMAND.COM_BINLOG_DUMP, (
         struct.pack("<IHI", start.offset, HEARTBEAT_V2, source.server_id) + start.file.encode()
     )

@@ -25,7 +25,7 @@ from connector.pipeline.covered import Covered
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
 from connector.thl.ledger import Ledger, Release, Voided
 from connector.thl.net import Ddl
@@ -98,7 +98,7 @@ class ApplyCore:
         self._ledger = ledger
         self._large = large
         self._log_id = log_id
-        self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
+        self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
         self._topic = topic
         self._clock = clock
         self._until = until
@@ -269,7 +269,7 @@ class ApplyCore:
         if header.metadata.get("snapshot") == "end":
             self._consistent = True
             if found := header.metadata.get("gtid_set"):
-                self._gtids = GtidSet.parse(found)
+                self._gtids = parse_gtids(found)
         elif self._gtids is not None and header.gtid is not None:
             self._gtids.add(header.gtid)
 

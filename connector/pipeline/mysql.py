@@ -1,4 +1,4 @@
-"""MySQL as the producer's source: `connector.capture` behind the seam of `connector.pipeline.source`."""
+"""MySQL or MariaDB as the producer's source: `connector.capture` behind the seam of `connector.pipeline.source`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from connector.errors import PreflightError
 from connector.pipeline.source import Stream
 from connector.pipeline.source_log import SourceLog
 from connector.thl.definition import Definitions
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -105,7 +105,7 @@ class MySqlSource:
             return self.after(position, tables)
         if position.gtid_set is None or finished.gtid is None:
             return self._read(finished.start, position, tables)
-        seen = GtidSet.parse(position.gtid_set)
+        seen = parse_gtids(position.gtid_set)
         seen.remove(finished.gtid)
         return self._read(AfterGtids(str(seen)), position, tables)
 

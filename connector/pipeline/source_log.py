@@ -20,7 +20,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.errors import HistoriesDiffer, Purged
 from connector.pipeline.source import Stream
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.position import Finished, SourcePosition
 
 LOG: Final = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class SourceLog:
             purged = source_state.gtid_purged(connection) if finished.gtid is not None else None
             files = dict(source_state.binary_logs(connection))
         if purged is not None and finished.gtid is not None:
-            there = finished.gtid not in GtidSet.parse(purged)
+            there = finished.gtid not in parse_gtids(purged)
         else:
             there = finished.start.file in files
         return there or (self._archive is not None and holds(self._archive, finished))

@@ -15,7 +15,7 @@ from connector.status.report import ApplierStatus, Limits, ProducerStatus, State
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import lacking
 from connector.thl.position import PositionRecord
 
 WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
@@ -145,7 +145,7 @@ def _transactions(source: SourceView | None, position: PositionRecord) -> int | 
         return None
     if source.gtid_set is None or position.gtid_set is None:
         return 0 if source.end <= position.resume else None
-    return (GtidSet.parse(source.gtid_set) - GtidSet.parse(position.gtid_set)).count()
+    return lacking(source.gtid_set, position.gtid_set).count()
 
 
 def _seconds(later: int, earlier: int | None) -> float | None:

@@ -11,8 +11,6 @@ from connector.capture.source_state import binary_logs, end_position, gtid_execu
 from connector.config import Source
 from connector.thl.position import SourcePosition
 
-SHOW_REPLICAS = (8, 0, 22)
-
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
@@ -64,7 +62,7 @@ def read_source(source: Source) -> SourceView:
         return SourceView(
             end=end_position(connection),
             gtid_set=gtid_executed(connection),
-            read=_is_read(connection, source.server_id, modern=facts.release >= SHOW_REPLICAS),
+            read=_is_read(connection, source.server_id, modern=facts.shows_replicas),
             files=tuple(file for file, _ in binary_logs(connection)),
             expire_seconds=facts.expire_seconds,
         )

@@ -25,7 +25,7 @@ cdef class GtidRun:
             return
         text = PyUnicode_AsUTF8AndSize(gtid, &size)
         self.prefix = size
-        while self.prefix and text[self.prefix - 1] != 58:
+        while self.prefix and text[self.prefix - 1] != 58 and text[self.prefix - 1] != 45:  # `:`, or MariaDB's `-`
             self.prefix -= 1
         self.next = number(text + self.prefix, size - self.prefix) + 1
         if self.prefix and self.next > 1:

@@ -32,7 +32,8 @@ class PositionRecord:
     Args:
         finished: the last finished event; None in a log without any.
         resume: where to read on: after `finished`, and after whatever was passed over since.
-        gtid_set: every GTID the log has or has passed over, MySQL's text form; None where the source has none.
+        gtid_set: every GTID the log has or has passed over, MySQL's or MariaDB's text form; None where the source has
+            none.
         open: set while an event is unfinished in the log. Nothing else in the record moves while it is set.
         tails: partition → seqno of its last finished event, NO_SEQNO where it has none.
         last_barrier: the last finished barrier.

@@ -9,7 +9,7 @@ from connector.thl.fragment cimport Fragment
 from connector.thl.gtid_run cimport GtidRun
 
 from connector.errors import LogDamaged
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.piece import Passed
 from connector.thl.position import Open, PositionRecord
 
@@ -30,7 +30,7 @@ cdef class Progress:
         self._server_uuid = record.server_uuid
         self._finished = record.finished
         self._resume = record.resume
-        self._gtids = None if record.gtid_set is None else GtidSet.parse(record.gtid_set)
+        self._gtids = None if record.gtid_set is None else parse_gtids(record.gtid_set)
         self._run = GtidRun()  # of what is not in `_gtids` yet
         self._open = record.open
         self._tails = dict(record.tails)
@@ -110,7 +110,7 @@ cdef class Progress:
         """
         self._snapshot = False
         self._run.begin(None)
-        self._gtids = None if gtid_set is None else GtidSet.parse(gtid_set)
+        self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
 
     def record(self):
         """The position for the next Kafka commit."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from connector.errors import HistoriesDiffer
 from connector.thl.control import EpochRecord
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import lacking
 from connector.thl.place import file_number
 from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 
@@ -28,7 +28,8 @@ def check_source(
     Args:
         position: the log's.
         last: the newest epoch: whose source it was.
-        server_uuid, executed: the source as it is now; `executed` is its `gtid_executed`, None without GTIDs.
+        server_uuid, executed: the source as it is now; `executed` is its `gtid_executed` (of a MariaDB
+            `gtid_binlog_state`), None without GTIDs.
         files: the source's binary logs and their sizes; None: not looked at.
 
     Raises:
@@ -47,7 +48,7 @@ def check_source(
         return
     if executed is None:
         raise HistoriesDiffer("The log follows GTIDs, but the source has none", hint="SET GLOBAL gtid_mode = ON")
-    missing = GtidSet.parse(position.gtid_set) - GtidSet.parse(executed)
+    missing = lacking(position.gtid_set, executed)
     if missing:
         raise HistoriesDiffer(
             f"The source lacks {missing.count()} transactions that are in the log",

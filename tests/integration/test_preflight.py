@@ -208,11 +208,6 @@ def test_a_server_id_that_a_replica_has_is_refused(mysql_server: SqlServer) -> N
         connection.close()
 
 
-def test_mariadb_is_refused_by_name(mariadb_server: SqlServer) -> None:
-    with pytest.raises(PreflightError, match="MariaDB"):
-        check(as_source(mariadb_server))
-
-
 @contextmanager
 def at_source(server: SqlServer) -> Iterator[Connection]:
     connection = connect(as_source(server))
