@@ -19,7 +19,7 @@ class SourceView:
     Args:
         end: of its binary log.
         gtid_set: what it executed; None where it gives no GTIDs.
-        read: whether a replica with our server_id is registered.
+        read: whether a replica with our server_id is registered; of a MariaDB, whether our user reads the log.
         files: of its binary log, oldest first.
         expire_seconds: how long after its last event it keeps a file; 0: for ever.
     """
@@ -62,7 +62,9 @@ def read_source(source: Source) -> SourceView:
         return SourceView(
             end=end_position(connection),
             gtid_set=gtid_executed(connection),
-            read=_is_read(connection, source.server_id, modern=facts.shows_replicas),
+            read=_is_read_by_user(connection)
+            if facts.mariadb
+            else _is_read(connection, source.server_id, modern=facts.shows_replicas),
             files=tuple(file for file, _ in binary_logs(connection)),
             expire_seconds=facts.expire_seconds,
         )
@@ -71,3 +73,9 @@ def read_source(source: Source) -> SourceView:
 def _is_read(connection: Connection, server_id: int, *, modern: bool) -> bool:
     rows = query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS")
     return any(int(row["Server_Id" if modern else "Server_id"]) == server_id for row in rows)
+
+
+def _is_read_by_user(connection: Connection) -> bool:
+    """MariaDB shows its replicas to administrators only; its own threads it shows to everybody."""
+    threads = "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"
+    return bool(query(connection, f"{threads} AND user = SUBSTRING_INDEX(USER(), '@', 1)"))
