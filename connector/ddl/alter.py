@@ -41,12 +41,16 @@ class Altered(Generic[Origin]):
         old: its name before the statement; "" for a new one.
         origin: what `Meaning` says of its values.
         generated: whether the source computes it.
+        spec: the definition that a clause gives it; None: that of before.
+        defaulted: whether a clause gives it another default alone, or takes it away.
     """
 
     column: Column
     old: str
     origin: Origin
     generated: bool = False
+    spec: ColumnSpec | None = None
+    defaulted: bool = False
 
 
 class Meaning(Protocol[Origin]):
@@ -165,7 +169,7 @@ class _Nothing:
 
 def _read(reader: Reader, state: Alteration[Origin], begin: Callable[[], object]) -> None:
     while not reader.at_end:
-        if not _without_effect(reader):
+        if not _without_effect(reader, state):
             begin()
             _clause(reader, state)
         # Table options may follow each other without a comma.
@@ -176,8 +180,8 @@ def _read(reader: Reader, state: Alteration[Origin], begin: Callable[[], object]
             reader.back(mark)
 
 
-def _without_effect(reader: Reader) -> bool:
-    """Pass a clause that touches neither rows nor what we keep of the table, if one comes next."""
+def _without_effect(reader: Reader, state: Alteration[Origin]) -> bool:
+    """Pass a clause that touches neither rows nor columns, if one comes next."""
     mark = reader.mark
     if reader.accept("ADD"):
         found = index_or_constraint(reader)
@@ -196,7 +200,7 @@ def _without_effect(reader: Reader) -> bool:
             reader.name()
             return True
     elif reader.accept("ALTER"):
-        reader.skip_clause()
+        _alter_column(reader, state)
         return True
     elif reader.accept_any("ENABLE", "DISABLE"):
         reader.expect("KEYS")
@@ -224,6 +228,18 @@ def _without_effect(reader: Reader) -> bool:
                 reader.take()
             return True
     return partitioning(reader)
+
+
+def _alter_column(reader: Reader, state: Alteration[Origin]) -> None:
+    """ALTER [COLUMN] name SET DEFAULT …, DROP DEFAULT; or ALTER INDEX, CHECK, …"""
+    start = reader.mark
+    reader.accept("COLUMN")
+    name = reader.name().casefold()
+    if reader.peek("SET", "DEFAULT") or reader.peek("DROP", "DEFAULT"):
+        for item in state.columns:
+            item.defaulted = item.defaulted or item.old.casefold() == name
+    reader.back(start)
+    reader.skip_clause()
 
 
 def _clause(reader: Reader, state: Alteration[Origin]) -> None:
@@ -283,7 +299,7 @@ def _add_column(reader: Reader, state: Alteration[Origin]) -> None:
     spec = column_spec(reader, name, state.charset, state.sql_mode)
     if spec.primary:
         state.key = (name,)
-    state.moved.append((Altered(spec.column, "", state.meaning.added(spec), spec.generated), _place(reader)))
+    state.moved.append((Altered(spec.column, "", state.meaning.added(spec), spec.generated, spec), _place(reader)))
 
 
 def _drop(reader: Reader, state: Alteration[Origin]) -> None:
@@ -317,7 +333,7 @@ def _change(reader: Reader, state: Alteration[Origin], name: str, new: str) -> N
     item.origin = state.meaning.changed(reader, item, spec)
     if spec.primary:
         state.key = (new,)
-    item.column, item.generated = spec.column, spec.generated
+    item.column, item.generated, item.spec = spec.column, spec.generated, spec
     if place := _place(reader):
         state.moved.append((state.columns.pop(at), place))
 

@@ -12,6 +12,7 @@ change tells: an insert means no) and whether it is there after it (its last cha
 A changed key is a delete of the old and an insert of the new. A key is the bytes of its columns' values, never
 compared by a collation. An insert of a key that is there, or a change of one that is gone, contradicts the log.
 A table without a key is a multiset of full images: inserts add one, deletes take one away.
+Once an image of a table does not have all columns, what follows of that table is folded by column (`fold`).
 
 Values are walked, not decoded. Images stay where Kafka's messages have them until `take` copies those that remain.
 """
@@ -24,6 +25,7 @@ from libc.string cimport memcmp, memcpy
 
 from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
+from connector.reassemble.fold cimport Fold
 from connector.reassemble.head cimport read_head, skip_head
 from connector.reassemble.message cimport Block, Message
 from connector.reassemble.order cimport in_order
@@ -61,6 +63,7 @@ cdef class Table:
     cdef Py_ssize_t[::1] ends  # of the values in the image walked last; ends[0] is its start
     cdef dict keys
     cdef long long changes
+    cdef Fold fold  # None while all images have all columns
 
 
 cdef class Collapse:
@@ -71,7 +74,8 @@ cdef class Collapse:
     """
 
     cdef str topic
-    cdef dict layouts  # head bytes -> TableLayout, kept from run to run
+    cdef dict layouts  # head bytes -> TableLayout and presence bitmaps, kept from run to run
+    cdef dict same  # TableLayout -> the one that stands for it
     cdef dict current  # table name -> Table
     cdef list tables  # in the order they were met; the same name twice where its layout changed
     cdef readonly long long rows
@@ -80,6 +84,7 @@ cdef class Collapse:
     def __init__(self, topic):
         self.topic = topic
         self.layouts = {}
+        self.same = {}
         self._begin()
 
     cdef _begin(self):
@@ -101,7 +106,7 @@ cdef class Collapse:
         Raises:
             LogDamaged: the bytes are not what the schema says, the changes contradict earlier ones, or the event has
                 another number of rows than its header counts.
-            Unsupported: a statement among row changes, or a row image without all columns.
+            Unsupported: a statement among row changes, or a row image without what its row is found by.
         """
         cdef Reader r = Reader.__new__(Reader)
         r.data = message.block.data
@@ -149,7 +154,7 @@ cdef class Collapse:
         """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
         net = [drained(table) for table in self.tables]
         self._begin()
-        return [rows for rows in net if len(rows.inserts) or len(rows.updates) or len(rows.deletes)]
+        return [rows for rows in net if len(rows)]
 
     cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
         """A fragment's changes: how many rows."""
@@ -196,6 +201,8 @@ cdef class Collapse:
         cdef long long count, row, rows = 0
         if action > DELETE:
             raise ValueError("an action that the schema does not have")
+        if table.fold is not None:
+            return self.folded(table, action, r)
         while True:
             count = read_block(r)
             if count == 0:
@@ -209,6 +216,32 @@ cdef class Collapse:
         table.changes += rows
         return rows
 
+    cdef long long folded(self, Table table, unsigned char action, Reader r) except -1:
+        """As `change`, of a table that is folded by column."""
+        cdef long long count, row, rows = 0
+        cdef Fold fold = table.fold
+        if fold.sealed(action):
+            table = self.folding(table.layout, table.head)
+            table.fold.columns(fold.before, fold.after)
+            fold = table.fold
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for row in range(count):
+                fold.row(action, r)
+            rows += count
+        table.changes += rows
+        return rows
+
+    cdef Table folding(self, object layout, bytes head):
+        """A table that is folded by column, from here on."""
+        cdef Table table = new_table(layout, head)
+        table.fold = Fold(layout)
+        self.current[layout.name] = table
+        self.tables.append(table)
+        return table
+
     cdef Table table(self, Reader r):
         """The table whose head stands at the reader, which goes past it."""
         cdef Py_ssize_t start = r.at
@@ -221,11 +254,20 @@ cdef class Collapse:
                 return table
         skip_head(r)
         cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
-        layout = self.layouts.get(head)
-        if layout is None:
+        shape = self.layouts.get(head)
+        if shape is None:
             r.at = start
-            layout = self.layouts[head] = read_head(r)
+            layout, before, after = read_head(r)
+            shape = self.layouts[head] = self.same.setdefault(layout, layout), before, after
+        layout, before, after = shape
         table = self.current.get(layout.name)
+        if before or after or (table is not None and table.fold is not None):
+            if table is None or table.fold is None or table.layout is not layout:
+                table = self.folding(layout, head) if before or after else None
+            if table is not None:
+                table.head = head
+                table.fold.columns(before, after)
+                return table
         if table is None or table.head != head:
             table = new_table(layout, head)
             self.current[layout.name] = table
@@ -395,6 +437,8 @@ cdef bint starts_with(Reader r, bytes head) except -1:
 cdef object drained(Table table):
     cdef Image image
     cdef list inserts = [], updates = [], deletes = []
+    if table.fold is not None:
+        return table.fold.take(table.changes)
     for image in in_order(table.keys) if table.key.shape[0] else table.keys.values():
         if not table.key.shape[0]:
             if image.surplus > 0:

@@ -8,7 +8,6 @@
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
-from connector.errors import Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_text
 from connector.thl.layout import Column, TableLayout, TableName
 
@@ -45,8 +44,8 @@ cdef int skip_head(Reader r) except -1:
     return 0
 
 
-cdef object read_head(Reader r):
-    """The same, into a layout."""
+cdef tuple read_head(Reader r):
+    """The same: the layout, and which columns before and after images have, empty where they have all."""
     cdef long long count
     schema = text(r).decode()
     name = text(r).decode()
@@ -60,16 +59,18 @@ cdef object read_head(Reader r):
     while count := read_block(r):
         for _ in range(count):
             key.append(read_long(r))
-    whole = (1 << len(columns)) - 1
-    for present in (text(r), text(r)):
-        if present and int.from_bytes(present, "little") & whole != whole:
-            raise Unsupported(
-                f"a row image of {schema}.{name} does not have all columns",
-                hint="SET GLOBAL binlog_row_image = 'FULL'",
-            )
     if not columns:
         raise ValueError("a table without columns")
-    return TableLayout(TableName(schema, name), tuple(columns), tuple(key))
+    before, after = told(text(r), len(columns)), told(text(r), len(columns))
+    return TableLayout(TableName(schema, name), tuple(columns), tuple(key)), before, after
+
+
+cdef bytes told(bytes present, Py_ssize_t columns):
+    """A bitmap of columns, empty where it says that all are there."""
+    if present and len(present) < (columns + 7) // 8:
+        raise ValueError("a bitmap that does not tell of every column")
+    whole = (1 << columns) - 1
+    return b"" if int.from_bytes(present, "little") & whole == whole else present
 
 
 cdef tuple read_labels(Reader r):

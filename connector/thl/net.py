@@ -28,6 +28,29 @@ class Images:
 
 
 @dataclass(slots=True)
+class Partial:
+    """Rows of which the log tells only some columns (binlog_row_image): the others are known to the target alone.
+
+    An image of these is the values of all the layout's columns, NULL where one is absent; then, as bytes, a bit per
+    column (least significant first): whether it is there; then, but for `added`, the values of the key, in the key's
+    order, under which the row stands on the target before anything of these net operations is done.
+
+    Args:
+        changed: rows that keep their key: the columns that are there get these values.
+        moved: rows that get another key, and these values; what is absent comes along. Old keys of some may be new
+            keys of others.
+        added: new rows, whose absent columns have their defaults.
+    """
+
+    changed: Images
+    moved: Images
+    added: Images
+
+    def __len__(self) -> int:
+        return len(self.changed) + len(self.moved) + len(self.added)
+
+
+@dataclass(slots=True)
 class NetRows:
     """What remains to be done to one table after a run of events was collapsed by key.
 
@@ -38,6 +61,9 @@ class NetRows:
     Without a key: `deletes` and `inserts` are full images, a multiset difference; `updates` is empty.
 
     Targets do deletes first, then updates, then inserts, and check the number of rows of each.
+
+    With `partial` they read the absent columns of moved rows before they do anything; the old keys of these are
+    deletes more, the rows inserts; changed rows are updates. A key may then be in deletes and be added.
     """
 
     layout: TableLayout
@@ -45,6 +71,16 @@ class NetRows:
     updates: Images
     deletes: Images
     changes: int  # row changes of the log that this stands for
+    partial: Partial | None = None
+
+    def __len__(self) -> int:
+        """How many rows of the target this touches."""
+        return (
+            len(self.inserts)
+            + len(self.updates)
+            + len(self.deletes)
+            + (0 if self.partial is None else len(self.partial))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,10 @@ class Catalog:
 
 def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:
     """What the bookkeeping must do to get from one to the other: names to remove, and tables to write."""
-    gone = [table.name for table in before if after.find(table.name) != table]
-    new = [table for table in after if before.find(table.name) != table]
+    gone = [table.name for table in before if not _same(after.find(table.name), table)]
+    new = [table for table in after if not _same(before.find(table.name), table)]
     return gone, new
+
+
+def _same(one: Table | None, other: Table) -> bool:
+    return one == other and one is not None and one.defaults == other.defaults

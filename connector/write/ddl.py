@@ -128,7 +128,7 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
         reader.accept("IGNORE")
         if reader.accept_any("TABLES", "TABLE"):
             if verb == "CREATE":
-                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace))
+                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, moment=moment))
             if verb == "DROP":
                 return doing(*_drop(reader, catalog))
             return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment))

@@ -7,8 +7,8 @@ from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.reader import Reader
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
-from connector.write.fill import Moment, fill
-from connector.write.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable
+from connector.write.fill import Moment, default, fill
+from connector.write.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable, Value
 from connector.write.table import make_table
 from connector.write.types import widening
 
@@ -78,10 +78,12 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
         key,
         state.charset,
         (item.column.name for item in state.columns if item.generated),
+        defaults=_defaults(state, table.defaults_of(), moment),
     )
     operations: list[Operation] = []
     if after != table:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
+    if after != table or after.defaults != table.defaults:
         catalog = catalog.with_table(after)
     if state.rename is not None and state.rename != name:
         operations.append(RenameTable(after, state.rename))
@@ -89,10 +91,23 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
     return operations, catalog
 
 
+def _defaults(state: Alteration[Origin], before: dict[str, Value], moment: Moment) -> dict[str, Value]:
+    """Those that are known afterwards. What ALTER COLUMN … SET DEFAULT says is not read: it is not known."""
+    found = {}
+    for item in state.columns:
+        if item.spec is not None:
+            known = default(item.spec, moment)
+        else:
+            known = Filled(before[item.old]) if item.old in before else None
+        if known is not None and not item.defaulted:
+            found[item.column.name] = known.value
+    return found
+
+
 def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
     """What DROP INDEX `PRIMARY` does."""
     before = catalog.get(name)
-    after = make_table(name, before.columns, (), before.charset, before.generated)
+    after = make_table(name, before.columns, (), before.charset, before.generated, defaults=before.defaults_of())
     origins = tuple(Kept(column.name) for column in before.columns)
     return [AlterTable(before, after, origins)], catalog.with_table(after)
 

@@ -7,11 +7,14 @@ from connector.ddl.reader import Reader
 from connector.errors import TargetDiffers
 from connector.thl.layout import TableName
 from connector.write.catalog import Catalog
+from connector.write.fill import Moment, default
 from connector.write.operations import CreateTable, DropTable, Operation
 from connector.write.table import Table, make_table
 
 
-def create_table(reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bool) -> tuple[list[Operation], Catalog]:
+def create_table(
+    reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bool, moment: Moment
+) -> tuple[list[Operation], Catalog]:
     """Read what follows CREATE TABLE.
 
     Args:
@@ -19,6 +22,7 @@ def create_table(reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bo
         catalog: the tables before.
         sql_mode: the session's.
         replace: whether it said OR REPLACE.
+        moment: when the statement ran.
 
     Returns:
         What is to be done, and the tables after.
@@ -33,7 +37,7 @@ def create_table(reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bo
     if (other := like(reader)) is not None:
         table = catalog.get(other).renamed(name)
     else:
-        table = _definition(reader, name, sql_mode)
+        table = _definition(reader, name, sql_mode, moment)
     if existing is not None:
         if optional:
             return [], catalog
@@ -43,7 +47,12 @@ def create_table(reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bo
     return [*before, CreateTable(table)], catalog.with_table(table)
 
 
-def _definition(reader: Reader, name: TableName, sql_mode: str) -> Table:
+def _definition(reader: Reader, name: TableName, sql_mode: str, moment: Moment) -> Table:
     found = definition(reader, sql_mode)
     generated = [spec.column.name for spec in found.specs if spec.generated]
-    return make_table(name, (spec.column for spec in found.specs), found.key, found.charset, generated)
+    defaults = {
+        spec.column.name: known.value for spec in found.specs if (known := default(spec, moment)) is not None
+    }
+    return make_table(
+        name, (spec.column for spec in found.specs), found.key, found.charset, generated, defaults=defaults
+    )

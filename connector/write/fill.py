@@ -60,6 +60,19 @@ def fill(spec: ColumnSpec, moment: Moment) -> Filled | Unknowable:
             return value if isinstance(value, Unknowable) else Filled(value)
 
 
+def default(spec: ColumnSpec, moment: Moment) -> Filled | None:
+    """What a column has in a new row that gives it no value; None where the source computes it, or it is not certain.
+
+    Args:
+        spec: the column.
+        moment: the definition's: a timestamp's default is in its session's time zone.
+    """
+    if spec.generated or isinstance(spec.default, Now):
+        return None
+    found = fill(spec, moment)
+    return found if isinstance(found, Filled) else None
+
+
 def _implicit(column: Column) -> Filled | Unknowable:
     """What a NOT NULL column without a default gets."""
     kind = parse(column.type)

@@ -30,6 +30,7 @@ from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.write import bookkeeping
 from connector.write.catalog import Catalog, changed
+from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import check_names
 from connector.write.operations import DropTable, Operation, Value
@@ -129,7 +130,7 @@ class PostgresTarget:
             for net in changes:
                 self._catalog.check(net.layout)
                 before = self._last.get(net.layout)
-                table = self._staging.put(net, before)
+                table = self._staging.put(completed(net, self._catalog.get(net.layout.name)), before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table

@@ -1,6 +1,9 @@
 """From staging to a table of PostgreSQL: set-based statements, each with the number of rows it must touch.
 
-In staging the operation is `thl_op` ('d', 'u', 'i') and the columns are c0, c1 …, in the layout's order.
+In staging the operation is `thl_op` ('d', 'u', 'i') and the columns are c0, c1 …, in the layout's order. Rows of which
+only some columns are known are 'c' (changed) and 'm' (moved): `thl_has` is a bit per column, k0, k1 … the old key. What
+is not told of a moved row is read from the table before anything is done to it; it is then a delete and an insert, so
+that keys may be swapped.
 
 A keyless table loses rows by comparing their text, `ROW(…)::text`: every type we make prints each of its values in
 a way of its own, NULL and '' too, and text can be hashed, which `IS NOT DISTINCT FROM` and json cannot. Of equal rows
@@ -23,11 +26,13 @@ class Counts:
     deletes: int = 0
     updates: int = 0
     inserts: int = 0
+    changed: int = 0
+    moved: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.deletes + self.updates + self.inserts
+        return self.deletes + self.updates + self.inserts + self.changed + self.moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,21 @@ class Step:
 
 
 def merge(layout: TableLayout, staging: str, counts: Counts) -> Iterator[Step]:
-    """Deletes, then updates, then inserts."""
+    """Deletes, then updates, then inserts; what moved rows take along first."""
     name = table_name(layout.name)
     columns = [column_name(column.name) for column in layout.columns]
     key = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in layout.key)
+    base = " AND ".join(f"t.{columns[index]} = s.k{place}" for place, index in enumerate(layout.key))
+    others = [index for index in range(len(columns)) if index not in layout.key]
+    if counts.moved:
+        kept = ", ".join(f"c{index} = {_told(index, f't.{columns[index]}')}" for index in others or layout.key)
+        sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}"
+        yield Step(sql, f"found in {layout.name} that get another key", counts.moved)
+        yield Step(
+            f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'm' AND {base}",
+            f"deleted from {layout.name}",
+            counts.moved,
+        )
     if counts.deletes:
         if layout.key:
             sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'd' AND {key}"
@@ -51,15 +67,26 @@ def merge(layout: TableLayout, staging: str, counts: Counts) -> Iterator[Step]:
             sql = _delete_equal(name, columns, staging)
         yield Step(sql, f"deleted from {layout.name}", counts.deletes)
     if counts.updates:
-        others = [index for index in range(len(columns)) if index not in layout.key] or list(layout.key)
-        assignments = ", ".join(f"{columns[index]} = s.c{index}" for index in others)
+        assignments = ", ".join(f"{columns[index]} = s.c{index}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'u' AND {key}"
         yield Step(sql, f"updated in {layout.name}", counts.updates)
-    if counts.inserts:
+    if counts.changed:
+        assignments = ", ".join(
+            f"{columns[index]} = {_told(index, f't.{columns[index]}')}" for index in others or layout.key
+        )
+        sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'c' AND {base}"
+        yield Step(sql, f"changed in {layout.name}", counts.changed)
+    if counts.inserts or counts.moved:
         staged = ", ".join(f"c{index}" for index in range(len(columns)))
         into = column_names(column.name for column in layout.columns)
-        sql = f"INSERT INTO {name} ({into}) SELECT {staged} FROM {staging} WHERE thl_op = 'i'"
-        yield Step(sql, f"inserted into {layout.name}", counts.inserts)
+        which = "IN ('i', 'm')" if counts.moved else "= 'i'"
+        sql = f"INSERT INTO {name} ({into}) SELECT {staged} FROM {staging} WHERE thl_op {which}"
+        yield Step(sql, f"inserted into {layout.name}", counts.inserts + counts.moved)
+
+
+def _told(index: int, other: str) -> str:
+    """A staged value, or the other where it is absent."""
+    return f"CASE WHEN get_bit(s.thl_has, {index}) = 1 THEN s.c{index} ELSE {other} END"
 
 
 def _delete_equal(name: str, columns: list[str], staging: str) -> str:

@@ -7,14 +7,14 @@ away. A table of staging is kept and used again; it is emptied by the transactio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import psycopg
 
 from connector import faults
 from connector.errors import ValueNotRepresentable
-from connector.thl.layout import TableLayout
+from connector.thl.layout import Column, TableLayout
 from connector.thl.net import Images, NetRows
 from connector.write.copy import HEADER, TRAILER, Unfit, copy_rows
 from connector.write.postgres_merge import Counts, Step, merge
@@ -30,10 +30,15 @@ KEPT_LAYOUTS = 256
 
 @dataclass(slots=True)
 class Staged:
-    """One table of staging: what its rows are, and how many were put in since it was last truncated."""
+    """One table of staging: what its rows are, and how many were put in since it was last truncated.
+
+    Args:
+        partial: whether it has columns for rows of which only some are known.
+    """
 
     name: str
     layout: TableLayout
+    partial: bool = False
     counts: Counts = field(default_factory=Counts)
     worn: int = 0
 
@@ -48,7 +53,7 @@ class Staging:
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
         self._made = 0
-        self._idle: dict[TableLayout, Staged] = {}
+        self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
     def put(self, net: NetRows, before: Staged | None) -> Staged:
         """Take net operations.
@@ -64,33 +69,44 @@ class Staging:
         Raises:
             ValueNotRepresentable: a value that its column cannot hold.
         """
-        if before is not None and not len(net.deletes) and not len(net.updates):
+        partial = net.partial
+        if before is not None and partial is None and not len(net.deletes) and not len(net.updates):
             table = before
         else:
-            table = self._idle.pop(net.layout) if net.layout in self._idle else self._create(net.layout)
+            kind = net.layout, partial is not None
+            table = self._idle.pop(kind) if kind in self._idle else self._create(*kind)
         every = bytes([1]) * len(net.layout.columns)
         key = bytes(index in net.layout.key for index in range(len(net.layout.columns))) if net.layout.key else every
-        with self._connection.cursor().copy(f"COPY {table.name} FROM STDIN (FORMAT binary)") as copy:
-            copy.write(HEADER)
-            for images, wanted, letter in (
-                (net.deletes, key, "d"),
-                (net.updates, every, "u"),
-                (net.inserts, every, "i"),
-            ):
-                for chunk in _chunks(net.layout, images, wanted, letter):
-                    copy.write(chunk)
-                    faults.point("target.mid_stage")
-            copy.write(TRAILER)
+        columns = f" ({', '.join(['thl_op', *_columns(net.layout)])})" if table.partial else ""
+        self._copy(
+            f"{table.name}{columns}",
+            (_chunks(net.layout, net.deletes, key, "d"), _chunks(net.layout, net.updates, every, "u"),
+             _chunks(net.layout, net.inserts, every, "i")),
+        )  # fmt: skip
         table.counts.deletes += len(net.deletes)
         table.counts.updates += len(net.updates)
         table.counts.inserts += len(net.inserts)
-        table.worn += len(net.deletes) + len(net.updates) + len(net.inserts)
+        if partial is not None:
+            self._copy(table.name, (_parts(net.layout, partial.changed, "c"), _parts(net.layout, partial.moved, "m")))
+            table.counts.changed += len(partial.changed)
+            table.counts.moved += len(partial.moved)
+        table.worn += len(net)
         return table
+
+    def _copy(self, into: str, sources: Iterable[Iterator[bytes]]) -> None:
+        with self._connection.cursor().copy(f"COPY {into} FROM STDIN (FORMAT binary)".encode()) as copy:
+            copy.write(HEADER)
+            for chunks in sources:
+                for chunk in chunks:
+                    copy.write(chunk)
+                    faults.point("target.mid_stage")
+            copy.write(TRAILER)
 
     def merged(self, table: Staged) -> Iterator[Step]:
         """The statements that merge a table of staging and empty it."""
         yield from merge(table.layout, table.name, table.counts)
-        if table.layout in self._idle or len(self._idle) >= KEPT_LAYOUTS:
+        kind = table.layout, table.partial
+        if kind in self._idle or len(self._idle) >= KEPT_LAYOUTS:
             yield Step(f"DROP TABLE {table.name}")
             return
         if table.worn >= WORN_ROWS:
@@ -99,7 +115,7 @@ class Staging:
         else:
             yield Step(f"DELETE FROM {table.name}")
         table.counts = Counts()
-        self._idle[table.layout] = table
+        self._idle[kind] = table
 
     def forget(self) -> None:
         """Drop every idle table: layouts are others now."""
@@ -111,15 +127,29 @@ class Staging:
         """Drop a table with what is in it."""
         self._connection.execute(f"DROP TABLE {table.name}")
 
-    def _create(self, layout: TableLayout) -> Staged:
+    def _create(self, layout: TableLayout, partial: bool) -> Staged:
         self._made += 1
-        table = Staged(f"pg_temp.thl_stage_{self._made}", layout)
-        columns = "".join(
-            f", c{index} {postgres_type(column, key=index in layout.key)}"
-            for index, column in enumerate(layout.columns)
+        table = Staged(f"pg_temp.thl_stage_{self._made}", layout, partial)
+        types = [postgres_type(column, key=index in layout.key) for index, column in enumerate(layout.columns)]
+        columns = [f"{name} {kind}" for name, kind in zip(_columns(layout), types, strict=True)]
+        if partial:
+            columns.append("thl_has bytea")
+            columns += [f"k{place} {types[index]}" for place, index in enumerate(layout.key)]
+        self._connection.execute(
+            f'CREATE TEMP TABLE thl_stage_{self._made} (thl_op "char", {", ".join(columns)})'.encode()
         )
-        self._connection.execute(f'CREATE TEMP TABLE thl_stage_{self._made} (thl_op "char"{columns})')
         return table
+
+
+def _columns(layout: TableLayout) -> list[str]:
+    return [f"c{index}" for index in range(len(layout.columns))]
+
+
+def _parts(layout: TableLayout, images: Images, letter: str) -> Iterator[bytes]:
+    """Images of some columns, with their bitmap and old key."""
+    columns = [*layout.columns, Column("thl_has", "longblob"), *(layout.columns[index] for index in layout.key)]
+    wide = TableLayout(layout.name, tuple(columns), tuple(range(len(layout.columns) + 1, len(columns))))
+    yield from _chunks(wide, images, bytes([1]) * len(columns), letter)
 
 
 def _chunks(layout: TableLayout, images: Images, wanted: bytes, letter: str) -> Iterator[bytes]:

@@ -30,6 +30,7 @@ from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
 from connector.write import bookkeeping
 from connector.write.catalog import Catalog, changed
+from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import SqliteNaming, check_names
 from connector.write.operations import DropTable
@@ -119,7 +120,8 @@ class SqliteTarget:
             self._begin()
             for net in changes:
                 self._catalog.check(net.layout)
-                write_rows(self._db, self._catalog.get(net.layout.name), net)
+                table = self._catalog.get(net.layout.name)
+                write_rows(self._db, table, completed(net, table))
                 faults.point("target.mid_stage")
 
     def ddl(self, ddl: Ddl) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from connector.ddl.type_names import FLOATS
-from connector.errors import TargetDiffers, ValueNotRepresentable
-from connector.thl.net import Images, NetRows
+from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
+from connector.thl.net import Images, NetRows, Partial
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
 from connector.write.sqlite_types import sqlite_type
@@ -24,7 +24,7 @@ _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # as SQLite's "Resul
 
 
 def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> None:
-    """Do deletes, then updates, then inserts, inside the open transaction.
+    """Do deletes, then updates, then inserts, inside the open transaction. Inserts are whole (`completing`).
 
     Raises:
         TargetDiffers: a row to delete or update is missing, or one to insert is there.
@@ -34,6 +34,10 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
     name = table_name(table.name)
     key = list(net.layout.key)
     matches = " AND ".join(f"{quoted(columns[index])} = ?" for index in key)
+    moved = [] if net.partial is None else _moved(connection, name, matches, net, net.partial)
+    if moved:
+        sql = f"DELETE FROM {name} WHERE {matches}"
+        _many(connection, sql, [base for base, _ in moved], net, "deleted")
     if len(net.deletes):
         if key:
             sql = f"DELETE FROM {name} WHERE {matches}"
@@ -45,9 +49,68 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
         assignments = ", ".join(f"{quoted(columns[index])} = ?" for index in others)
         sql = f"UPDATE {name} SET {assignments} WHERE {matches}"
         _many(connection, sql, _tuples(net.updates, len(columns), others + key), net, "updated")
+    if net.partial is not None:
+        _change(connection, name, matches, net, net.partial)
+    if moved:
+        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
+        _many(connection, sql, [row for _, row in moved], net, "inserted")
     if len(net.inserts):
         sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
         _many(connection, sql, _tuples(net.inserts, len(columns), None), net, "inserted")
+
+
+def _moved(
+    connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial
+) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+    """Old key and whole new row of each row that gets another key: what is absent is read."""
+    columns = [column.name for column in net.layout.columns]
+    found = []
+    for values, absent, base in _told(partial.moved, net):
+        row = list(values)
+        if absent:
+            sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {matches}"
+            stored = connection.execute(sql, base).fetchone()
+            if stored is None:
+                raise _missing(net, base)
+            for index, value in zip(absent, stored, strict=True):
+                row[index] = value
+        found.append((base, tuple(row)))
+    return found
+
+
+def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial) -> None:
+    """Set the columns that are told, of each row."""
+    columns, key = net.layout.columns, net.layout.key
+    statements: dict[tuple[int, ...], str] = {}
+    for values, absent, base in _told(partial.changed, net):
+        told = tuple(index for index in range(len(columns)) if index not in absent and index not in key) or key
+        if told not in statements:
+            assignments = ", ".join(f"{quoted(columns[index].name)} = ?" for index in told)
+            statements[told] = f"UPDATE {name} SET {assignments} WHERE {matches}"
+        row = (*(values[index] for index in told), *base)
+        try:
+            count = connection.execute(statements[told], row).rowcount
+        except sqlite3.IntegrityError as error:
+            raise _refused(error, net, "updated") from error
+        if count != 1:
+            raise _missing(net, base)
+
+
+def _told(images: Images, net: NetRows) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
+    """Of each image its values, the columns that are absent, and the key under which its row stands."""
+    width = len(net.layout.columns)
+    for row in decoded(images.data, images.ends, width + 1 + len(net.layout.key)):
+        bits = row[width]
+        if not isinstance(bits, bytes):
+            raise TypeError("a partial image without its bitmap")
+        absent = tuple(index for index in range(width) if not bits[index // 8] >> index % 8 & 1)
+        yield row[:width], absent, row[width + 1 :]
+
+
+def _missing(net: NetRows, base: tuple[Value, ...]) -> TargetDiffers:
+    names_ = (net.layout.columns[index].name for index in net.layout.key)
+    shown = ", ".join(f"{name}={value!r:.100}" for name, value in zip(names_, base, strict=True))
+    return TargetDiffers(f"a row of {net.layout.name} is to be changed and is not there", row=shown)
 
 
 def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[tuple[Value, ...]]:
@@ -58,10 +121,14 @@ def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ..
     try:
         count = connection.executemany(sql, values).rowcount
     except sqlite3.IntegrityError as error:
-        if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
-            raise ValueNotRepresentable(f"a row of {net.layout.name} could not be {done}: {error}") from error
-        raise TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}") from error
+        raise _refused(error, net, done) from error
     _check(count, len(values), net, done)
+
+
+def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> ConnectorError:
+    if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
+        return ValueNotRepresentable(f"a row of {net.layout.name} could not be {done}: {error}")
+    return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
 
 
 def _check(count: int, expected: int, net: NetRows, done: str) -> None:

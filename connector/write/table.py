@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 
 from connector.thl.layout import Column, TableLayout, TableName
 
@@ -17,11 +17,14 @@ class Table:
         layout: its columns, in the source's order, and its primary key.
         charset: what text columns get that name none; "" when only the source knows.
         generated: the columns whose values the source computes.
+        defaults: by name what columns have in a new row that gives them no value, where that is known for certain:
+            as the log would have it. Not a part of what a target's table is, so not compared.
     """
 
     layout: TableLayout
     charset: str = ""
     generated: frozenset[str] = frozenset()
+    defaults: tuple[tuple[str, int | float | str | bytes | None], ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> TableName:
@@ -43,9 +46,13 @@ class Table:
         wanted = name.casefold()
         return next((column for column in self.columns if column.name.casefold() == wanted), None)
 
+    def defaults_of(self) -> dict[str, int | float | str | bytes | None]:
+        """The defaults that are known, by the column's name."""
+        return dict(self.defaults)
+
     def renamed(self, name: TableName) -> Table:
         """The same under another name."""
-        return make_table(name, self.columns, self.key, self.charset, self.generated)
+        return make_table(name, self.columns, self.key, self.charset, self.generated, self.defaults_of())
 
 
 def make_table(
@@ -54,12 +61,13 @@ def make_table(
     key: Iterable[str],
     charset: str = "",
     generated: Iterable[str] = (),
+    defaults: Mapping[str, int | float | str | bytes | None] | None = None,
 ) -> Table:
     """A table of columns and the names of those that are its key."""
     columns = tuple(columns)
     index = {column.name.casefold(): at for at, column in enumerate(columns)}
     layout = TableLayout(name, columns, tuple(index[part.casefold()] for part in key))
-    return Table(layout, charset, frozenset(generated))
+    return Table(layout, charset, frozenset(generated), tuple((defaults or {}).items()))
 
 
 def to_json(table: Table) -> str:
@@ -70,6 +78,9 @@ def to_json(table: Table) -> str:
             "key": table.key,
             "charset": table.charset,
             "generated": sorted(table.generated),
+            "defaults": {
+                name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in table.defaults
+            },
         },
         ensure_ascii=False,
         separators=(",", ":"),
@@ -80,4 +91,8 @@ def from_json(name: TableName, text: str) -> Table:
     """The table that `to_json` wrote."""
     stored = json.loads(text)
     columns = (Column(**{**column, "labels": tuple(column["labels"])}) for column in stored["columns"])
-    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"])
+    defaults = {  # a table that was made before these were kept has none that are known
+        column: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+        for column, value in stored.get("defaults", {}).items()
+    }
+    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"], defaults)

@@ -17,6 +17,7 @@ from connector.thl.layout import Column, TableLayout
 from connector.thl.position import TargetPosition
 from connector.write.postgres import PostgresTarget
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import USERS, Applier
 from tests.contract.target_values import *  # noqa: F403

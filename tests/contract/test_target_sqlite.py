@@ -13,6 +13,7 @@ from connector.errors import TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
 from connector.write.sqlite import SqliteTarget
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier
 from tests.contract.target_values import *  # noqa: F403

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.net import Images, NetRows
+from connector.thl.net import Images, NetRows, Partial
 
 Row = Sequence[int | float | str | bytes | None]
+Told = Mapping[str, int | float | str | bytes | None]
 
 
 def varint(number: int) -> bytes:
@@ -55,10 +56,31 @@ def net(
     inserts: Iterable[Row] = (),
     updates: Iterable[Row] = (),
     deletes: Iterable[Row] = (),
+    changed: Sequence[tuple[Told, Row]] = (),
+    moved: Sequence[tuple[Told, Row]] = (),
+    added: Sequence[Told] = (),
 ) -> NetRows:
-    """Net operations on a table."""
+    """Net operations on a table; of some rows only columns that are named, and the key under which they stand."""
     made = [images(rows) for rows in (inserts, updates, deletes)]
-    return NetRows(layout, *made, changes=sum(len(each) for each in made))
+    result = NetRows(layout, *made, changes=0)
+    if changed or moved or added:
+        result.partial = Partial(
+            images(told(layout, *each) for each in changed),
+            images(told(layout, *each) for each in moved),
+            images(told(layout, each, ()) for each in added),
+        )
+    result.changes = len(result)
+    return result
+
+
+def told(layout: TableLayout, values: Told, base: Row) -> Row:
+    """An image of `connector.thl.net.Partial`; the key is always told."""
+    names = [column.name for column in layout.columns]
+    key = dict(zip((names[index] for index in layout.key), base, strict=True)) if base else {}
+    values = {**key, **values}
+    bits = sum(1 << index for index, name in enumerate(names) if name in values)
+    present = bits.to_bytes((len(names) + 7) // 8, "little")
+    return (*(values.get(name) for name in names), present, *base)
 
 
 def column(text: str) -> Column:

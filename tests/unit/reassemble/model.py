@@ -51,6 +51,44 @@ class Keyed:
             self.rows[self.of(row)] = row
 
 
+class Partly(Keyed):
+    """One whose changes may tell some columns alone: as `connector.thl.net.Partial` asks of a target."""
+
+    def do(self, net: NetRows) -> None:
+        width = len(net.layout.columns)
+        partial = net.partial
+        changed, moved = (
+            ([], []) if partial is None else (self._told(partial.changed, net), self._told(partial.moved, net))
+        )
+        taken = []
+        for told, base in moved:
+            old = self.rows[base]
+            taken.append(tuple(told.get(index, old[index]) for index in range(width)))
+        for _, base in moved:
+            del self.rows[base]
+        for told, base in changed:
+            old = self.rows[base]
+            new = tuple(told.get(index, old[index]) for index in range(width))
+            assert self.of(new) == base
+            self.rows[base] = new
+        super().do(net)
+        for row in taken:
+            assert self.of(row) not in self.rows
+            self.rows[self.of(row)] = row
+
+    def _told(self, images: Images, net: NetRows) -> list[tuple[dict[int, int | float | str | bytes | None], Row]]:
+        """Of each image the columns that it tells, and the key of its row."""
+        width = len(net.layout.columns)
+        found = []
+        for row in decoded(images, width + 1 + len(self.key)):
+            bits = row[width]
+            assert isinstance(bits, bytes)
+            told = {index: row[index] for index in range(width) if bits[index // 8] >> index % 8 & 1}
+            assert len(told) < width
+            found.append((told, row[width + 1 :]))
+        return found
+
+
 class Counted:
     """A target's table without a key."""
 

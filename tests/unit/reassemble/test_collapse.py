@@ -169,11 +169,6 @@ def test_a_statement_among_rows_stops() -> None:
         collapsed(INSERT, statement("UPDATE t SET a = 1"))
 
 
-def test_an_image_without_all_columns_stops() -> None:
-    with pytest.raises(Unsupported, match="all columns"):
-        collapsed(change("insert", [(None, [1])], after_present=b"\x01"))
-
-
 def test_a_bitmap_of_all_columns_is_the_same_as_none() -> None:
     assert counts(collapsed(change("insert", [(None, [1, 2])], after_present=b"\x03"))[0]) == (1, 0, 0)
 
