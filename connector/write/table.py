@@ -52,7 +52,7 @@ class Table:
 
     def renamed(self, name: TableName) -> Table:
         """The same under another name."""
-        return make_table(name, self.columns, self.key, self.charset, self.generated, self.defaults_of())
+        return make_table(name, self.columns, self.key, self.charset, self.generated, defaults=self.defaults_of())
 
 
 def make_table(
@@ -61,6 +61,7 @@ def make_table(
     key: Iterable[str],
     charset: str = "",
     generated: Iterable[str] = (),
+    *,
     defaults: Mapping[str, int | float | str | bytes | None] | None = None,
 ) -> Table:
     """A table of columns and the names of those that are its key."""
@@ -95,4 +96,4 @@ def from_json(name: TableName, text: str) -> Table:
         column: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
         for column, value in stored.get("defaults", {}).items()
     }
-    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"], defaults)
+    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"], defaults=defaults)
