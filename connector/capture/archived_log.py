@@ -13,18 +13,22 @@ from typing import Final, Protocol
 from connector.capture.frames import EventFrames
 from connector.capture.gtid_set import decode_gtid_set
 from connector.capture.log_files import MAGIC, LogBytes, LogFile
+from connector.capture.mariadb import gtid_list
 from connector.capture.raw import RawEvents
 from connector.capture.reader import BinlogReader
 from connector.capture.salvage import Remains, whole
 from connector.capture.stream import AfterGtids, ByteSource, StreamStart
 from connector.errors import ConnectorError, CorruptBinlog, PreflightError
 from connector.thl.definition import Item, Redefined
+from connector.thl.domain_gtid import DomainPosition
 from connector.thl.gtid import GtidSet
+from connector.thl.gtids import Gtids, parse_gtids
 from connector.thl.piece import Passed
 from connector.thl.place import SourcePosition, file_number
 from connector.thl.position import Finished
 
 PREVIOUS_GTIDS: Final = 35
+MARIADB_GTID_LIST: Final = 163
 HEADER: Final = 19
 
 Open = Callable[[ByteSource, LogFile], BinlogReader]
@@ -59,7 +63,7 @@ class ArchivedLog:
         self._archive = archive
         self._open_file = open_file
         self._live = live
-        self._seen = GtidSet.parse(start.gtid_set) if isinstance(start, AfterGtids) else None
+        self._seen = parse_gtids(start.gtid_set) if isinstance(start, AfterGtids) else None
         self._left_out = False  # the transaction that is being read is known
         self._gtid: str | None = None  # its own
         self._reader: BinlogReader | None = None
@@ -163,12 +167,19 @@ def covering(archive: Files, start: StreamStart) -> LogFile | None:
     files = archive.files()
     if isinstance(start, SourcePosition):
         return next((file for file in files if file.name == start.file), None)
-    known = GtidSet.parse(start.gtid_set)
+    known = parse_gtids(start.gtid_set)
     for file in reversed(files):
         before = previous_gtids(file)
-        if before is not None and before.issubset(known):
+        if before is not None and _within(before, known):
             return file
     return None
+
+
+def _within(before: Gtids, known: Gtids) -> bool:
+    """Whether all that is before a file is known. Where the kinds differ, it is not."""
+    if isinstance(before, DomainPosition) and isinstance(known, DomainPosition):
+        return all(str(last) in known for last in before if last.number)
+    return isinstance(before, GtidSet) and isinstance(known, GtidSet) and before.issubset(known)
 
 
 def holds(archive: Files, finished: Finished) -> bool:
@@ -184,7 +195,7 @@ def holds(archive: Files, finished: Finished) -> bool:
     return any(file.name == finished.start.file for file in files)
 
 
-def previous_gtids(file: LogFile) -> GtidSet | None:
+def previous_gtids(file: LogFile) -> Gtids | None:
     """The GTIDs of all files before this one, as its own beginning tells; None where the log had none.
 
     Raises:
@@ -203,10 +214,10 @@ def previous_gtids(file: LogFile) -> GtidSet | None:
             raise
     if event is None:
         raise CorruptBinlog("the file ends before its second event", file=file)
-    if event[4] != PREVIOUS_GTIDS:
-        return None
-    body = event[HEADER:]
-    return decode_gtid_set(body[:-4] if raw.checksums else body)
+    body = event[HEADER:-4] if raw.checksums else event[HEADER:]
+    if event[4] == PREVIOUS_GTIDS:
+        return decode_gtid_set(body)
+    return gtid_list(body) if event[4] == MARIADB_GTID_LIST else None
 
 
 def _second(start: bytes) -> bytes | None:

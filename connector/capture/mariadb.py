@@ -13,6 +13,7 @@ from typing import Final
 
 from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
+from connector.thl.domain_gtid import DomainPosition
 
 FORMAT_SERVER: Final = slice(21, 71)  # the server's version in a format description, its header included
 LARGEST: Final = 0x40000000  # what max_allowed_packet ends at: no event is larger, compressed or not
@@ -73,6 +74,20 @@ def gtid_event(body: bytes, server_id: int) -> GtidEvent:
     if more & (COMMIT_ALTER | ROLLBACK_ALTER):
         event.take(8)
     return GtidEvent(gtid, bool(flags & STANDALONE))
+
+
+def gtid_list(body: bytes) -> DomainPosition:
+    """A GTID_LIST event: the last GTIDs of the files before, one for each domain and server.
+
+    Raises:
+        CorruptBinlog: a length is wrong.
+    """
+    fields = Fields(body)
+    found = []
+    for _ in range(fields.number(4) & (1 << 28) - 1):  # the upper four bits are flags
+        domain, server, number = fields.number(4), fields.number(4), fields.number(8)
+        found.append(f"{domain}-{server}-{number}")
+    return DomainPosition.parse(",".join(found) or "0-0-0")
 
 
 def plain_query(body: bytes) -> bytes:

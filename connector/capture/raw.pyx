@@ -23,6 +23,7 @@ from connector.thl.crc32 cimport crc32
 
 from connector.capture import event_types
 from connector.capture.format_description import format_description
+from connector.capture.mariadb import is_mariadb
 from connector.errors import ConnectorError, CorruptBinlog
 
 
@@ -39,6 +40,7 @@ cdef class RawEvents:
     cdef readonly str file
     cdef readonly int64_t offset
     cdef bint formatted, checksum
+    cdef bint mariadb  # wrote this file
     cdef uint8_t type
     cdef bytearray run
     cdef list found
@@ -101,9 +103,13 @@ cdef class RawEvents:
             damaged(b"an event comes before the format description")
         elif self.checksum and (left(body) < 4 or crc32(all, body.end - all - 4, 0) != little4(body.end - 4)):
             damaged(b"an event's checksum is wrong")
-        if event.type == HEARTBEAT or event.type == HEARTBEAT_V2 or event.log_pos == 0 or event.flags & ARTIFICIAL:
+        if event.type == HEARTBEAT or event.type == HEARTBEAT_V2 or event.flags & ARTIFICIAL:
             return 0
-        if <uint32_t>(self.offset + event.size) != event.log_pos:
+        if event.log_pos == 0:
+            # MariaDB writes no places inside of a transaction (since 11.4).
+            if not self.mariadb or event.type == FORMAT_DESCRIPTION:
+                return 0
+        elif <uint32_t>(self.offset + event.size) != event.log_pos:
             raise CorruptBinlog(
                 "the binary log jumps: an event does not begin where the last one ended",
                 ends=event.log_pos, size=event.size,
@@ -118,6 +124,7 @@ cdef class RawEvents:
         if event.flags & IN_USE:
             whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
         self.checksum = format_description(whole)
+        self.mariadb = is_mariadb(whole)
         self.formatted = True
         return 0
 

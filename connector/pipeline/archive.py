@@ -18,7 +18,7 @@ from connector.capture.source_facts import read_facts
 from connector.capture.stream import PacketSource, open_stream
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import PreflightError, SourceUnavailable
+from connector.errors import SourceUnavailable
 from connector.pipeline.retrying import Stopped, retry
 from connector.thl.place import SourcePosition
 
@@ -83,10 +83,7 @@ class Archiver:
         """Go on where the archive ends; returns when the source has sent something."""
         writer.close()
         with session(self._source) as connection:
-            facts = read_facts(connection)
-            if facts.mariadb:
-                raise PreflightError("the source is a MariaDB: an archive of its binary log is not kept yet")
-            self._archive.belong(facts.server_uuid)
+            self._archive.belong(read_facts(connection).server_uuid)
             start = self._archive.resume() or source_state.oldest_position(connection)
             source_state.check_position_available(connection, start)
         source = open_stream(self._source, start, self._clock, service=self._name)

@@ -26,7 +26,7 @@ from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.pipeline.source import Load, Stream
 from connector.thl.definition import Definitions
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -114,7 +114,7 @@ class FileSource:
             return self.after(position, tables)
         if position.gtid_set is None or finished.gtid is None:
             return self._read(finished.start, position, tables)
-        seen = GtidSet.parse(position.gtid_set)
+        seen = parse_gtids(position.gtid_set)
         seen.remove(finished.gtid)
         return self._read(AfterGtids(str(seen)), position, tables)
 
@@ -161,7 +161,9 @@ class FileSource:
 
     def _executed(self, newest: LogFile) -> str:
         """Every GTID up to the end of the newest file."""
-        executed = previous_gtids(newest) or GtidSet()
+        executed = previous_gtids(newest)
+        if executed is None:
+            raise RuntimeError("a log without GTIDs")
         reader = self._reader(LogBytes(newest), newest, NOTHING, Refused())
         try:
             while not reader.ended:

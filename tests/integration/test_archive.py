@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from connector.capture.archive import Archive, ArchiveWriter
+from connector.capture.archived_log import covering, previous_gtids
 from connector.capture.log_files import log_files
+from connector.capture.stream import AfterGtids
 from connector.errors import ConfigError, CorruptBinlog, HistoriesDiffer, Purged
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
@@ -122,6 +124,22 @@ def test_the_files_are_the_servers_byte_by_byte(bench: Bench, folder: Path) -> N
     equal(bench, folder)
     checked = archive(bench, folder, "--verify")
     assert (checked.returncode, checked.stderr.endswith(": nothing is wrong\n")) == (0, True)
+
+
+def test_a_mariadbs_files_too(mariadb_server: SqlServer, kafka_broker: Broker, tmp_path: Path, folder: Path) -> None:
+    bench = Bench(mariadb_server, kafka_broker, tmp_path)
+    bench.make_table()
+    for _ in range(3):
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('one'), ('two'); UPDATE {bench.service}.t SET v = 'x'")
+        bench.sql("FLUSH BINARY LOGS")
+    bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('behind')")
+    assert archive(bench, folder, "--until-now").returncode == 0
+    equal(bench, folder)
+    files = Archive(folder).files()
+    for file in files[-3:]:
+        assert covering(Archive(folder), AfterGtids(str(previous_gtids(file)))) == file
+    executed = bench.sql("SELECT @@gtid_binlog_pos").splitlines()[1]
+    assert covering(Archive(folder), AfterGtids(executed)) == files[-1]
 
 
 def test_killed_under_load_it_goes_on_where_it_was(bench: Bench, folder: Path) -> None:
