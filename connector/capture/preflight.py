@@ -62,9 +62,13 @@ def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
         )
     wanted = {
         "binlog_format": (facts.binlog_format, "ROW", "statements do not tell which rows they changed"),
-        "binlog_row_image": (facts.binlog_row_image, "FULL", "partial images do not hold the whole row"),
-        "binlog_row_value_options": (facts.binlog_row_value_options, "", "partial JSON is a difference, not a value"),
     }
+    if facts.binlog_row_image == "MINIMAL":
+        wanted["binlog_row_value_options"] = (
+            facts.binlog_row_value_options,
+            "",
+            "with binlog_row_image=MINIMAL the log does not hold the documents that partial JSON is a difference from",
+        )
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(
@@ -169,6 +173,18 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
             f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
             "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "
             "SET PERSIST binlog_row_metadata = 'FULL';"
+        )
+    if facts.binlog_row_image != "FULL":
+        yield (
+            f"binlog_row_image is {facts.binlog_row_image}: the log does not hold whole rows. Applying stops at an "
+            "insert that leaves out a column whose default is not known, and at changes of tables without a primary key that "
+            "leave out columns of the old row; nothing can be applied a second time from an earlier place: "
+            "SET PERSIST binlog_row_image = 'FULL';"
+        )
+    if facts.binlog_row_value_options:
+        yield (
+            "binlog_row_value_options is PARTIAL_JSON: reading stops at a document whose old value a session with "
+            "binlog_row_image=MINIMAL left out of the log: SET PERSIST binlog_row_value_options = '';"
         )
     if not facts.gtids:
         yield (

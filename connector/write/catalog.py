@@ -80,7 +80,10 @@ class Catalog:
                 )
             if our.labels and their.labels and our.labels != their.labels:
                 raise TargetDiffers(f"column {our.name} of table {layout.name} has other labels in the log")
-        if set(table.layout.key) != set(layout.key):
+        # Without a primary key MySQL finds rows by the first unique key that is NOT NULL, and logs it as if it were
+        # one: rows are told by it, so they are found by it. The table has it as columns like others.
+        told = not table.layout.key and not any(layout.columns[index].nullable for index in layout.key)
+        if set(table.layout.key) != set(layout.key) and not told:
             raise TargetDiffers(f"table {layout.name} has another primary key in the log")
         self._checked[layout.name] = layout
 

@@ -264,6 +264,15 @@ class TestKeyless:
         applier.rows(net(LOOSE, deletes=[twice] * 3 + [(None, None, None, None)], inserts=[(2, "n", None, None)]))
         assert place.read(LOOSE) == [twice, (1, "", 0.1, '{"a": 1}'), (2, "n", None, None)]
 
+    def test_rows_are_told_by_a_unique_key_that_is_not_null(self, place: Place, applier: Applier) -> None:
+        applier.sql("CREATE TABLE told (a INT NOT NULL, b INT, UNIQUE KEY (a))")
+        table = layout("shop.told", ["a int not null", "b int"], ["a"])
+        applier.rows(net(table, inserts=[(1, 1), (2, 2), (3, 3)]))
+        applier.rows(net(table, updates=[(1, 9)], deletes=[(2, 2)], changed=[({"b": None}, (3,))]))
+        assert place.read(table) == [(1, 9), (3, None)]
+        with pytest.raises(TargetDiffers, match="another primary key"):
+            applier.rows(net(layout("shop.told", ["a int", "b int"], ["a"]), inserts=[(4, 4)]))
+
     def test_zeros_of_either_sign_are_two_values(self, place: Place, applier: Applier) -> None:
         applier.rows(net(LOOSE, inserts=[(1, None, 0.0, None), (1, None, -0.0, None)]))
         applier.rows(net(LOOSE, deletes=[(1, None, -0.0, None)]))

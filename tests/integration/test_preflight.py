@@ -76,8 +76,6 @@ def test_facts_of_a_server_that_is_right(mysql_server: SqlServer) -> None:
     ("name", "value", "hint"),
     [
         ("binlog_format", "MIXED", "SET PERSIST binlog_format = 'ROW';"),
-        ("binlog_row_image", "MINIMAL", "SET PERSIST binlog_row_image = 'FULL';"),
-        ("binlog_row_value_options", "PARTIAL_JSON", "SET PERSIST binlog_row_value_options = '';"),
     ],
 )
 def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
@@ -96,13 +94,14 @@ def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
 
 def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
     with (
-        a_setting(mysql_server, "binlog_row_image", "NOBLOB"),
         a_setting(mysql_server, "binlog_format", "MIXED"),
+        a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
+        a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"),
         pytest.raises(PreflightError, match="2 things") as raised,
     ):
         check(as_source(mysql_server))
-    assert "SET PERSIST binlog_row_image = 'FULL';" in str(raised.value)
     assert "SET PERSIST binlog_format = 'ROW';" in str(raised.value)
+    assert "SET PERSIST binlog_row_value_options = '';" in str(raised.value)
 
 
 def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
@@ -121,6 +120,26 @@ def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:
         warnings = check(as_source(mysql_server)).warnings
     assert any(warning.startswith("sync_binlog is 0") for warning in warnings)
     assert any(warning.startswith("innodb_flush_log_at_trx_commit is 2") for warning in warnings)
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_row_images_without_all_columns_are_a_warning(mysql_server: SqlServer, image: str) -> None:
+    with a_setting(mysql_server, "binlog_row_image", image):
+        (warning,) = [one for one in check(as_source(mysql_server)).warnings if "row_image" in one]
+    assert warning.startswith(f"binlog_row_image is {image}")
+    assert warning.endswith("SET PERSIST binlog_row_image = 'FULL';")
+
+
+def test_partial_json_is_a_warning_and_with_minimal_images_refused(mysql_server: SqlServer) -> None:
+    with a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"):
+        warnings = check(as_source(mysql_server)).warnings
+        assert any(warning.startswith("binlog_row_value_options is PARTIAL_JSON") for warning in warnings)
+        with (
+            a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
+            pytest.raises(PreflightError, match="binlog_row_value_options is PARTIAL_JSON") as raised,
+        ):
+            check(as_source(mysql_server))
+    assert raised.value.hint.startswith("SET PERSIST binlog_row_value_options = '';")
 
 
 def test_the_least_grants_suffice_to_read_the_log(mysql_server: SqlServer) -> None:
