@@ -61,6 +61,11 @@ class Source(Section):
         description="Text whose bytes are not valid in its character set is an error, but in columns that match one of "
         "these (`schema.table.column`, with `*` and `?`) it is kept: the log's value is bytes instead of a string.",
     )
+    statements: Literal["refuse", "keep"] = Field(
+        "refuse",
+        description="Changes that the source logged as statements: an error, or kept as they are, for consumers that "
+        "can execute them. No target can: applying stops there.",
+    )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
 
 

@@ -12,9 +12,11 @@ from connector.capture.event cimport (
     ARTIFICIAL,
     DELETE_ROWS,
     DELETE_ROWS_V1,
+    EXECUTE_LOAD_QUERY,
     FORMAT_DESCRIPTION,
     GTID,
     GTID_TAGGED,
+    HEADER,
     HEARTBEAT,
     HEARTBEAT_V2,
     IGNORABLE,
@@ -30,6 +32,7 @@ from connector.capture.event cimport (
     QUERY,
     RELAY_LOG,
     ROTATE,
+    START_V3,
     TABLE_MAP,
     TRANSACTION_PAYLOAD,
     WRITE_ROWS,
@@ -48,12 +51,13 @@ from connector.thl.place cimport SourcePosition, source_position
 import uuid
 
 from connector.capture import event_types, mariadb
+from connector.capture.dialect import old_dialect
 from connector.capture.format_description import format_description
 from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
-from connector.capture.query import wants_statement
+from connector.capture.statements import HINT, PARTS, Statements
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
 from connector.thl.words import Outcome
@@ -92,8 +96,16 @@ cdef class Decoder:
     cdef bint formatted, checksum
     cdef bint mariadb  # a MariaDB wrote this file
     cdef bint streamed  # by a server, which may leave out what we have
+    cdef bint old  # a log before version 4: without format descriptions, checksums and places
+    cdef bint relay, named  # a replica's log, whose places are the source's once that has told its file's name
+    cdef object dialect  # where events are not written as today
+    cdef bytes translated  # the newest of them, as today's
     cdef uint8_t type
     cdef Tables tables
+    cdef object statements
+    cdef dict pending  # values for the next statement
+    cdef object blocks  # of a file that the newest statement reads, which are still to be handed out
+    cdef object loading  # that statement, and whether it is a transaction of its own
     cdef dict uuids
     cdef list found
     cdef Py_ssize_t produced
@@ -113,6 +125,8 @@ cdef class Decoder:
         self.reported = -1
         self.streamed = isinstance(frames, PacketFrames)
         self.tables = Tables(filters, naming)
+        self.statements = Statements(filters)
+        self.pending = self.statements.pending
         self.uuids = {}
         self.found = []
 
@@ -124,7 +138,7 @@ cdef class Decoder:
     @property
     def inside(self):
         """Whether a transaction has begun and not ended."""
-        return self.group.announced or self.group.open
+        return self.group.announced or self.group.open or bool(self.pending)
 
     def decode(self):
         """What can be made of what was received, about two pieces' bytes at most; empty when that is nothing.
@@ -137,8 +151,13 @@ cdef class Decoder:
             raise self.failure
         self.produced = 0
         try:
-            while self.produced < self.piece_bytes and self._next(&event):
-                self._event(&event)
+            while self.produced < self.piece_bytes:
+                if self.blocks is not None:
+                    self._block()
+                elif self._next(&event):
+                    self._event(&event)
+                else:
+                    break
         except ConnectorError as error:
             where = {"file": self.file or None, "pos": self.start if self.file else None}
             if self.type:
@@ -180,6 +199,8 @@ cdef class Decoder:
     cdef int _event(self, Cursor* body) except -1:
         cdef const uint8_t* all = body.data
         cdef Event event
+        if self.old:
+            return self._old_event(body)
         read_header(body, &event)
         self.type = event.type
         if event.size != body.end - all:
@@ -190,6 +211,8 @@ cdef class Decoder:
             if event.type == FORMAT_DESCRIPTION:
                 return self._format(&event, all, body)
             if not self.formatted:
+                if event.type == START_V3:
+                    return self._old_start(all, body)
                 damaged(b"an event comes before the format description")
             if self.checksum:
                 if left(body) < 4:
@@ -200,6 +223,8 @@ cdef class Decoder:
             if event.type == HEARTBEAT or event.type == HEARTBEAT_V2:
                 return self._heartbeat(&event, body)
             self._move(&event)
+            if self.dialect is not None:
+                self._translate(all, body)
         return self._dispatch(&event, body)
 
     cdef int _move(self, Event* event) except -1:
@@ -207,6 +232,10 @@ cdef class Decoder:
 
         MariaDB writes no places inside of a transaction (since 11.4), and streams on behind what we have without a word.
         """
+        if self.relay and not self.named:
+            self.start = self.offset
+            self.offset += event.size
+            return 0
         if event.flags & ARTIFICIAL or (event.log_pos == 0 and not self.mariadb):
             return 0
         if self.mariadb and self.streamed and event.log_pos and not self.group.announced and not self.group.open:
@@ -216,6 +245,8 @@ cdef class Decoder:
         if event.log_pos == 0:
             return 0
         if <uint32_t>self.offset != event.log_pos and not event.flags & RELAY_LOG:
+            if self.relay:
+                return self._relayed(event)
             raise CorruptBinlog(
                 "the binary log jumps: an event does not begin where the last one ended",
                 ends=event.log_pos, size=event.size,
@@ -238,7 +269,7 @@ cdef class Decoder:
         if WRITE_ROWS_V1 <= type <= DELETE_ROWS_V1:
             return self._rows(type - WRITE_ROWS_V1, False, False, body)
         if type == ROTATE:
-            return self._rotate(body)
+            return self._rotate(event, body)
         if type == TRANSACTION_PAYLOAD:
             return self._payload(body)
         if type == GTID_TAGGED:
@@ -247,6 +278,10 @@ cdef class Decoder:
             return self._of_mariadb(event, body)
         if type == PARTIAL_UPDATE_ROWS:
             return self._rows(UPDATE, True, True, body)
+        if type in PARTS:
+            return self._part(type, body)
+        if type == EXECUTE_LOAD_QUERY:
+            return self._load(event, body)
         event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
         return 0
 
@@ -293,6 +328,8 @@ cdef class Decoder:
     cdef int _between(self) except -1:
         if self.group.announced or self.group.open:
             damaged(b"a transaction begins before the last one has ended")
+        if self.pending:
+            damaged(b"values for a statement come without it")
         return 0
 
     cdef int _query(self, Event* event, Cursor* body) except -1:
@@ -305,29 +342,72 @@ cdef class Decoder:
             if self.group.open:
                 damaged(b"a transaction begins before the last one has ended")
             return self.group.begin(self._started(), event.server_id, thread_id)
-        query = read_query(rest(body), event.timestamp)
-        if query.control == "savepoint":
+        query = read_query(rest(body), event.timestamp, event.flags, self.statements.charset)
+        if self.old and self.statements.one_shot(query):
+            if self.group.start is None:
+                self.group.start = self._started()
             return 0
         if query.control == "commit" or query.control == "rollback":
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
-        if self.naming.statement(query, self.group.gtid, self._here()):
+        if not query.control and self.naming.statement(query, self.group.gtid, self._here()):
             self.tables.renamed()
             self.redefined = True
-        wanted = wants_statement(query, self.filters)
-        if self.group.open:
-            if self.group.given or self.group.size:
-                raise Unsupported("a definition follows changes of its own transaction", sql=query.statement.sql[:200])
-            if wanted:
-                self.group.statement(query.statement)
+        return self._statement(event, thread_id, query, None)
+
+    cdef int _part(self, uint8_t type, Cursor* body) except -1:
+        """What a statement was executed with comes before it, and before what else its transaction may have."""
+        self.statements.part(type, rest(body))
+        if self.pending and self.group.start is None:
+            self.group.start = self._started()
+        return 0
+
+    cdef int _load(self, Event* event, Cursor* body) except -1:
+        """LOAD DATA: a QUERY with the file that it reads."""
+        cdef Cursor ahead = body[0]
+        query, blocks = self.statements.loading(rest(body), event.timestamp, event.flags)
+        return self._statement(event, little4(take(&ahead, 4)), query, blocks)
+
+    cdef int _statement(self, Event* event, uint32_t thread_id, object query, object blocks) except -1:
+        """A statement; outside of a transaction it is one of its own."""
+        cdef bint alone = not self.group.open
+        cdef bint definition = not query.control
+        cdef object statement = self.statements.of(query)
+        if definition and self.group.changed() and not self.statements.keeps:
+            raise Unsupported(
+                "a definition follows changes of its own transaction", hint=HINT, sql=query.statement.sql[:200]
+            )
+        if alone:
+            self.group.begin(self._started(), event.server_id, thread_id)
+        if statement is not None and blocks is not None:
+            self.blocks = blocks
+            self.loading = statement, alone, event.timestamp
             return 0
-        self.group.begin(self._started(), event.server_id, thread_id)
-        if wanted:
-            self.group.statement(query.statement)
-        return self._finish(event.timestamp, COMMIT)
+        if statement is not None:
+            self._add(statement, definition)
+        return self._finish(event.timestamp, COMMIT) if alone else 0
+
+    cdef int _block(self) except -1:
+        """The next block of a file, then the statement that reads it."""
+        block = next(self.blocks, None)
+        if block is not None:
+            return self._add(block, False)
+        statement, alone, timestamp = self.loading
+        self.blocks = self.loading = None
+        self._add(statement, False)
+        return self._finish(timestamp, COMMIT) if alone else 0
+
+    cdef int _add(self, object statement, bint definition) except -1:
+        self.group.statement(statement, definition)
+        if self.group.size >= self.piece_bytes:
+            self.produced += self.group.size
+            self.found.append(self.group.cut())
+        return 0
 
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1:
         if not self.group.open:
             damaged(b"a transaction ends that has not begun")
+        if self.pending:
+            damaged(b"values for a statement come without it")
         self.produced += self.group.size
         self.found.append(self.group.finish(self._here(), timestamp, outcome))
         self.reported = self.offset
@@ -390,12 +470,58 @@ cdef class Decoder:
 
     # The log itself
 
+    cdef int _translate(self, const uint8_t* all, Cursor* body) except -1:
+        """An event whose fixed part is not today's."""
+        self.translated = self.dialect.canonical(all[: body.end - all])
+        body.data = <const uint8_t*>self.translated + HEADER
+        body.end = <const uint8_t*>self.translated + len(self.translated)
+        return 0
+
+    cdef int _old_start(self, const uint8_t* all, Cursor* body) except -1:
+        """A log before version 4 begins."""
+        self.dialect = old_dialect(all[: body.end - all])
+        self.formatted = self.old = True
+        self.statements.charset = "latin1"
+        if isinstance(self.frames, EventFrames):
+            (<EventFrames>self.frames).header = self.dialect.header
+        self.offset += body.end - all
+        return 0
+
+    cdef int _old_event(self, Cursor* body) except -1:
+        """Its place is counted; what it says of it cannot be relied on."""
+        cdef const uint8_t* all = body.data
+        cdef Event event
+        if body.end - all < self.dialect.header:
+            damaged(b"an event's length is impossible")
+        self.start = self.offset
+        self.offset += body.end - all
+        self._translate(all, body)
+        body.data -= HEADER
+        read_header(body, &event)
+        self.type = event.type
+        if event.type == ROTATE and event.flags & ARTIFICIAL:
+            return self._to(<int64_t>little8(take(body, 8)), rest(body))
+        return self._dispatch(&event, body)
+
+    cdef int _relayed(self, Event* event) except -1:
+        """In a replica's log: go to the source's place, which is further on where the replica left something out."""
+        cdef int64_t place = (self.start & ~<int64_t>0xFFFFFFFF) + event.log_pos
+        if place < self.start:
+            place += <int64_t>1 << 32
+        self.offset = place
+        self.start = place - event.size
+        return 0
+
     cdef int _format(self, Event* event, const uint8_t* all, Cursor* body) except -1:
         """The checksum of this event is computed with the in-use flag cleared."""
         cdef bytes whole = all[: body.end - all]
         if event.flags & IN_USE:
             whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
-        self.checksum = format_description(whole)
+        described = format_description(whole)
+        self.checksum = described.checksum
+        self.dialect = described.dialect
+        if not self.formatted:
+            self.relay = event.flags & RELAY_LOG
         self.formatted = True
         self.mariadb = mariadb.is_mariadb(whole)
         if self.group.announced or self.group.open:
@@ -411,12 +537,15 @@ cdef class Decoder:
             body.end -= 4
         return self._to(<int64_t>little8(take(body, 8)), rest(body))
 
-    cdef int _rotate(self, Cursor* body) except -1:
+    cdef int _rotate(self, Event* event, Cursor* body) except -1:
+        if event.flags & RELAY_LOG:
+            return 0  # it names the replica's next file
         self._between()
         self._to(<int64_t>little8(take(body, 8)), rest(body))
         return self._pass()
 
     cdef int _to(self, int64_t offset, bytes file) except -1:
+        self.named = True
         self.file = file.decode(errors="replace")
         self.start = self.offset = offset
         self.here = None

@@ -5,10 +5,12 @@ from libc.stdint cimport uint8_t, uint32_t
 from connector.capture.memory cimport Cursor, little4, take
 
 cdef enum Type:
+    START_V3 = 1
     QUERY = 2
     ROTATE = 4
     FORMAT_DESCRIPTION = 15
     XID = 16
+    EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
     WRITE_ROWS_V1 = 23
     DELETE_ROWS_V1 = 25

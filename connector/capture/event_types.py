@@ -61,11 +61,12 @@ NAMES = {
     170: "MARIADB_UPDATE_ROWS_COMPRESSED",
     171: "MARIADB_DELETE_ROWS_COMPRESSED",
 }
-# The end of a file, the GTIDs of the files before, group replication's own bookkeeping, and MariaDB's words for the
-# same: a statement's text beside its rows (as 29 is), the files that a crash would need. No changes in them.
-WITHOUT_CHANGES = frozenset({3, 28, 29, 35, 36, 37, 160, 161, 163})
+# The beginning and end of a file, the GTIDs of the files before, group replication's own bookkeeping, and MariaDB's
+# words for the same: a statement's text beside its rows (as 29 is), the files that a crash would need. No changes in
+# them.
+WITHOUT_CHANGES = frozenset({1, 3, 28, 29, 35, 36, 37, 160, 161, 163})
 ENCRYPTION = 164  # everything behind it in its file; a server decrypts what it streams
-STATEMENTS = frozenset({5, 6, 8, 9, 10, 11, 12, 13, 14, 17, 18})
+LOADS = frozenset({6, 8, 10, 12})
 
 
 def name(code: int) -> str:
@@ -101,8 +102,12 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
             hint="the log has a hole here: start a new log with a snapshot",
             incident=int.from_bytes(body[:2], "little"),
         )
-    if code in STATEMENTS:
-        raise Unsupported(f"a change was logged as a statement: {name(code)}", hint=ROW_FORMAT)
+    if code in LOADS:
+        raise Unsupported(f"LOAD DATA as servers before 5.0.3 logged it: {name(code)}", hint=ROW_FORMAT)
+    if 20 <= code <= 22:
+        raise Unsupported(
+            f"rows as 5.1.5 to 5.1.17 logged them: {name(code)}: how long their values are was known by the table alone"
+        )
     if code == 38:
         raise Unsupported("an XA transaction was prepared: these are not supported yet")
     raise Unsupported(f"an event of the type {name(code)}, which is not understood")

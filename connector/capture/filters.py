@@ -52,14 +52,21 @@ class Filter:
         filters: the configured patterns.
         lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
         keep_invalid_text: patterns of columns, `schema.table.column`.
+        keeps_statements: whether changes that were logged as statements are for us as they are.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
     """
 
     def __init__(
-        self, filters: Filters, lower_case_table_names: int = 0, keep_invalid_text: Sequence[str] = ()
+        self,
+        filters: Filters,
+        lower_case_table_names: int = 0,
+        keep_invalid_text: Sequence[str] = (),
+        *,
+        keeps_statements: bool = False,
     ) -> None:
+        self.keeps_statements = keeps_statements
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)

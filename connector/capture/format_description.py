@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import re
 import zlib
+from dataclasses import dataclass
 
+from connector.capture.dialect import HEADER, Dialect, described_dialect
 from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
 
-HEADER = 19
 CHECKSUMS_SINCE = (5, 6, 1)
 CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
 TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
 NO_CHECKSUM, CRC32 = 0, 1
-# Bytes of the fixed part that we decode, by event type: QUERY, TABLE_MAP, ROWS v1 and v2. A server says 0 for what it
-# does not write.
-POST_HEADERS = {2: 13, 19: 8, 23: 8, 24: 8, 25: 8, 30: 10, 31: 10, 32: 10}
+# Development branches of 5.1 and 5.2 that gave the types other numbers.
+RENUMBERED = re.compile(r"5\.[12]\.\d+-a_drop[56]")
 
 
-def format_description(event: bytes) -> bool:
-    """Whether the events of this file have a CRC-32 behind them.
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a file says of itself.
+
+    Args:
+        checksum: whether its events have a CRC-32 behind them.
+        dialect: how they are written, where that is not as today.
+    """
+
+    checksum: bool
+    dialect: Dialect | None
+
+
+def format_description(event: bytes) -> Format:
+    """What the events behind it are like.
 
     Args:
         event: the whole event, its in-use flag cleared.
@@ -36,8 +49,6 @@ def format_description(event: bytes) -> bool:
     server = fields.take(50).rstrip(b"\0").decode(errors="replace")
     fields.take(4)
     header = fields.number(1)
-    if header != HEADER:
-        raise Unsupported(f"events with a header of {header} bytes", server=server)
     rest = fields.rest()
     algorithm = NO_CHECKSUM
     if _version(server) >= (CHECKSUMS_SINCE_IN_MARIADB if "MariaDB" in server else CHECKSUMS_SINCE):
@@ -57,10 +68,13 @@ def format_description(event: bytes) -> bool:
         raise CorruptBinlog("a format description is longer than its server could write it", server=server)
     if algorithm not in {NO_CHECKSUM, CRC32}:
         raise Unsupported(f"the checksum algorithm {algorithm}", server=server)
-    for kind, size in POST_HEADERS.items():
-        if kind <= len(rest) and rest[kind - 1] not in {0, size}:
-            raise Unsupported(f"events of type {kind} with a fixed part of {rest[kind - 1]} bytes", server=server)
-    return algorithm == CRC32
+    if RENUMBERED.match(server):
+        raise Unsupported("the log of a development branch that gave the types of events other numbers", server=server)
+    try:
+        return Format(algorithm == CRC32, described_dialect(header, rest))
+    except Unsupported as error:
+        error.where["server"] = server
+        raise
 
 
 def _version(server: str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ cdef class Frames:
 
 cdef class EventFrames(Frames):
     cdef bint begun
+    cdef int header  # bytes that the log's events begin with
 
 cdef class PacketFrames(Frames):
     cdef Py_ssize_t scan  # where the next part of a packet larger than 16 MiB begins, from `start`

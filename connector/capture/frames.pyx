@@ -100,6 +100,7 @@ cdef class EventFrames(Frames):
 
     def __init__(self, Py_ssize_t size=1 << 20, bint magic=True):
         self.begun = not magic
+        self.header = HEADER
 
     cdef bint next(self, Cursor* event) except -1:
         cdef Py_ssize_t there = self.end - self.start
@@ -112,10 +113,10 @@ cdef class EventFrames(Frames):
             self.start += 4
             there -= 4
             self.begun = True
-        if there < HEADER:
+        if there < self.header:
             return False
         size = <Py_ssize_t>little(self.buffer + self.start + 9, 4)
-        if size < HEADER or size > LARGEST:
+        if size < self.header or size > LARGEST:
             damaged(b"an event's length is impossible")
         if there < size:
             return False

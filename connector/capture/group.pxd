@@ -30,7 +30,8 @@ cdef class Group:
     cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1
     cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
                   Py_ssize_t piece_bytes) except -1
-    cdef int statement(self, object statement) except -1
+    cdef int statement(self, object statement, bint definition) except -1
+    cdef bint changed(self)
     cdef int close_run(self) except -1
     cdef object cut(self)
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome)

@@ -19,6 +19,7 @@ cdef dict NOTHING = {}
 
 cdef enum:
     KEEP = 8 << 20  # a run's buffer that has grown larger is given back
+    STATEMENT = 512  # bytes that a statement takes beside its texts
 
 
 cdef class Group:
@@ -107,10 +108,18 @@ cdef class Group:
         self.size += self.data.size - had
         return 0
 
-    cdef int statement(self, object statement) except -1:
+    cdef bint changed(self):
+        """Whether it has changed anything but by the definitions that it begins with."""
+        return self.given or self.size > 0
+
+    cdef int statement(self, object statement, bint definition) except -1:
+        """A definition that it begins with makes it a definition; any other statement is one of its changes."""
+        if definition and not self.changed():
+            self.ddl = True
+        else:
+            self.size += STATEMENT + len(statement.sql) + sum(map(len, statement.options.values()))
         self.close_run()
         self.changes.append(statement)
-        self.ddl = True
         return 0
 
     cdef int close_run(self) except -1:

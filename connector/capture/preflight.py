@@ -44,7 +44,7 @@ def preflight(
         filter = filter or Filter(source.filters, facts.lower_case_table_names)
         privileges = read_privileges(connection)
         problems = [
-            *_settings(facts),
+            *_settings(facts, source),
             *_archive(facts, source),
             *_grants(privileges, source, snapshot=snapshot, mariadb=facts.mariadb),
             *_server_id(connection, facts, privileges, source, replica_uuid),
@@ -55,7 +55,7 @@ def preflight(
         return replace(facts, warnings=tuple(_warnings(facts, privileges)))
 
 
-def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
+def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     if not facts.log_bin:
         yield PreflightError(
             "the source writes no binary log", hint="start mysqld with log_bin = binlog (needs a restart)"
@@ -69,6 +69,8 @@ def _settings(facts: SourceFacts) -> Iterator[PreflightError]:
             "",
             "with binlog_row_image=MINIMAL the log does not hold the documents that partial JSON is a difference from",
         )
+    if source.statements == "keep":
+        del wanted["binlog_format"]
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(
@@ -185,6 +187,11 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
         yield (
             "binlog_row_value_options is PARTIAL_JSON: reading stops at a document whose old value a session with "
             "binlog_row_image=MINIMAL left out of the log: SET PERSIST binlog_row_value_options = '';"
+        )
+    if facts.binlog_format != "ROW":
+        yield (
+            f"binlog_format is {facts.binlog_format}: changes that are logged as statements are kept as statements, "
+            f"which no target can apply: {_set(facts)} binlog_format = 'ROW';"
         )
     if not facts.gtids:
         yield (

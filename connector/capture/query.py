@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from connector.capture.charsets import charset_of, decode
-from connector.capture.event_types import ROW_FORMAT
 from connector.capture.fields import Fields
 from connector.errors import Unsupported
+from connector.thl import replay
 from connector.thl.piece import Statement
 
 # Comments and what MySQL executes inside of them, before a statement's first word.
@@ -32,6 +32,8 @@ TOO_MANY = 254  # schemas: they are not named
 # MariaDB's binlog_alter_two_phase: an ALTER is logged when it starts, and whole again when it has ended.
 ALTERS = {0x02: "start", 0x04: "commit", 0x08: "rollback"}
 UNFINISHED = frozenset({"start", "rollback"})
+# Flags of the event: the statement is about temporary tables of its session; its default schema need not be there.
+THREAD_SPECIFIC, SUPPRESS_USE = 0x4, 0x8
 # MySQL's own schemas are where accounts and grants are kept: statements about these go through.
 SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
 
@@ -48,6 +50,10 @@ class Wanted(Protocol):
     def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
         """Whether text that is not valid in its character set is kept as bytes."""
 
+    @property
+    def keeps_statements(self) -> bool:
+        """Whether changes that were logged as statements are for us as they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -55,31 +61,37 @@ class Query:
 
     Args:
         statement: the text and its options.
-        control: commit | rollback | savepoint for what only steers a transaction, "" otherwise.
+        control: begin | commit | rollback | savepoint | "rollback to" for what steers a transaction, "change" for what
+            changes rows; "" for definitions.
         schemas: those that the statement touches, as the source noted; empty where it did not.
+        charset: of the text.
     """
 
     statement: Statement
     control: str
     schemas: tuple[str, ...]
+    charset: str
 
 
-def query(body: bytes, timestamp: int) -> Query:
+def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4") -> Query:
     """Decode the event.
 
     Args:
         body: what is behind its header.
         timestamp: the header's: seconds since 1970 UTC when the statement began.
+        flags: the header's.
+        charset: of the text, where the event does not tell it.
 
     Raises:
-        Unsupported: it is an XA statement, or a change that should have been logged as rows.
+        Unsupported: it is an XA statement.
         CorruptBinlog: a length is wrong.
     """
     event = Fields(body)
-    event.take(8)  # thread id, seconds of execution
+    thread_id = event.number(4)
+    event.take(4)  # seconds of execution
     schema_size = event.number(1)
     error = event.number(2)
-    state = State()
+    state = State(charset)
     state.read(Fields(event.text(2)))
     schema = event.take(schema_size).decode(errors="replace")
     event.take(1)
@@ -87,7 +99,11 @@ def query(body: bytes, timestamp: int) -> Query:
     state.options["timestamp"] = f"{timestamp}.{state.options.pop('microseconds', '0').zfill(6)}"
     if error:
         state.options["error_code"] = str(error)
-    return Query(Statement(schema, sql, state.options), _control(sql), tuple(state.schemas))
+    if flags & THREAD_SPECIFIC:
+        state.options[replay.PSEUDO_THREAD_ID] = str(thread_id)
+    if flags & SUPPRESS_USE:
+        state.options["suppress_use"] = "1"
+    return Query(Statement(schema, sql, state.options), _control(sql), tuple(state.schemas), state.charset)
 
 
 def wants_statement(found: Query, filters: Wanted) -> bool:
@@ -99,25 +115,33 @@ def wants_statement(found: Query, filters: Wanted) -> bool:
     )
 
 
+def wants_change(found: Query, filters: Wanted) -> bool:
+    """Whether a change that was logged as a statement may be about a table of ours.
+
+    Only the schemas that the source noted tell: the default schema says nothing of those that a text names.
+    """
+    return not found.schemas or any(filters.wants_schema(schema) for schema in found.schemas)
+
+
 def _control(sql: str) -> str:
     start = LEADING.match(sql)
     words = [word.upper() for word in WORDS.findall(sql[start.end() if start else 0 :][:200])[:2]] or [""]
     if words[0] in CHANGES:
-        raise Unsupported("a change was logged as a statement", hint=ROW_FORMAT, sql=sql[:200])
+        return "change"
     if words[0] == "XA":
         raise Unsupported("an XA transaction: these are not supported yet", sql=sql[:200])
     if words == ["ROLLBACK", "TO"]:
-        raise Unsupported("a part of a transaction was rolled back after it was logged", sql=sql[:200])
+        return "rollback to"
     return CONTROL.get(words[0], "")
 
 
 class State:
     """The status variables, as options of a statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, charset: str) -> None:
         self.options: dict[str, str] = {}
         self.schemas: list[str] = []
-        self.charset = "utf8mb4"
+        self.charset = charset
 
     def read(self, event: Fields) -> None:
         """Read them all.

@@ -35,7 +35,7 @@ class Remains:
         self.size = file.seek(0, 2)
         self._log: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else b""
         self._format = self._found_format()
-        self._checksum = format_description(self._format)
+        self._checksum = format_description(self._format).checksum
 
     def next_transaction(self, start: int) -> int:
         """Where the next transaction begins whose first event is whole, at `start` or behind it.
@@ -77,7 +77,7 @@ class Remains:
         with suppress(ConnectorError):
             if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == behind:
                 event[17] &= ~IN_USE  # it is not in the checksum
-                checksum = format_description(bytes(event))
+                checksum = format_description(bytes(event)).checksum
                 if checksum or next_event(self._log, behind, True) < 0:
                     return bytes(event)
         body = struct.pack("<H50sIB", 4, b"8.0.0", 0, HEADER) + bytes(42) + b"\1"

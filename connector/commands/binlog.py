@@ -105,7 +105,7 @@ def binlog(
         gaps.append(gap)
         click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
 
-    filters = Filter(Filters(do=do, ignore=ignore), keep_invalid_text=keep_invalid_text)
+    filters = Filter(Filters(do=do, ignore=ignore), keep_invalid_text=keep_invalid_text, keeps_statements=True)
     reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer
     printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()

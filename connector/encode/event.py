@@ -7,6 +7,7 @@ from zlib import crc32
 from connector.encode.cut import Cutter, Head
 from connector.encode.fragment import EventHead
 from connector.encode.routes import Route
+from connector.thl import replay
 from connector.thl.piece import Begin, Rows, Statement
 from connector.thl.position import Digest
 
@@ -44,8 +45,9 @@ class Event:
             self._rows += change.count
             self.schemas.add(change.layout.name.schema)
         else:
-            data = change.sql.encode()
-            self.schemas.add("")
+            data = change.sql.encode() + replay.values(change.options).encode()
+            if not change.sql.startswith(replay.SAVEPOINTS):
+                self.schemas.add("")
         self.size += len(data)
         self._crc32 = crc32(data, self._crc32)
         self.held.append(change)

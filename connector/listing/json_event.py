@@ -1,9 +1,11 @@
 """A transaction as one JSON object on one line.
 
-`{"seqno", "event_id", "gtid", "server_id", "commit_time", "kind", "shard", "changes": […]}`. A change is the rows of
-one table and action, or a statement. Values are exact: a 64-bit integer is a number with all its digits, a float or
-double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
-`{"base64": "…"}`. Rows of one table and action that follow each other are one change, in however many pieces they came.
+`{"seqno", "event_id", "gtid", "server_id", "commit_time", "kind", "shard", "changes": […]}`, with
+`"outcome": "rollback"` where changes to tables without transactions are all that is left of it. A change is the rows
+of one table and action, or a statement `{"schema", "sql", "options": {…}}`, whose options are to be set in their order.
+Values are exact: a 64-bit integer is a number with all its digits, a float or double the shortest one that reads back
+the same, a decimal or a time the text that MySQL prints, bytes are `{"base64": "…"}`. Rows of one table and action
+that follow each other are one change, in however many pieces they came.
 A column that the source left out of an image (binlog_row_image) is left out of its object: it is not null.
 """
 
@@ -18,8 +20,9 @@ from connector.listing.json_rows import JsonRows
 from connector.thl.event_id import EventId
 from connector.thl.layout import Column, TableLayout
 from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
+from connector.thl.replay import SAVEPOINTS
 from connector.thl.shard import shard_of
-from connector.thl.words import UNKNOWN_SHARD, Action, Kind, Seqno
+from connector.thl.words import UNKNOWN_SHARD, Action, Kind, Outcome, Seqno
 
 KEPT: Final = 4096  # layouts
 KINDS: Final = {kind.value: kind.name.lower() for kind in Kind}
@@ -50,7 +53,8 @@ class JsonPrinter:
                 self._rows(change, found)
             else:
                 self._end(found)
-                self._schemas.add("")
+                if not change.sql.startswith(SAVEPOINTS):
+                    self._schemas.add("")
                 found += self._between, _statement(change)
                 self._between = b","
         return b"".join(found)
@@ -64,10 +68,11 @@ class JsonPrinter:
         event_id = str(EventId(ending.end.file, ending.end.offset, begin.thread_id))
         gtid = "null" if begin.gtid is None else text(begin.gtid)
         second, fraction = divmod(ending.commit_time, 1_000_000)
+        outcome = "" if ending.outcome is Outcome.COMMIT else f'"outcome":"{ending.outcome.name.lower()}",'
         return (
             f'{{"seqno":{seqno},"event_id":{text(event_id)},"gtid":{gtid},"server_id":{begin.server_id},'
             f'"commit_time":"{second_text(second)}.{fraction:06}Z",'
-            f'"kind":"{KINDS[int(begin.kind)]}","shard":{text(shard)},"changes":['
+            f'"kind":"{KINDS[int(begin.kind)]}","shard":{text(shard)},{outcome}"changes":['
         ).encode()
 
     def tail(self) -> bytes:
@@ -132,4 +137,6 @@ def second_text(second: int) -> str:
 
 
 def _statement(statement: Statement) -> bytes:
-    return f'{{"schema":{text(statement.schema)},"sql":{text(statement.sql)}}}'.encode()
+    options = ",".join(f"{text(name)}:{text(value)}" for name, value in statement.options.items())
+    head = f'{{"schema":{text(statement.schema)},"sql":{text(statement.sql)}'
+    return f'{head},"options":{{{options}}}}}'.encode()

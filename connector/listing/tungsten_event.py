@@ -11,7 +11,7 @@ from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.event_id import EventId
 from connector.thl.layout import TableLayout
 from connector.thl.piece import Begin, Ending, Piece, Rows
-from connector.thl.words import Seqno
+from connector.thl.words import Outcome, Seqno
 
 KEPT: Final = 4096  # layouts
 
@@ -62,6 +62,8 @@ class TungstenPrinter:
             "source_id": begin.server_id,
             "metadata": {"mysql_server_id": begin.server_id, "dbms_type": "mysql", **begin.metadata},
         }
+        if ending is not None and ending.outcome is Outcome.ROLLBACK:
+            fragment["metadata"]["rollback"] = "true"
         self._fragno += 1
         found = [_lines(lines(Header(begin.start.file, fragment), headers=True))]
         for number, change in enumerate(piece.changes):

@@ -64,7 +64,11 @@ class FileSource:
     def __init__(self, config: Config, places: Sequence[Path], clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._filter = Filter(config.source.filters, keep_invalid_text=config.source.keep_invalid_text)
+        self._filter = Filter(
+            config.source.filters,
+            keep_invalid_text=config.source.keep_invalid_text,
+            keeps_statements=config.source.statements == "keep",
+        )
         folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
         self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))
         self._owner = folder.owner if folder else None

@@ -58,7 +58,7 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = Filter(self._source.filters, facts.lower_case_table_names, self._source.keep_invalid_text)
+        self._filter = self._made(facts.lower_case_table_names)
         if facts.warnings != self._told:
             self._told = facts.warnings
             for warning in facts.warnings:
@@ -134,7 +134,15 @@ class MySqlSource:
     def _wanted(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
-        return self._filter or Filter(self._source.filters, keep_invalid_text=self._source.keep_invalid_text)
+        return self._filter or self._made(0)
+
+    def _made(self, lower_case_table_names: int) -> Filter:
+        return Filter(
+            self._source.filters,
+            lower_case_table_names,
+            self._source.keep_invalid_text,
+            keeps_statements=self._source.statements == "keep",
+        )
 
 
 def _check_start(metadata: str, start: str) -> None:

@@ -27,10 +27,11 @@ from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
 from connector.reassemble.fold cimport Fold
 from connector.reassemble.head cimport read_head, skip_head
-from connector.reassemble.message cimport Block, Message
+from connector.reassemble.message cimport Block, Message, text
 from connector.reassemble.order cimport in_order
 from connector.reassemble.scan cimport Messages, Place
 from connector.thl.net import Images, NetRows
+from connector.thl.replay import SAVEPOINTS
 from connector.thl.words import Kind
 
 cdef object DDL = Kind.DDL
@@ -172,8 +173,11 @@ cdef class Collapse:
                     skip_text(r)
                     skip_map(r)
                     continue
+                if branch == 0:
+                    other_statement(r)
+                    continue
                 if branch != 2:
-                    raise Unsupported("a statement among row changes", hint="the source needs binlog_format=ROW")
+                    raise ValueError("a change of a kind that the schema does not have")
                 rows += self.change(r, block)
         if r.at != r.end:
             raise ValueError("bytes after the last change")
@@ -185,7 +189,7 @@ cdef class Collapse:
         """Raise the error that names the event."""
         at = f"{self.topic}-{message.partition}@{message.offset}"
         if isinstance(error, Unsupported):
-            error.where = {"seqno": message.header.seqno, "at": at}
+            error.where = {"seqno": message.header.seqno, "at": at} | error.where
             raise error
         raise LogDamaged(
             f"the row changes of an event are wrong: {error}",
@@ -273,6 +277,18 @@ cdef class Collapse:
             self.current[layout.name] = table
             self.tables.append(table)
         return table
+
+
+cdef int other_statement(Reader r) except -1:
+    """A statement among row changes stops us, but for a mark that its transaction never went back to."""
+    skip_text(r)
+    sql = text(r)
+    if sql.startswith(SAVEPOINTS):
+        return skip_map(r)
+    raise Unsupported(
+        "a statement among row changes, which no target can apply",
+        hint="the source needs binlog_format=ROW, and its producer source.statements=refuse", sql=sql[:200],
+    )
 
 
 cdef int counted(long long rows, long long expected) except -1:

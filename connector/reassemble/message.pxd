@@ -24,3 +24,4 @@ cdef class Headers:
 
 
 cdef bint present(Reader r) except -1
+cdef str text(Reader r)

@@ -92,6 +92,14 @@ def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
         check(source)
 
 
+def test_where_statements_are_kept_their_format_is_a_warning(mysql_server: SqlServer) -> None:
+    source = as_source(mysql_server).model_copy(update={"statements": "keep"})
+    with a_setting(mysql_server, "binlog_format", "MIXED"):
+        facts = check(source)
+    assert any("binlog_format is MIXED" in warning for warning in facts.warnings)
+    assert not any("binlog_format" in warning for warning in check(source).warnings)
+
+
 def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
     with (
         a_setting(mysql_server, "binlog_format", "MIXED"),

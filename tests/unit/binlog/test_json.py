@@ -61,10 +61,13 @@ def test_the_recorded_log() -> None:
     assert found[2]["changes"] == [insert | {"rows": rows}]
     (update,) = found[3]["changes"]
     assert (update["action"], update["rows"]) == ("UPDATE", [{"before": shown(FIRST), "after": shown(CHANGED)}])
-    delete, kept = found[4]["changes"]
+    delete, savepoint, kept = found[4]["changes"]
+    assert savepoint["sql"] == "SAVEPOINT `s`"
     assert (delete["action"], delete["rows"]) == ("DELETE", [{"before": shown(CHANGED), "after": None}])
     assert (kept["action"], kept["rows"][0]["after"]["s"]) == ("INSERT", "kept")
-    assert found[0]["changes"] == [{"schema": "shop", "sql": "CREATE DATABASE shop"}]
+    (created,) = found[0]["changes"]
+    assert (created["schema"], created["sql"]) == ("shop", "CREATE DATABASE shop")
+    assert created["options"]["character_set_client"] == "utf8mb4"
 
 
 def test_a_line_to_the_letter(tmp_path: Path) -> None:

@@ -165,8 +165,16 @@ def test_several_changes_of_several_tables_in_one_fragment() -> None:
 
 
 def test_a_statement_among_rows_stops() -> None:
-    with pytest.raises(Unsupported, match="statement"):
+    with pytest.raises(Unsupported, match="statement") as caught:
         collapsed(INSERT, statement("UPDATE t SET a = 1"))
+    assert caught.value.where["sql"] == "UPDATE t SET a = 1"
+    assert "seqno" in caught.value.where
+
+
+def test_a_savepoint_among_rows_changes_nothing() -> None:
+    assert collapsed(statement("SAVEPOINT `a`"), INSERT) == collapsed(INSERT)
+    with pytest.raises(Unsupported, match="statement"):
+        collapsed(statement("SAVEPOINT `a`"), INSERT, statement("ROLLBACK TO `a`"))
 
 
 def test_a_bitmap_of_all_columns_is_the_same_as_none() -> None:
