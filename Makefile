@@ -5,7 +5,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
-# How many processes `make faults` kills at least, and what else to hand to pytest, the demo or the soak.
+# How long `make fuzz` goes on; how many processes `make faults` kills at least; what else to hand to pytest, the demo
+# or the soak.
+FUZZ_SECONDS ?= 600
 KILLS  ?= 60
 ARGS   ?=
 
@@ -20,7 +22,7 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit demo bench bench-peers figures faults pins clean
+.PHONY: help venv build fetch test check unit demo bench bench-peers figures faults fuzz pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -77,6 +79,10 @@ bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
 
 faults: fetch ## Kill things, many times, on both targets (KILLS=60)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
+
+fuzz: build ## Damaged logs through the reader (FUZZ_SECONDS=600); fetches a fuzzer the first time
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q --no-deps atheris==3.0.0
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 
 pins: ## Write what is installed now into constraints.txt
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt

@@ -1,0 +1,108 @@
+"""What the fuzzer begins with, and how it changes it."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from pathlib import Path
+
+from tests.support.binlog_writer import ColumnDef, LogWriter, image
+from tests.support.old_log import OldLog
+
+RECORDED = Path("tests/testdata/binlog")
+NUMBERS = (0, 1, 4, 5, 12, 13, 18, 19, 20, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFE, 0xFF, 0xFFFF, (1 << 31) - 1, 1 << 31)
+HEADER = 19
+
+
+def statements() -> bytes:
+    """Everything that statement and mixed format write, with checksums."""
+    log = LogWriter()
+    log.begin()
+    log.event(5, struct.pack("<BQ", 2, 41))
+    log.event(13, struct.pack("<QQ", 1, 2))
+    for kind, value in ((0, b"text"), (1, bytes(8)), (2, bytes(8)), (4, bytes.fromhex("04028c32"))):
+        log.event(14, b"\1\0\0\0v\0" + struct.pack("<BII", kind, 255, len(value)) + value + b"\0")
+    log.query(b"INSERT INTO t VALUES (@v)", state=b"\x05\x03UTC\x0c\x01shop\0")
+    log.event(17, struct.pack("<I", 5) + b"1\n2\n")
+    log.event(9, struct.pack("<I", 5) + b"3\n")
+    log.event(18, struct.pack("<IIBHHIIIB", 7, 0, 1, 0, 0, 5, 9, 26, 1) + b"s\0LOAD DATA INFILE '/x' INTO TABLE t")
+    log.table_map([ColumnDef(3, unsigned=False)])
+    log.rows(30, 1, image([struct.pack("<i", 1)]))
+    log.query(b"SAVEPOINT `p`")
+    log.query(b"ROLLBACK TO `p`")
+    log.query(b"ROLLBACK")
+    log.event(4, struct.pack("<Q", 4) + b"log.000002")
+    return log.data
+
+
+def old(version: int) -> bytes:
+    log = OldLog(version)
+    log.query(b"SET ONE_SHOT CHARACTER_SET_CLIENT=33,TIME_ZONE='UTC'")
+    log.event(5, struct.pack("<BQ", 1, 7))
+    log.query(b"INSERT INTO t VALUES (1)")
+    log.query(b"BEGIN")
+    log.query(b"DELETE FROM t")
+    log.query(b"COMMIT")
+    log.event(4, b"log.002" if version == 1 else struct.pack("<Q", 4) + b"log.002")
+    return log.data
+
+
+def seeds() -> list[bytes]:
+    """Whole logs."""
+    recorded = [path.read_bytes() for path in sorted(RECORDED.iterdir()) if path.suffix[1:].isdigit()]
+    return [*recorded, statements(), old(1), old(3)]
+
+
+def events(data: bytes) -> list[tuple[int, int]]:
+    """Start and end of every event that can be found by its length."""
+    found, at = [], 4
+    while at + 13 <= len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        if size < 13 or at + size > len(data):
+            break
+        found.append((at, at + size))
+        at += size
+    return found
+
+
+def changed(data: bytes, other: bytes, draw: random.Random) -> bytes:
+    """The log with some damage: of bytes, of numbers, of whole events, of its end."""
+    places = events(data)
+    if not places:
+        return data
+    log = bytearray(data)
+    start, end = draw.choice(places)
+    match draw.randrange(8):
+        case 0 | 1:
+            for _ in range(draw.choice((1, 1, 2, 5, 20))):
+                log[draw.randrange(start, end)] = draw.randrange(256)
+        case 2 | 3:
+            number, width = draw.choice(NUMBERS), draw.choice((1, 2, 4, 8))
+            at = draw.randrange(start, max(start + 1, end - width))
+            log[at : at + width] = (number & (1 << 8 * width) - 1).to_bytes(width, "little")
+        case 4:
+            del log[start:end]
+        case 5:
+            where = draw.choice(places)[0]
+            log[where:where] = log[start:end]
+        case 6:
+            found = events(other)
+            if found:
+                first, last = draw.choice(found)
+                log[start:end] = other[first:last]
+        case _:
+            at = draw.randrange(start, end)
+            return bytes(log[:at])
+    return resealed(bytes(log)) if draw.random() < 0.9 else bytes(log)
+
+
+def resealed(data: bytes) -> bytes:
+    """With places and checksums made right again, so that damage is met behind them."""
+    log = bytearray(data)
+    for start, end in events(data):
+        if end - start >= HEADER:
+            log[start + 13 : start + 17] = struct.pack("<I", end & 0xFFFFFFFF)
+        if end - start > HEADER + 4:
+            log[end - 4 : end] = struct.pack("<I", zlib.crc32(log[start : end - 4]))
+    return bytes(log)

@@ -1,0 +1,55 @@
+"""Damage to logs of every kind ends in whole transactions or in one of our errors."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.errors import CorruptBinlog
+from tests.fuzz.logs import changed, events, seeds
+from tests.fuzz.reading import read_whole
+
+SEEDS = seeds()
+
+
+@pytest.mark.parametrize("log", range(len(SEEDS)))
+def test_a_log_cut_off_anywhere_gives_the_transactions_before(log: int) -> None:
+    data = SEEDS[log]
+    ends, error = read_whole(data)
+    assert error is None
+    assert ends
+    step = max(1, len(data) // 400)
+    for size in sorted({*range(0, len(data), step), *(end for _, end in events(data))}):
+        found, error = read_whole(data[:size])
+        assert found == [end for end in ends if end <= size]
+        assert error is None or isinstance(error, CorruptBinlog)
+        if error is None:
+            assert size in {0, 4, *(end for _, end in events(data))}
+
+
+@pytest.mark.parametrize("size", [0, 5, 12, 1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("log", range(len(SEEDS)))
+def test_a_length_that_cannot_be_is_told_at_once(log: int, size: int) -> None:
+    data = SEEDS[log]
+    for start, _ in events(data):
+        damaged = bytearray(data)
+        damaged[start + 9 : start + 13] = struct.pack("<I", size)
+        found, error = read_whole(bytes(damaged))
+        assert isinstance(error, CorruptBinlog)
+        assert "length is impossible" in error.message
+        assert all(end <= start for end in found)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(SEEDS), st.sampled_from(SEEDS), st.randoms(use_true_random=False), st.integers(1, 4))
+def test_any_damage_ends_in_transactions_or_our_error(
+    data: bytes, other: bytes, draw: random.Random, times: int
+) -> None:
+    for _ in range(times):
+        data = changed(data, other, draw)
+    _, error = read_whole(data)
+    assert error is None or error.message
