@@ -29,7 +29,9 @@ from connector.thl.position import Finished
 
 PREVIOUS_GTIDS: Final = 35
 MARIADB_GTID_LIST: Final = 163
+START_V3: Final = b"\1"  # the first event of logs before MySQL 5.0
 HEADER: Final = 19
+TYPE_AT: Final = len(MAGIC) + 4
 
 Open = Callable[[ByteSource, LogFile], BinlogReader]
 """A reader of a file's bytes."""
@@ -208,6 +210,8 @@ def previous_gtids(file: LogFile) -> Gtids | None:
         start = b""
         try:
             while (event := _second(start)) is None and frames.receive(source, 0):
+                if not start and frames.head[TYPE_AT : TYPE_AT + 1] == START_V3:
+                    return None
                 start += b"".join(data for _, data in raw.take())
         except ConnectorError as error:
             error.where = {**error.where, "file": file}

@@ -123,7 +123,7 @@ cdef class RawEvents:
         cdef bytes whole = all[: body.end - all]
         if event.flags & IN_USE:
             whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
-        self.checksum = format_description(whole)
+        self.checksum = format_description(whole).checksum
         self.mariadb = is_mariadb(whole)
         self.formatted = True
         return 0

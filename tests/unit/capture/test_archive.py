@@ -20,6 +20,8 @@ from connector.capture.stream import AfterGtids
 from connector.errors import ConfigError, CorruptBinlog
 from connector.thl.gtid import GtidSet
 from connector.thl.place import SourcePosition
+from tests.support.binlog_writer import LogWriter
+from tests.support.old_log import OldLog
 
 LOG = Path("tests/testdata/binlog/mysql-9.7.000001")
 ARTIFICIAL = 0x20
@@ -203,3 +205,17 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
             found += raw.take()
     assert b"".join(part for _, part in found) == LOG.read_bytes()[4:]
     assert raw.offset == LOG.stat().st_size
+
+
+def test_a_log_without_checksums_and_one_older_than_gtids(tmp_path: Path) -> None:
+    plain = tmp_path / "log.000001"
+    writer = LogWriter(checksum=False)
+    writer.begin()
+    writer.commit()
+    plain.write_bytes(writer.data)
+    assert [size for _, size in Archive(tmp_path).verify()] == [len(writer.data)]
+    for version in (1, 3):
+        old = OldLog(version)
+        old.query(b"DROP TABLE t")
+        plain.write_bytes(old.data)
+        assert previous_gtids(LogFile.at(plain)) is None
