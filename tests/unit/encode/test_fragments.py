@@ -17,6 +17,7 @@ from connector.encode.schema import single_object_header
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Piece, Statement
+from connector.thl.position import Digest
 from connector.thl.words import NO_SEQNO, Action, Epoch, Seqno
 from tests.unit.encode import making
 
@@ -142,6 +143,24 @@ def test_two_schemas_or_a_statement_make_a_barrier() -> None:
     assert (one.key, one.barrier) == (b"a", False)
     assert making.decoded(one.value)["last_barrier"] == 42
     assert encode(making.whole([Statement("a", "x")]), by)[-1].key == b"#UNKNOWN"
+
+
+def test_a_savepoint_touches_no_table() -> None:
+    by = encoder()
+    rows = making.Change(layout("a"), Action.INSERT, [row(1)])
+    assert encode(making.whole([Statement("a", "SAVEPOINT `x`"), rows]), by)[-1].key == b"a"
+    assert encode(making.whole([rows, Statement("a", "ROLLBACK TO `x`")]), by)[-1].key == b"#UNKNOWN"
+
+
+@pytest.mark.parametrize("option", ["@v", "insert_id", "rand_seed2", "load_data_block"])
+def test_the_digest_of_a_statement_covers_the_values_it_was_executed_with(option: str) -> None:
+    def digest(value: str) -> Digest:
+        pieces = making.whole([Statement("a", "INSERT INTO t VALUES (@v)", {"sql_mode": "0", option: value})])
+        finished = encode(pieces, encoder())[-1].finished
+        assert finished is not None
+        return finished.digest
+
+    assert digest("1") == digest("1") != digest("2")
 
 
 def test_a_large_event_leaves_before_it_ends() -> None:
