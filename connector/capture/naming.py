@@ -29,7 +29,7 @@ class Naming(Protocol):
         """Told of every definition: the statement, its transaction's GTID, and where it ends.
 
         Returns:
-            Whether a table has others columns now. If so, `taken` is asked when its transaction has ended.
+            Whether a table has other columns now. If so, `taken` is asked when its transaction has ended.
         """
 
     def taken(self) -> Redefined:

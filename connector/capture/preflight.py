@@ -45,7 +45,6 @@ def preflight(
         privileges = read_privileges(connection)
         problems = [
             *_settings(facts, source),
-            *_archive(facts, source),
             *_grants(privileges, source, snapshot=snapshot, mariadb=facts.mariadb),
             *_server_id(connection, facts, privileges, source, replica_uuid),
             *_cascades(connection, facts, filter, source),
@@ -71,6 +70,11 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
         )
     if source.statements == "keep":
         del wanted["binlog_format"]
+    if facts.mariadb:
+        reason = (
+            "without it the log holds no column names, and a MariaDB's tables are not followed by their definitions"
+        )
+        wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(
@@ -87,14 +91,6 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
 def _set(facts: SourceFacts) -> str:
     """MariaDB keeps no variable by SQL: it has to be set in its configuration too."""
     return "SET GLOBAL" if facts.mariadb else "SET PERSIST"
-
-
-def _archive(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
-    if facts.mariadb and source.archive:
-        yield PreflightError(
-            "an archive of a MariaDB's binary log is not kept yet",
-            hint="leave source.archive empty, and let the server keep its log for longer",
-        )
 
 
 def _grants(
@@ -170,7 +166,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
             f"transactions that are published: {_set(facts)} innodb_flush_log_at_trx_commit = 1;"
         )
-    if facts.binlog_row_metadata != "FULL":
+    if facts.binlog_row_metadata != "FULL" and not facts.mariadb:
         yield (
             f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
             "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "

@@ -26,6 +26,7 @@ from connector.capture.catalogue import (
 )
 from connector.capture.connection import Connection, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
+from connector.capture.mariadb_state import is_mariadb
 from connector.capture.moment import Moment, fix_moment, prepare_session
 from connector.capture.table_rows import table_rows
 from connector.config import Source
@@ -40,7 +41,7 @@ EVENT_ROWS: Final = 50_000
 ATTEMPTS: Final = 5
 CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table definition has changed"
 
-_Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
+_Dictionary = tuple[dict[str, str], list[SourceTable], Definitions | None]
 
 Progress = Callable[[TableName, int, int], None]
 """Called with a table, how many of its rows are read, and how many there are, roughly."""
@@ -63,7 +64,7 @@ class Snapshot:
         self._moment: Moment | None = None
         self._schemas: dict[str, str] = {}
         self._tables: list[SourceTable] = []
-        self._definitions = Definitions()
+        self._definitions: Definitions | None = None
 
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
@@ -72,8 +73,11 @@ class Snapshot:
         return moment.position, moment.gtid_set
 
     @property
-    def tables(self) -> Definitions:
-        """Every table at the moment that can be for us, also by another name later; known after `open`."""
+    def tables(self) -> Definitions | None:
+        """Every table at the moment that can be for us, also by another name later; known after `open`.
+
+        None of a MariaDB, whose definitions are not followed.
+        """
         return self._definitions
 
     def open(self) -> None:
@@ -187,7 +191,8 @@ class Snapshot:
 
     def _dictionary(self, connection: Connection) -> _Dictionary:
         tables = read_tables(connection, self._filter)
-        return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
+        definitions = None if is_mariadb(connection) else read_definitions(connection, self._filter)
+        return read_schemas(connection, self._filter), tables, definitions
 
 
 def _changed(name: TableName) -> SourceChanged:

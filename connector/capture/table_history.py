@@ -20,7 +20,7 @@ from connector.capture.table_map import TableMap, table_layout
 from connector.ddl.evolution import Rules, evolve
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.definition import Definitions, Redefined, TableDefinition
-from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import PositionRecord, SourcePosition
 
@@ -47,7 +47,7 @@ class TableHistory:
         self._filter = filter
         self._rules = Rules(filter.fold, filter.wants_schema)
         self._resume = position.resume if position else None
-        self._gtids = GtidSet.parse(position.gtid_set) if position and position.gtid_set is not None else None
+        self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
         self._older = False
         self._changes: list[Redefined] = []
 

@@ -9,6 +9,7 @@ cdef class Table:
     cdef readonly object layout
     cdef readonly RowCodec codec
     cdef readonly bint wanted
+    cdef bint named
     cdef readonly bytes definition
     cdef dict presences  # bitmap → the same, so that equal ones are one object
     cdef bytes present(self, const unsigned char* bits)

@@ -30,13 +30,15 @@ cdef class Table:
         definition: the bytes of its TABLE_MAP behind id and flags.
         layout: its columns; None when it is not wanted.
         codec: decodes its rows; None when it is not wanted.
+        named: whether the TABLE_MAP alone says all this.
     """
 
-    def __init__(self, bytes definition, layout, RowCodec codec):
+    def __init__(self, bytes definition, layout, RowCodec codec, bint named):
         self.definition = definition
         self.layout = layout
         self.codec = codec
         self.wanted = codec is not None
+        self.named = named
         self.presences = {}
 
     cdef bytes present(self, const uint8_t* bits):
@@ -84,7 +86,10 @@ cdef class Tables:
 
     cdef int renamed(self) except -1:
         """What the same TABLE_MAP is called may be another now."""
-        self.known.clear()
+        cdef Table table
+        for table in list(self.known.values()):
+            if not table.named:
+                del self.known[table.definition]
         return self.forget(self.mariadb)
 
     cdef int describe(self, Cursor* body) except -1:
@@ -107,13 +112,13 @@ cdef class Tables:
     cdef Table _made(self, bytes definition):
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
-            return Table(definition, None, None)
+            return Table(definition, None, None, True)
         table = table_map(definition, mariadb=self.mariadb)
         layout, specs = table_layout(table) if table.named else self.naming.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
-        return Table(definition, layout, RowCodec(specs))
+        return Table(definition, layout, RowCodec(specs), table.named)
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.

@@ -171,8 +171,10 @@ class Producer:
                         raise Stopped
                     work: Work = [*online.encoder.take(piece)]
                     if piece.begin is not None and piece.begin.metadata.get("snapshot") == "end":
-                        work += [Loaded(load.position[1]), load.tables]
+                        work.append(Loaded(load.position[1]))
                         online.tables = load.tables
+                        if load.tables is not None:
+                            work.append(load.tables)
                     online.publisher.put(work)
             finally:
                 load.close()

@@ -37,8 +37,8 @@ class Load(Protocol):
         """Where the stream goes on after it, and every GTID before that."""
 
     @property
-    def tables(self) -> Definitions:
-        """What the source's tables are at its moment."""
+    def tables(self) -> Definitions | None:
+        """What the source's tables are at its moment; None where they are not followed."""
 
     def pieces(self) -> Iterator[Piece]:
         """The load as whole events, one a piece, from `snapshot=begin` to `snapshot=end`.

@@ -7,7 +7,8 @@ No I/O, no clock, no vendor: everything here is decided by its arguments alone.
 - `header`: what every fragment starts with. `layout`: how a table's rows are laid out in it. `shard`: where it goes.
 - `piece`: what `capture` gives to `encode`. `fragment`: what `encode` gives to `publish`. `finished`, `place`: what
   both tell of an event's end. `crc32`: of what was encoded.
-- `position`, `control`: what the producer remembers, in Kafka. `progress`, `gtid_run`: how its position moves.
+- `position`, `control`, `definition`: what the producer remembers, in Kafka. `progress`, `gtid_run`: how its position
+  moves.
 - `history`, `online`, `tail`, `trapped`: what it proves with them before it goes online.
 - `ledger`: which events are finished, contiguous and not voided, `chain` for each partition; `run`: many at once.
 - `net`: what `reassemble` gives to `write`.

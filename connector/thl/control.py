@@ -1,4 +1,4 @@
-"""The records of `thl.<service>.control`: what a log is, and every epoch it had. Compacted, JSON, by key."""
+"""The records of `thl.<service>.control`: what a log is, its epochs, the source's tables. Compacted, JSON, by key."""
 
 from __future__ import annotations
 

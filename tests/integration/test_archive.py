@@ -280,8 +280,13 @@ def test_from_the_archive_into_the_live_stream_is_the_live_stream(
     assert contents(late) == contents(bench)
 
 
-def test_what_the_log_ends_with_is_compared_with_the_archive(bench: Bench, folder: Path) -> None:
+@pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
+def test_what_the_log_ends_with_is_compared_with_the_archive(
+    server: str, request: pytest.FixtureRequest, kafka_broker: Broker, tmp_path: Path, folder: Path
+) -> None:
     """A producer that was away while the server purged its place."""
+    bench = Bench(request.getfixturevalue(server), kafka_broker, tmp_path)
+    bench.make_table()
     bench.settings["THL_SOURCE__ARCHIVE"] = str(folder)
     with bench.start() as first:
         first.online()

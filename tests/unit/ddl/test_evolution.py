@@ -1,0 +1,168 @@
+"""What a statement makes of the source's tables, as far as no server is needed to know it; the rest is asked of MySQL
+itself (tests/integration/test_table_history.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from connector.capture.filters import Filter
+from connector.capture.query import Query
+from connector.capture.table_history import TableHistory
+from connector.config import Filters
+from connector.ddl.evolution import Rules, evolve
+from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.piece import Statement
+from connector.thl.position import PositionRecord, SourcePosition
+
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 4, 1 << 20
+RULES = Rules(str, lambda schema: schema != "unwanted")
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def table(name: str, *columns: str, schema: str = "s") -> TableDefinition:
+    found = TableName(schema, name)
+    return TableDefinition(TableLayout(found, tuple(Column(column, "int") for column in columns)), "latin1")
+
+
+def tables(*found: TableDefinition) -> Definitions:
+    return Definitions({one.name: one for one in found}, {"s": "latin1", "other": "utf8mb4"})
+
+
+KNOWN = tables(table("t", "a", "b"), table("u", "c"), table("t", "z", schema="other"))
+
+
+def after(
+    *statements: str,
+    known: Definitions = KNOWN,
+    rules: Rules = RULES,
+    schemas: Iterable[str] = ("s",),
+    **options: str,
+) -> Definitions:
+    for sql in statements:
+        statement = Statement("s", sql, options)
+        known = known.after(
+            evolve(statement, known, rules, schemas=schemas, server_charset="greek", place="binlog.000007:99")
+        )
+    return known
+
+
+def names(known: Definitions) -> dict[str, list[str]]:
+    """`schema.table` → its columns."""
+    return {str(name): [column.name for column in one.layout.columns] for name, one in known.tables.items()}
+
+
+def unknown(known: Definitions) -> dict[str, str]:
+    return {str(name): one.unknown for name, one in known.tables.items() if one.unknown}
+
+
+def test_tables_change_their_names_with_each_other() -> None:
+    found = after("RENAME TABLE t TO x, u TO t, x TO u")
+    assert names(found) == {"s.t": ["c"], "s.u": ["a", "b"], "other.t": ["z"]}
+    assert all(one.name == name for name, one in found.tables.items())
+
+
+def test_quotes_are_names_where_the_log_says_so_by_its_number() -> None:
+    sql = 'ALTER TABLE "t" RENAME COLUMN "a" TO "`\\"'
+    assert names(after(sql, sql_mode=str(ANSI_QUOTES)))["s.t"] == ["`\\", "b"]
+    assert list(unknown(after(sql))) == ["s.t", "s.u"]
+
+
+def test_a_backslash_is_one_where_the_log_says_so() -> None:
+    sql = r"ALTER TABLE t ADD e ENUM('a\', 'b')"
+    column = after(sql, sql_mode=str(NO_BACKSLASH_ESCAPES)).tables[TableName("s", "t")].layout.columns[2]
+    assert column.labels == ("a\\", "b")
+    assert unknown(after(sql))
+
+
+@pytest.mark.parametrize("sql", ["ALTER TABLE t DISCARD PARTITION p TABLESPACE", "CREATE TABLE t (a money)"])
+def test_of_what_is_not_understood_its_table_is_unknown_with_the_statement_and_its_place(sql: str) -> None:
+    found = unknown(after(sql))
+    assert list(found) == ["s.t"]
+    assert sql in found["s.t"]
+    assert "binlog.000007:99" in found["s.t"]
+
+
+def test_what_is_not_understood_at_all_makes_every_table_of_its_schemas_unknown() -> None:
+    assert list(unknown(after("FROBNICATE t"))) == ["s.t", "s.u"]
+    assert list(unknown(after("FROBNICATE t", schemas=("other",)))) == ["other.t"]
+
+
+def test_what_is_unknown_stays_so_under_another_name_and_until_it_is_made_anew() -> None:
+    found = after("ALTER TABLE t FROB", "ALTER TABLE t ADD c INT", "RENAME TABLE t TO v", "CREATE TABLE w LIKE v")
+    assert list(unknown(found)) == ["s.v", "s.w"]
+    assert all("FROB" in why for why in unknown(found).values())
+    assert unknown(after("DROP TABLE v", "CREATE TABLE v (a INT)", known=found)).keys() == {"s.w"}
+
+
+def test_two_readings_of_one_statement_make_its_table_unknown() -> None:
+    assert list(unknown(after("ALTER TABLE t ADD c INT /*!90000 , DROP a */"))) == ["s.t"]
+    assert not unknown(after("ALTER TABLE t ADD c INT /*!80023 INVISIBLE */"))
+    assert names(after("ALTER TABLE t /*!40000 ADD c INT */"))["s.t"] == ["a", "b", "c"]
+
+
+def test_names_are_compared_as_the_server_does() -> None:
+    folded = Rules(str.lower, lambda _: True)
+    assert "s.t" in names(after("CREATE TABLE T2 (x INT)", "DROP TABLE T2"))
+    assert names(after("ALTER TABLE T DROP A", rules=folded))["s.t"] == ["b"]
+    assert names(after("ALTER TABLE T DROP A"))["s.t"] == ["a", "b"]
+
+
+def test_schemas_that_are_not_for_us_are_not_kept() -> None:
+    found = after("CREATE TABLE unwanted.x (a INT)", "RENAME TABLE t TO unwanted.t", "CREATE DATABASE unwanted")
+    assert names(found) == {"s.u": ["c"], "other.t": ["z"]}
+    assert "unwanted" not in found.schemas
+
+
+def test_character_sets_are_inherited() -> None:
+    def charset(*statements: str) -> str:
+        return after(*statements).tables[TableName("new", "x")].layout.columns[0].charset
+
+    assert charset("CREATE DATABASE new", "CREATE TABLE new.x (v TEXT)") == "greek"
+    assert charset("CREATE DATABASE new COLLATE utf8mb3_bin", "CREATE TABLE new.x (v TEXT)") == "utf8mb3"
+    assert charset("CREATE DATABASE new", "CREATE TABLE new.x (v TEXT) CHARSET gbk") == "gbk"
+    made = "CREATE TABLE new.x (a INT) CHARSET gbk"
+    assert charset("CREATE DATABASE new", made, "ALTER TABLE new.x ADD v TEXT FIRST") == "gbk"
+    assert "new.x" in unknown(after("CREATE TABLE new.x (v TEXT)"))  # nobody knows the schema's
+
+
+def test_a_dropped_schema_takes_its_tables_along() -> None:
+    found = after("DROP DATABASE s")
+    assert names(found) == {"other.t": ["z"]}
+    assert found.schemas == {"other": "utf8mb4"}
+
+
+def test_timestamps_that_are_not_null_by_themselves_are_not_guessed() -> None:
+    sql = "ALTER TABLE t ADD at TIMESTAMP"
+    assert "s.t" in unknown(after(sql, explicit_defaults_for_timestamp="0"))
+    assert not unknown(after(sql, explicit_defaults_for_timestamp="1"))
+
+
+def test_labels_that_mysql_converts_wrongly_are_not_guessed() -> None:
+    made = "CREATE TABLE e (v ENUM('é')) CHARSET utf8mb4"
+    assert list(unknown(after(made, "ALTER TABLE e CONVERT TO CHARACTER SET latin1"))) == ["s.e"]
+    plain = "CREATE TABLE e (v ENUM('e')) CHARSET utf8mb4"
+    assert not unknown(after(plain, "ALTER TABLE e CONVERT TO CHARACTER SET latin1"))
+
+
+@pytest.mark.parametrize(
+    ("gtid", "offset", "seen"),
+    [(f"{UUID}:5", 999, True), (f"{UUID}:6", 10, False), (None, 100, True), (None, 101, False)],
+)
+def test_a_definition_before_the_position_is_contained(gtid: str | None, offset: int, seen: bool) -> None:
+    """The last transaction is read again at every start."""
+    position = PositionRecord(
+        finished=None,
+        resume=SourcePosition("binlog.000007", 100),
+        gtid_set=f"{UUID}:1-5" if gtid else None,
+        open=None,
+        tails={},
+    )
+    history = TableHistory(KNOWN, Filter(Filters()), position)
+    query = Query(Statement("s", "ALTER TABLE t ADD c INT", {}), "", ("s",))
+
+    assert history.statement(query, gtid, SourcePosition("binlog.000007", offset)) is not seen
+    assert (history.taken() == Redefined()) is seen
+    assert history.taken() == Redefined()
