@@ -56,7 +56,7 @@ def mysql_server(mysql_process: SqlServer) -> SqlServer:
     found = mysql_process.run_sql(
         f"SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {ours}"
     )
-    for schema in found.split()[1:]:  # after the column's name
+    for schema in found.splitlines()[1:]:  # after the column's name
         mysql_process.run_sql(f"DROP DATABASE `{schema}`")
     version = [int(number) for number in re.findall(r"\d+", mysql_process.run_sql("SELECT VERSION()"))]
     mysql_process.run_sql("RESET BINARY LOGS AND GTIDS" if version[:2] >= [8, 4] else "RESET MASTER")
