@@ -75,6 +75,9 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
             "without it the log holds no column names, and a MariaDB's tables are not followed by their definitions"
         )
         wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
+    elif source.statements == "keep":
+        reason = "columns' names cannot be followed where statements about temporary tables stand among the others"
+        wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(

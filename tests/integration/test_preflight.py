@@ -118,6 +118,12 @@ def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
     (warning,) = (one for one in warnings if one.startswith("binlog_row_metadata is MINIMAL"))
     assert "SET PERSIST binlog_row_metadata = 'FULL';" in warning
     assert not any("binlog_row_metadata" in one for one in check(as_source(mysql_server)).warnings)
+    with (
+        a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"),
+        pytest.raises(PreflightError, match="temporary tables") as raised,
+    ):
+        check(as_source(mysql_server, statements="keep"))
+    assert "SET PERSIST binlog_row_metadata = 'FULL';" in raised.value.hint
 
 
 def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:

@@ -78,7 +78,8 @@ class Watched:
         return found
 
     def close(self) -> None:
-        self.run("SET GLOBAL binlog_row_metadata = FULL")
+        self.run("SET GLOBAL binlog_row_metadata = FULL", f"DROP DATABASE IF EXISTS `{SCHEMA}`")
+        self.run(f"DROP DATABASE IF EXISTS `{OTHER}`")
         self.reader.close()
         self.beside.close()
         self.session.close()

@@ -161,7 +161,7 @@ def test_a_definition_before_the_position_is_contained(gtid: str | None, offset:
         tails={},
     )
     history = TableHistory(KNOWN, Filter(Filters()), position)
-    query = Query(Statement("s", "ALTER TABLE t ADD c INT", {}), "", ("s",))
+    query = Query(Statement("s", "ALTER TABLE t ADD c INT", {}), "", ("s",), "utf8mb4")
 
     assert history.statement(query, gtid, SourcePosition("binlog.000007", offset)) is not seen
     assert (history.taken() == Redefined()) is seen
