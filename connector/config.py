@@ -70,16 +70,16 @@ class Source(Section):
 
 
 class Kafka(Section):
-    """The brokers, and the topics `thl.<service>`, `thl.<service>.control`, `thl.<service>.position`."""
+    """The brokers, and the topics `thl.<service>`, and behind that name `.control`, `.position`, `.prepared`."""
 
     bootstrap: str = Field("127.0.0.1:9092", description="host:port[,host:port…].")
-    topic_prefix: Name = Field("thl", description="Topics are <prefix>.<service>[.control|.position].")
+    topic_prefix: Name = Field("thl", description="Topics are <prefix>.<service>[.control|.position|.prepared].")
     partitions: int = Field(1, ge=1, le=1024, description="Of the event topic, when it is created.")
     replication: int = Field(3, ge=1, description="Of every topic, when it is created.")
     min_isr: int = Field(2, ge=1, description="min.insync.replicas, when created; checked when it exists.")
     allow_unsafe: bool = Field(False, description="Accept topics that can lose data: for a sandbox.")
     retention_hours: int = Field(168, ge=-1, description="Of the event topic; -1: for ever.")
-    max_message_bytes: Bytes = Field(128 << 20, description="max.message.bytes of the event topic.")
+    max_message_bytes: Bytes = Field(128 << 20, description="max.message.bytes of the event topic, and .prepared.")
     properties: dict[str, str] = Field(
         default_factory=dict, description="Any librdkafka property (SASL, TLS …), for producer and consumers."
     )
@@ -159,3 +159,8 @@ class Config(Section):
     def position_topic(self) -> str:
         """The position topic."""
         return f"{self.topic}.position"
+
+    @property
+    def prepared_topic(self) -> str:
+        """The topic of XA transactions that are prepared and not decided."""
+        return f"{self.topic}.prepared"

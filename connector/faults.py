@@ -22,6 +22,8 @@ PRODUCE: Final = (
     "produce.after_commit",
     "produce.mid_event_before_commit",  # the same, with an event that is not finished
     "produce.mid_event_after_commit",
+    "produce.prepared_before_commit",  # the same, with something of an XA transaction: prepared, or decided
+    "produce.prepared_after_commit",
     "produce.snapshot_before_commit",  # the same, within an initial load
     "produce.snapshot_after_commit",
     "produce.snapshot_end_before_commit",  # the same, with the initial load's end

@@ -19,6 +19,12 @@ published_latency = Histogram(
 kafka_commit = Histogram("thl_kafka_commit_seconds", "Duration of a Kafka transaction's commit", ["service"])
 epoch = Gauge("thl_epoch", "The producer's epoch", ["service"])
 ignored_events = Counter("thl_ignored_binlog_events", "Binlog events left out on purpose", ["service", "type"])
+prepared_transactions = Gauge("thl_prepared_transactions", "XA transactions prepared and not decided", ["service"])
+prepared_since = Gauge(
+    "thl_prepared_since_seconds",
+    "When the oldest of them was prepared, seconds since 1970 UTC; 0: there is none",
+    ["service"],
+)
 restarts = Counter("thl_restarts", "Times a stage was started again after a passing failure", ["service", "stage"])
 applied_events = Counter("thl_applied_events", "Events committed on the target", ["service"])
 applied_rows = Counter("thl_applied_rows", "Row changes of events committed on the target", ["service"])

@@ -26,6 +26,7 @@ from connector.thl.gtids import Gtids, parse_gtids
 from connector.thl.piece import Passed
 from connector.thl.place import SourcePosition, file_number
 from connector.thl.position import Finished
+from connector.thl.xa import Prepared
 
 PREVIOUS_GTIDS: Final = 35
 MARIADB_GTID_LIST: Final = 163
@@ -126,16 +127,17 @@ class ArchivedLog:
             return False
         if isinstance(item, Passed):
             return item.gtid is not None and self._see(item.gtid)
-        if item.begin is not None:
-            self._gtid = item.begin.gtid
+        part = item.piece if isinstance(item, Prepared) else item
+        if part.begin is not None:
+            self._gtid = part.begin.gtid
             if self._gtid is None:
                 raise PreflightError(
                     "a transaction in the archive has no GTID: nobody can tell whether the log has it",
                     hint="start a new log at a file and position of the archive",
-                    at=item.begin.start,
+                    at=part.begin.start,
                 )
             self._left_out = self._gtid in self._seen
-        if item.ending is not None and self._gtid is not None:
+        if part.ending is not None and self._gtid is not None:
             self._see(self._gtid)
         return self._left_out
 

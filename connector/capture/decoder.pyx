@@ -37,6 +37,7 @@ from connector.capture.event cimport (
     TRANSACTION_PAYLOAD,
     WRITE_ROWS,
     WRITE_ROWS_V1,
+    XA_PREPARE,
     XID,
     Event,
     read_header,
@@ -58,6 +59,7 @@ from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
 from connector.capture.statements import HINT, PARTS, Statements
+from connector.capture.xa import xa_prepare
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
 from connector.thl.words import Outcome
@@ -278,6 +280,8 @@ cdef class Decoder:
             return self._of_mariadb(event, body)
         if type == PARTIAL_UPDATE_ROWS:
             return self._rows(UPDATE, True, True, body)
+        if type == XA_PREPARE:
+            return self._xa_prepare(event, body)
         if type in PARTS:
             return self._part(type, body)
         if type == EXECUTE_LOAD_QUERY:
@@ -349,6 +353,8 @@ cdef class Decoder:
             return 0
         if query.control == "commit" or query.control == "rollback":
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
+        if query.xid:
+            return self._xa(event, thread_id, query)
         if not query.control and self.naming.statement(query, self.group.gtid, self._here()):
             self.tables.renamed()
             self.redefined = True
@@ -403,11 +409,41 @@ cdef class Decoder:
             self.found.append(self.group.cut())
         return 0
 
+    cdef int _xa(self, Event* event, uint32_t thread_id, query) except -1:
+        """XA START begins what XA_PREPARE ends; XA COMMIT and XA ROLLBACK are transactions of their own."""
+        if query.control == "xa end":
+            return self._same_xid(query.xid)
+        if self.group.open:
+            damaged(b"a transaction begins before the last one has ended")
+        self.group.begin(self._started(), event.server_id, thread_id)
+        self.group.xid = query.xid
+        if query.control == "xa start":
+            return 0
+        outcome = COMMIT if query.control == "xa commit" else ROLLBACK
+        self.found.append(self.group.decided(self._here(), event.timestamp, outcome))
+        self.reported = self.offset
+        return 0
+
+    cdef int _xa_prepare(self, Event* event, Cursor* body) except -1:
+        xid, one_phase = xa_prepare(rest(body))
+        self._same_xid(xid)
+        self.produced += self.group.size
+        self.found.append(self.group.prepared(self._here(), event.timestamp, one_phase))
+        self.reported = self.offset
+        return 0
+
+    cdef int _same_xid(self, str xid) except -1:
+        if self.group.xid is None or self.group.xid != xid:
+            raise CorruptBinlog("an XA transaction ends that has not begun", xid=xid, begun=self.group.xid)
+        return 0
+
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1:
         if not self.group.open:
             damaged(b"a transaction ends that has not begun")
         if self.pending:
             damaged(b"values for a statement come without it")
+        if self.group.xid is not None:
+            damaged(b"an XA transaction ends without having been prepared")
         self.produced += self.group.size
         self.found.append(self.group.finish(self._here(), timestamp, outcome))
         self.reported = self.offset

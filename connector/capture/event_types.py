@@ -108,8 +108,6 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         raise Unsupported(
             f"rows as 5.1.5 to 5.1.17 logged them: {name(code)}: how long their values are was known by the table alone"
         )
-    if code == 38:
-        raise Unsupported("an XA transaction was prepared: these are not supported yet")
     raise Unsupported(f"an event of the type {name(code)}, which is not understood")
 
 

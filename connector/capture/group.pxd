@@ -12,6 +12,7 @@ cdef class Group:
     cdef bint announced  # a GTID event was seen
     cdef bint given  # its first piece was handed out
     cdef str gtid
+    cdef str xid  # of an XA transaction
     cdef SourcePosition start
     cdef object metadata
     cdef int64_t last_committed, sequence_number, commit_time
@@ -35,3 +36,5 @@ cdef class Group:
     cdef int close_run(self) except -1
     cdef object cut(self)
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome)
+    cdef object prepared(self, SourcePosition end, int64_t timestamp, bint one_phase)
+    cdef object decided(self, SourcePosition end, int64_t timestamp, object outcome)

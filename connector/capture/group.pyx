@@ -10,11 +10,13 @@ from connector.thl.place cimport SourcePosition
 
 from connector.errors import ConnectorError
 from connector.thl.piece import Passed
-from connector.thl.words import Action, Kind
+from connector.thl.words import Action, Kind, Outcome
+from connector.thl.xa import XID, Decided, Prepared
 
 cdef object TRANSACTION = Kind.TRANSACTION
 cdef object DDL = Kind.DDL
 cdef tuple ACTIONS = tuple(Action)
+cdef object COMMIT = Outcome.COMMIT
 cdef dict NOTHING = {}
 
 cdef enum:
@@ -36,7 +38,7 @@ cdef class Group:
 
     cdef int _clear(self) except -1:
         self.open = self.announced = self.given = self.ddl = False
-        self.gtid = self.start = None
+        self.gtid = self.start = self.xid = None
         self.metadata = NOTHING
         self.last_committed = self.sequence_number = self.commit_time = 0
         self.server_id = self.thread_id = 0
@@ -150,7 +152,7 @@ cdef class Group:
         begin.sequence_number = self.sequence_number
         begin.start = self.start
         begin.kind = DDL if self.ddl else TRANSACTION
-        begin.metadata = self.metadata
+        begin.metadata = self.metadata if self.xid is None else {**self.metadata, XID: self.xid}
         return begin
 
     cdef object cut(self):
@@ -159,7 +161,7 @@ cdef class Group:
         piece = piece_of(self._begin(), self.changes, None)
         self.changes = []
         self.size = 0
-        return piece
+        return piece if self.xid is None else Prepared(self.xid, piece)
 
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome):
         """The last piece; or a Passed when there was nothing for us in it."""
@@ -170,5 +172,22 @@ cdef class Group:
             result = piece_of(self._begin(), self.changes, ending)
         else:
             result = Passed(end, self.gtid)
+        self._clear()
+        return result
+
+    cdef object prepared(self, SourcePosition end, int64_t timestamp, bint one_phase):
+        """The last piece of an XA transaction; one that is committed with it is a transaction like any other."""
+        if one_phase and not self.given:
+            return self.finish(end, timestamp, COMMIT)
+        self.close_run()
+        cdef Ending ending = ending_at(end, self.commit_time or timestamp * 1000000, COMMIT)
+        result = Prepared(self.xid, piece_of(self._begin(), self.changes, ending), one_phase)
+        self._clear()
+        return result
+
+    cdef object decided(self, SourcePosition end, int64_t timestamp, object outcome):
+        """XA COMMIT or XA ROLLBACK of what was prepared elsewhere."""
+        cdef Ending ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
+        result = Decided(self.xid, self._begin(), ending)
         self._clear()
         return result

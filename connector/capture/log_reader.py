@@ -22,7 +22,7 @@ from connector.capture.salvage import Remains, whole
 from connector.capture.stream import ByteSource
 from connector.errors import ConnectorError, CorruptBinlog
 from connector.thl.definition import Redefined
-from connector.thl.piece import Passed, Piece
+from connector.thl.xa import Logged, end_of
 
 SERVICE: Final = "binlog"  # under which ignored events are counted
 HEADER: Final = 19
@@ -71,7 +71,7 @@ class PlacedSource(ByteSource, Protocol):
         """The offset in the file of the byte that comes next."""
 
 
-def read_log(file: LogFile, reading: Reading) -> Iterator[Piece | Passed]:
+def read_log(file: LogFile, reading: Reading) -> Iterator[Logged]:
     """A file's transactions in pieces.
 
     With `salvage`, a transaction that has begun may end without an ending: the next piece then begins another one,
@@ -92,7 +92,7 @@ def read_log(file: LogFile, reading: Reading) -> Iterator[Piece | Passed]:
             raise attempt.explained(error) from error
 
 
-def _salvaged(file: LogFile, reading: Reading, tell: Callable[[Gap], None]) -> Iterator[Piece | Passed]:
+def _salvaged(file: LogFile, reading: Reading, tell: Callable[[Gap], None]) -> Iterator[Logged]:
     with closing(Remains(whole(file, reading.stdin), file.name)) as remains:
         source: PlacedSource | None = remains.start()
         searched = 0
@@ -126,13 +126,13 @@ class _Attempt:
             naming=Numbered(),
         )
 
-    def items(self) -> Iterator[Piece | Passed]:
+    def items(self) -> Iterator[Logged]:
         while not self._reader.ended:
             for item in self._reader.read():
                 if isinstance(item, Redefined):
                     continue
                 yield item
-                end = item.end if isinstance(item, Passed) else item.ending and item.ending.end
+                end = end_of(item)
                 if end and end.file == self._file.name:
                     self.whole = end.offset
         if self._source.place <= len(MAGIC):

@@ -51,7 +51,7 @@ def preflight(
         ]
         if problems:
             raise _one_of(problems)
-        return replace(facts, warnings=tuple(_warnings(facts, privileges)))
+        return replace(facts, warnings=tuple(_warnings(facts, privileges, snapshot=snapshot)))
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -158,7 +158,7 @@ def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source
         )
 
 
-def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
+def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> Iterator[str]:
     if facts.sync_binlog != 1:
         yield (
             f"sync_binlog is {facts.sync_binlog}: after a crash the source may have lost transactions that are "
@@ -196,6 +196,11 @@ def _warnings(facts: SourceFacts, privileges: Privileges) -> Iterator[str]:
         yield (
             f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: "
             "SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
+        )
+    if snapshot and not privileges.has("XA_RECOVER_ADMIN"):
+        yield (
+            "the user may not see prepared XA transactions: if there is one now, the log will stop at its commit: "
+            "GRANT XA_RECOVER_ADMIN"
         )
     if not facts.cascades_logged and not privileges.may_select("*"):
         yield "foreign keys of tables that the user may not read cannot be seen: their cascades are not in the log"

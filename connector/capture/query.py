@@ -13,6 +13,7 @@ from typing import Protocol
 
 from connector.capture.charsets import charset_of, decode
 from connector.capture.fields import Fields
+from connector.capture.xa import xa_statement
 from connector.errors import Unsupported
 from connector.thl import replay
 from connector.thl.piece import Statement
@@ -62,15 +63,17 @@ class Query:
     Args:
         statement: the text and its options.
         control: begin | commit | rollback | savepoint | "rollback to" for what steers a transaction, "change" for what
-            changes rows; "" for definitions.
+            changes rows; xa start | xa end | xa commit | xa rollback; "" for definitions.
         schemas: those that the statement touches, as the source noted; empty where it did not.
         charset: of the text.
+        xid: of an XA statement.
     """
 
     statement: Statement
     control: str
     schemas: tuple[str, ...]
     charset: str
+    xid: str = ""
 
 
 def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4") -> Query:
@@ -83,7 +86,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
         charset: of the text, where the event does not tell it.
 
     Raises:
-        Unsupported: it is an XA statement.
+        Unsupported: it is an XA statement that is not understood.
         CorruptBinlog: a length is wrong.
     """
     event = Fields(body)
@@ -103,7 +106,8 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
         state.options[replay.PSEUDO_THREAD_ID] = str(thread_id)
     if flags & SUPPRESS_USE:
         state.options["suppress_use"] = "1"
-    return Query(Statement(schema, sql, state.options), _control(sql), tuple(state.schemas), state.charset)
+    control, xid = _control(sql)
+    return Query(Statement(schema, sql, state.options), control, tuple(state.schemas), state.charset, xid)
 
 
 def wants_statement(found: Query, filters: Wanted) -> bool:
@@ -123,16 +127,16 @@ def wants_change(found: Query, filters: Wanted) -> bool:
     return not found.schemas or any(filters.wants_schema(schema) for schema in found.schemas)
 
 
-def _control(sql: str) -> str:
+def _control(sql: str) -> tuple[str, str]:
     start = LEADING.match(sql)
     words = [word.upper() for word in WORDS.findall(sql[start.end() if start else 0 :][:200])[:2]] or [""]
     if words[0] in CHANGES:
-        return "change"
+        return "change", ""
     if words[0] == "XA":
-        raise Unsupported("an XA transaction: these are not supported yet", sql=sql[:200])
+        return xa_statement(sql)
     if words == ["ROLLBACK", "TO"]:
-        return "rollback to"
-    return CONTROL.get(words[0], "")
+        return "rollback to", ""
+    return CONTROL.get(words[0], ""), ""
 
 
 class State:

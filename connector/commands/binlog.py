@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from connector.capture.log_files import LogFile
     from connector.capture.log_reader import Gap
+    from connector.thl.piece import Begin
     from connector.thl.position import SourcePosition
 
 PIECE_BYTES = 1 << 20
+NAMED = 20  # XA transactions
 
 
 def position(_: click.Context, option: click.Parameter, value: str | None) -> SourcePosition | None:
@@ -120,12 +124,23 @@ def binlog(
                 break
     finally:
         out.flush()
+    if transactions.prepared and not selection.over:
+        _tell_prepared(transactions.prepared)
     selection.check()
     if gaps:
         raise CorruptBinlog(
             f"{sum(gap.end - gap.start for gap in gaps)} bytes were left out at {len(gaps)} damaged places",
             printed=transactions.printed,
         )
+
+
+def _tell_prepared(prepared: Mapping[str, Begin]) -> None:
+    """XA transactions that these files neither commit nor roll back."""
+    click.echo(f"thl: {len(prepared)} XA transactions are prepared and not decided in these files", err=True)
+    for xid, begin in list(prepared.items())[:NAMED]:
+        click.echo(f"thl:   {xid} at {begin.start}{f' gtid {begin.gtid}' if begin.gtid else ''}", err=True)
+    if len(prepared) > NAMED:
+        click.echo("thl:   …", err=True)
 
 
 def _between(files: list[LogFile], start: SourcePosition | None, end: SourcePosition | None) -> list[LogFile]:

@@ -20,11 +20,14 @@ from connector.encode.event import Event
 from connector.encode.routes import Routes
 from connector.encode.schema import single_object_header
 from connector.errors import CorruptBinlog, Unsupported
+from connector.thl import xa
 from connector.thl.shard import shard_of
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
 
 cdef Py_ssize_t BATCH_OVERHEAD = 512  # what Kafka's record batch adds to one message, at most
 cdef object TRANSACTION = Kind.TRANSACTION
+cdef str PREPARED = xa.PREPARED
+cdef str XID = xa.XID
 
 
 cdef class Encoder:
@@ -227,6 +230,8 @@ cdef class Encoder:
     cdef Fragment _finish(self, Fragment last, Begin begin, Ending ending, str event_id, Digest digest):
         """Make a fragment its event's last, and go on to the next number."""
         cdef int64_t seqno = last.seqno
+        if begin.metadata and PREPARED in begin.metadata:
+            digest = _known_by_xid(begin, digest)
         last.finished = finished_event(seqno, self.epoch, event_id, begin.gtid, digest, begin.start)
         last.resume = ending.end
         last.commit_time = ending.commit_time
@@ -247,6 +252,12 @@ cdef Fragment _unfinished(int partition, bytes key, bytes value, int64_t seqno, 
     fragment.seqno = seqno
     fragment.fragno = fragno
     return fragment
+
+
+cdef Digest _known_by_xid(Begin begin, Digest digest):
+    """The digest of what an XA COMMIT made an event: when that is read again, its changes are not there."""
+    cdef bytes xid = begin.metadata[XID].encode()
+    return digest_of(digest.rows, digest.size, crc32(xid, len(xid), 0))
 
 
 cdef object _shard(Begin begin, object schemas):

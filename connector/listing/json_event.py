@@ -23,6 +23,7 @@ from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
 from connector.thl.replay import SAVEPOINTS
 from connector.thl.shard import shard_of
 from connector.thl.words import UNKNOWN_SHARD, Action, Kind, Outcome, Seqno
+from connector.thl.xa import XID
 
 KEPT: Final = 4096  # layouts
 KINDS: Final = {kind.value: kind.name.lower() for kind in Kind}
@@ -44,9 +45,9 @@ class JsonPrinter:
         self._begin, self._open, self._between = begin, None, b""
         self._schemas.clear()
 
-    def piece(self, seqno: Seqno, piece: Piece) -> bytes:
+    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
         """Its changes; the last of them is left open, because its rows may go on in the next piece."""
-        del seqno
+        del seqno, xa
         found: list[bytes] = []
         for change in piece.changes:
             if isinstance(change, Rows):
@@ -59,7 +60,7 @@ class JsonPrinter:
                 self._between = b","
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: Ending) -> bytes:
+    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
         """What is known of the transaction when it has ended."""
         begin = self._begin
         if begin is None:
@@ -67,12 +68,15 @@ class JsonPrinter:
         shard = shard_of(self._schemas) if begin.kind is Kind.TRANSACTION else UNKNOWN_SHARD
         event_id = str(EventId(ending.end.file, ending.end.offset, begin.thread_id))
         gtid = "null" if begin.gtid is None else text(begin.gtid)
+        kind = "xa" if xa else KINDS[int(begin.kind)]
+        xid = f'"xid":{text(begin.metadata[XID])},' if XID in begin.metadata else ""
+        became = xa or ("" if ending.outcome is Outcome.COMMIT else ending.outcome.name.lower())
         second, fraction = divmod(ending.commit_time, 1_000_000)
-        outcome = "" if ending.outcome is Outcome.COMMIT else f'"outcome":"{ending.outcome.name.lower()}",'
+        outcome = f'"outcome":"{became}",' if became else ""
         return (
             f'{{"seqno":{seqno},"event_id":{text(event_id)},"gtid":{gtid},"server_id":{begin.server_id},'
             f'"commit_time":"{second_text(second)}.{fraction:06}Z",'
-            f'"kind":"{KINDS[int(begin.kind)]}","shard":{text(shard)},{outcome}"changes":['
+            f'"kind":"{kind}",{xid}"shard":{text(shard)},{outcome}"changes":['
         ).encode()
 
     def tail(self) -> bytes:

@@ -47,7 +47,7 @@ class TungstenPrinter:
         """A transaction begins."""
         self._begin, self._fragno = begin, 0
 
-    def piece(self, seqno: Seqno, piece: Piece) -> bytes:
+    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
         """A fragment; what is known only at the transaction's end is null before."""
         begin, ending = self._begin, piece.ending
         if begin is None:
@@ -60,7 +60,12 @@ class TungstenPrinter:
             "epoch": 0,
             "event_id": ending and str(EventId(ending.end.file, ending.end.offset, begin.thread_id)),
             "source_id": begin.server_id,
-            "metadata": {"mysql_server_id": begin.server_id, "dbms_type": "mysql", **begin.metadata},
+            "metadata": {
+                "mysql_server_id": begin.server_id,
+                "dbms_type": "mysql",
+                **begin.metadata,
+                **({"xa": xa} if xa else {}),
+            },
         }
         if ending is not None and ending.outcome is Outcome.ROLLBACK:
             fragment["metadata"]["rollback"] = "true"
@@ -75,9 +80,9 @@ class TungstenPrinter:
                 found.append(_lines(statement(number, change.schema, change.sql, change.options)))
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: Ending) -> bytes:
+    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
         """Nothing: every fragment has its own."""
-        del seqno, ending
+        del seqno, ending, xa
         return b""
 
     def tail(self) -> bytes:

@@ -17,20 +17,23 @@ from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
 from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
+from connector.pipeline.prepared import PreparedTransactions, redone
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream
+from connector.publish.prepared import PreparedState
 from connector.publish.publisher import Publisher
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
 from connector.thl.control import ControlState, EpochRecord
-from connector.thl.definition import Definitions, Item
+from connector.thl.definition import Definitions, Item, Redefined
 from connector.thl.event_id import EventId
 from connector.thl.history import History
 from connector.thl.online import OnlinePlan, check_redo, decide
-from connector.thl.piece import Passed, Piece
+from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord
 from connector.thl.words import Epoch, Seqno
+from connector.thl.xa import Decided, Prepared
 
 LOG: Final = logging.getLogger(__name__)
 REDO_PATIENCE: Final = 120.0  # seconds without anything from a source that has the transaction
@@ -62,7 +65,9 @@ class Online:
         self.tables: Definitions | None = None  # the source's, behind what was put
         self.control: ControlState
         self.encoder: Encoder
+        self.prepared: PreparedTransactions
         self._publisher: Publisher | None = None
+        self._kept = PreparedState()
 
     def go(self) -> None:
         """All six steps.
@@ -89,6 +94,7 @@ class Online:
             raise
         self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
         self.begin(plan)
+        self.prepared = PreparedTransactions(config, self.encoder, self._publisher, plan.epoch.epoch, self._kept)
         LOG.info(
             "online",
             extra={
@@ -105,12 +111,12 @@ class Online:
         """Steps 2 to 4."""
         config = self._config
         with LogReader(config) as reader:
-            control, position = reader.control(), reader.position()
+            control, position, kept = reader.control(), reader.position(), reader.prepared()
             tails = {partition: reader.tail(partition) for partition in range(partitions)}
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
-        plan = decide(control, position, tails, facts)
-        self.tables = plan.control.tables
+        plan = decide(control, position, tails, facts, kept.pending.kept)
+        self.tables, self._kept = plan.control.tables, kept
         self.encoder = Encoder(
             service=config.service,
             source_id=facts.source_id,
@@ -185,6 +191,10 @@ class Online:
             self.stream = self._source.redo(position, self.tables)
             written = History.of(control, position.last_finished).covering(finished.seqno)
             self._compare(self.stream, position, finished, same_server=written.server_uuid == server_uuid)
+            if position.gtid_set is None:
+                # What we passed over since would be shown again; an XA COMMIT must not be met twice.
+                self.close_stream()
+                self.stream = self._source.after(position, self.tables)
 
     def _compare(self, stream: Stream, position: PositionRecord, finished: Finished, *, same_server: bool) -> None:
         before = Numbering(
@@ -204,10 +214,16 @@ class Online:
                     if item.gtid is not None and item.gtid == finished.gtid:
                         check_redo(finished, None)
                     continue
-                if not isinstance(item, Piece):
+                if isinstance(item, Redefined):
                     continue
                 give_up = self._clock.monotonic() + REDO_PATIENCE
-                fragments = self.encoder.take(item)
+                if isinstance(item, Decided):
+                    check_redo(finished, redone(finished, item), same_server=same_server)
+                    self.ahead = items[index + 1 :]
+                    return
+                if isinstance(item, Prepared) and item.piece.ending is not None and not item.one_phase:
+                    check_redo(finished, None)
+                fragments = self.encoder.take(item.piece if isinstance(item, Prepared) else item)
                 if fragments and fragments[-1].finished is not None:
                     check_redo(finished, fragments[-1].finished, same_server=same_server)
                     self.ahead = items[index + 1 :]

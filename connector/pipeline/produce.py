@@ -26,10 +26,11 @@ from connector.publish.queue import Loaded, Work
 from connector.thl.control import EpochRecord
 from connector.thl.definition import Redefined
 from connector.thl.online import go_back
-from connector.thl.piece import Passed
+from connector.thl.piece import Passed, Piece
 from connector.thl.position import PositionRecord
 from connector.thl.trapped import check_source
 from connector.thl.words import NO_SEQNO
+from connector.thl.xa import Decided, Prepared
 
 LOG: Final = logging.getLogger(__name__)
 READ: Final = 0.2  # seconds without anything, after which we look whether to stop
@@ -148,6 +149,11 @@ class Producer:
                 if online.tables is not None:
                     online.tables = online.tables.after(item)
                 continue
+            if not isinstance(item, Piece):
+                online.publisher.put(work)
+                work, size = [], 0
+                self._xa(online, item)
+                continue
             if size >= WORK_BYTES:
                 online.publisher.put(work)
                 work, size = [], 0
@@ -155,6 +161,17 @@ class Producer:
             work += fragments
             size += size_of(fragments)
         online.publisher.put(work)
+
+    def _xa(self, online: Online, item: Prepared | Decided) -> None:
+        """An XA transaction's next piece is kept; or the whole becomes an event.
+
+        Raises:
+            Stopped: we are to stop, and the event does not end in time.
+        """
+        for work in online.prepared.take(item):
+            online.publisher.put(work)
+            if online.encoder.open and self._done(online):
+                raise Stopped
 
     def _load(self, online: Online) -> None:
         """Publish an initial load, from its beginning.

@@ -5,15 +5,19 @@ from libc.stdint cimport int64_t
 from connector.thl.fragment cimport Fragment
 from connector.thl.progress cimport Progress
 
+from connector.thl.pending import Stored
+
 
 def size_of(list items not None):
-    """Bytes of the fragments among them."""
+    """Bytes of the fragments among them, and of what is prepared."""
     cdef int64_t size = 0
     cdef Py_ssize_t index
     for index in range(len(items)):
         item = items[index]
         if type(item) is Fragment:
             size += len((<Fragment>item).value)
+        elif type(item) is Stored:
+            size += item.size
     return size
 
 

@@ -14,6 +14,7 @@ from connector.errors import LogDamaged
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
 
@@ -124,6 +125,7 @@ def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
             "last_barrier": record.last_barrier,
             "snapshot": record.snapshot,
             "server_uuid": record.server_uuid,
+            "prepared": [record.prepared.count, record.prepared.check],
         }
     )
 
@@ -146,6 +148,7 @@ def position_record(value: bytes) -> PositionRecord:
             last_barrier=Seqno(found["last_barrier"]),
             snapshot=found["snapshot"],
             server_uuid=found["server_uuid"],
+            prepared=Kept(*found["prepared"]),
         )
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise LogDamaged(f"the position record cannot be read: {error}", value=value[:200]) from error

@@ -23,6 +23,7 @@ from connector.thl.control import LogRecord, PartitionMap
 from connector.thl.definition import Definitions, Redefined
 from connector.thl.fragment import Fragment
 from connector.thl.online import OnlinePlan
+from connector.thl.pending import Stored
 from connector.thl.piece import Passed
 from connector.thl.position import PositionRecord
 from connector.thl.progress import Progress
@@ -62,6 +63,7 @@ class Publisher:
         self._begun: float | None = None  # when the running transaction began
         self._bytes = 0
         self._loaded = False  # whether the running transaction ends an initial load
+        self._stored = False  # whether it holds something of prepared transactions
         self._ended: list[Fragment] = []
 
     @property
@@ -170,6 +172,13 @@ class Publisher:
                     continue
                 case Passed() as passed:
                     self._moved = progress.passed(passed) or self._moved
+                case Stored() as stored:
+                    if self._begun is None:
+                        self._begin()
+                    self._transactions.send(self._config.prepared_topic, 0, stored.key, stored.value)
+                    if stored.kept is not None:
+                        progress.keep(stored.kept)
+                    self._stored = True
                 case Loaded() as loaded:
                     progress.snapshot_ended(loaded.gtid_set)
                     self._loaded = self._moved = True
@@ -202,7 +211,7 @@ class Publisher:
         self._pacing.committed(self._written - started)
         self._committed = record
         self._count(self._written - started)
-        self._begun, self._bytes, self._moved, self._loaded = None, 0, False, False
+        self._begun, self._bytes, self._moved, self._loaded, self._stored = None, 0, False, False, False
         self._ended.clear()
 
     def _stage(self, record: PositionRecord) -> str:
@@ -211,7 +220,9 @@ class Publisher:
             return "produce.snapshot_end_"
         if record.snapshot:
             return "produce.snapshot_"
-        return "produce.mid_event_" if record.open else "produce."
+        if record.open:
+            return "produce.mid_event_"
+        return "produce.prepared_" if self._stored else "produce."
 
     def _count(self, seconds: float) -> None:
         service = self._config.service

@@ -9,6 +9,7 @@ from threading import Condition
 from connector.publish.fragments import size_of
 from connector.thl.definition import Definitions, Redefined
 from connector.thl.fragment import Fragment
+from connector.thl.pending import Stored
 from connector.thl.piece import Passed
 
 
@@ -23,7 +24,7 @@ class Loaded:
     gtid_set: str | None
 
 
-Work = list[Fragment | Passed | Loaded | Definitions | Redefined]
+Work = list[Fragment | Passed | Loaded | Stored | Definitions | Redefined]
 """In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the
 end of the event that made them so."""
 

@@ -17,6 +17,7 @@ from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.client import LOG, Refusals, failure, properties
 from connector.publish.header import place_of
 from connector.publish.memory import control_state, position_record
+from connector.publish.prepared import Found, PreparedState, piece_key
 from connector.thl.control import ControlState
 from connector.thl.position import PositionRecord
 from connector.thl.tail import TailFound
@@ -27,7 +28,7 @@ GROWTH: Final = 8
 
 
 class LogReader:
-    """Reads a log's three topics. In no consumer group, commits no offsets.
+    """Reads a log's topics. In no consumer group, commits no offsets.
 
     Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse us, and
     LogDamaged for a record that is not ours.
@@ -100,6 +101,48 @@ class LogReader:
         low, high = self._ends(self._config.position_topic, 0)
         message = self._newest(self._config.position_topic, 0, low, high)
         return position_record(_value(message)) if message else None
+
+    def prepared(self) -> PreparedState:
+        """Everything that is kept of XA transactions, without the pieces themselves: they are read over."""
+        topic = self._config.prepared_topic
+        low, high = self._ends(topic, 0)
+        found = Found()
+        for message in self._between(topic, 0, low, high):
+            found.take(message.offset() or 0, _key(message), message.value())
+        return found.state(high)
+
+    def prepared_end(self) -> int:
+        """Where the topic of XA transactions ends, at least: what is written later stands behind it."""
+        return self._ends(self._config.prepared_topic, 0)[1]
+
+    def pieces(self, attempt: str, start: int, count: int) -> Iterator[bytes]:
+        """The messages that are kept of a prepared transaction, in order.
+
+        Args:
+            attempt: under which it was written.
+            start: an offset that is not behind the first of them.
+            count: how many there are.
+
+        Raises:
+            LogDamaged: they are not all there.
+        """
+        topic, given = self._config.prepared_topic, 0
+        low, high = self._ends(topic, 0)
+        for message in self._between(topic, 0, max(low, start), high):
+            value = message.value()
+            if given < count and value is not None and _key(message) == piece_key(attempt, given):
+                given += 1
+                yield value
+            if given == count:
+                return
+        if given != count:
+            raise LogDamaged(
+                "What is kept of a prepared transaction is not all there",
+                topic=topic,
+                attempt=attempt,
+                messages=count,
+                found=given,
+            )
 
     def tail(self, partition: int, before: int | None = None) -> TailFound:
         """What stands last in a partition of the event topic, or last before an offset."""

@@ -1,4 +1,4 @@
-"""The three topics of a log: created so that nothing is lost, or looked at before anything is written.
+"""The four topics of a log: created so that nothing is lost, or looked at before anything is written.
 
 Safe means: with `acks=all` an acknowledged message is on two brokers, no replica that lags becomes the leader, the
 broker tells the time, and nothing is deleted before its day. Kafka's documentation, "Topic Configs".
@@ -22,6 +22,7 @@ from connector.publish.client import LOG, Refusals, failure, properties
 
 PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
+TOMBSTONE_MS: Final = 60_000  # what is decided goes: nobody but a producer that goes online reads the topic
 LEAST_COPIES: Final = 2
 
 
@@ -35,8 +36,8 @@ class Topic:
     settings: Mapping[str, str]
 
 
-def wanted(config: Config) -> tuple[Topic, Topic, Topic]:
-    """Event, control and position topic as they are created."""
+def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
+    """Event, control, position and prepared topic as they are created."""
     kafka = config.kafka
     common = {"min.insync.replicas": str(kafka.min_isr), "unclean.leader.election.enable": "false"}
     retention = -1 if kafka.retention_hours == -1 else kafka.retention_hours * 3_600_000
@@ -54,6 +55,18 @@ def wanted(config: Config) -> tuple[Topic, Topic, Topic]:
         Topic(name=config.topic, partitions=kafka.partitions, replication=kafka.replication, settings=events),
         Topic(name=config.control_topic, partitions=1, replication=kafka.replication, settings=compacted),
         Topic(name=config.position_topic, partitions=1, replication=kafka.replication, settings=compacted),
+        # Compacted, never deleted: a transaction may stay prepared for longer than any retention.
+        Topic(
+            name=config.prepared_topic,
+            partitions=1,
+            replication=kafka.replication,
+            settings={
+                **compacted,
+                "max.message.bytes": str(kafka.max_message_bytes),
+                "compression.type": "producer",
+                "delete.retention.ms": str(TOMBSTONE_MS),
+            },
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connector.thl.layout import TableLayout, TableName
-from connector.thl.piece import Passed, Piece
+from connector.thl.xa import Logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +69,5 @@ class Definitions:
         return Redefined(self.tables, self.schemas)
 
 
-Item = Piece | Passed | Redefined
+Item = Logged | Redefined
 """What a source's log is read as."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions
 from connector.thl.header import FragmentHeader
+from connector.thl.pending import NOTHING, Kept
 from connector.thl.position import Finished, PositionRecord, SourcePosition
-from connector.thl.tail import TailFound, check_log
+from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 
@@ -88,6 +89,7 @@ def decide(
     position: PositionRecord | None,
     tails_found: Mapping[int, TailFound],
     source: SourceFacts,
+    prepared: Kept = NOTHING,
 ) -> OnlinePlan:
     """Begin a new log, or go on with the one there is.
 
@@ -96,12 +98,14 @@ def decide(
         position: the newest record of the position topic, None if it has none.
         tails_found: what stands last in every partition of the event topic.
         source: the source as it is now.
+        prepared: the XA transactions that the topic of them says are pending.
 
     Raises:
         LogDamaged: the topics contradict each other: one was made anew, lost its end, or was repartitioned.
         HistoriesDiffer: the source lacks transactions that the log has.
     """
     check_log(control, position, tails_found)
+    check_prepared(position, prepared)
     if position is None or control.log is None:
         log = LogRecord(log_id=source.log_id, created=source.now)
         partitions = PartitionMap(generation=1, count=len(tails_found))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connector.thl.finished import Digest, Finished
+from connector.thl.pending import NOTHING, Kept
 from connector.thl.place import SourcePosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 
@@ -39,6 +40,7 @@ class PositionRecord:
         last_barrier: the last finished barrier.
         snapshot: an initial load has begun and is not finished: going online starts it over.
         server_uuid: the server whose files `resume` speaks of; "" when unknown.
+        prepared: the XA transactions that are pending at `resume`.
     """
 
     finished: Finished | None
@@ -49,6 +51,7 @@ class PositionRecord:
     last_barrier: Seqno = NO_SEQNO
     snapshot: bool = False
     server_uuid: str = ""
+    prepared: Kept = NOTHING
 
     @property
     def last_finished(self) -> Seqno:

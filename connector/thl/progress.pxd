@@ -8,6 +8,7 @@ from connector.thl.gtid_run cimport GtidRun
 from connector.thl.place cimport SourcePosition
 
 cdef class Progress:
+    cdef object _prepared
     cdef str _reads, _server_uuid
     cdef Finished _finished
     cdef SourcePosition _resume

@@ -36,6 +36,7 @@ cdef class Progress:
         self._tails = dict(record.tails)
         self._barrier = record.last_barrier
         self._snapshot = record.snapshot
+        self._prepared = record.prepared
 
     @property
     def open(self):
@@ -98,6 +99,16 @@ cdef class Progress:
         self.see(passed.gtid)
         return True
 
+    def keep(self, kept):
+        """XA transactions are pending now as told, as the topic of them will say with the next Kafka commit.
+
+        Raises:
+            LogDamaged: within an event: dying there would lead back to a place where others were pending.
+        """
+        if self._open is not None:
+            raise LogDamaged("The producer was about to forget what is prepared", open=self._open)
+        self._prepared = kept
+
     def snapshot_begun(self):
         """An initial load has begun: until `snapshot_ended`, going online starts it over."""
         self._snapshot = True
@@ -124,6 +135,7 @@ cdef class Progress:
             last_barrier=self._barrier,
             snapshot=self._snapshot,
             server_uuid=self._server_uuid,
+            prepared=self._prepared,
         )
 
     cdef int64_t next(self):

@@ -15,6 +15,7 @@ from connector.errors import LogDamaged
 from connector.thl.control import ControlState
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
+from connector.thl.pending import NOTHING, Kept
 from connector.thl.position import PositionRecord
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, Seqno
 
@@ -83,6 +84,22 @@ def check_log(control: ControlState, position: PositionRecord | None, tails_foun
         )
     for partition, found in sorted(tails_found.items()):
         _check_tail(partition, found, position.tails.get(partition, NO_SEQNO), control.epochs[-1].epoch)
+
+
+def check_prepared(position: PositionRecord | None, found: Kept) -> None:
+    """Check that what the topic of prepared transactions holds is what the position says is pending.
+
+    Raises:
+        LogDamaged: it is not.
+    """
+    expected = position.prepared if position is not None else NOTHING
+    if found != expected:
+        raise LogDamaged(
+            "Others are prepared than the position says: the topic of prepared transactions lost its end",
+            hint=_RESTORE,
+            expected=expected.count,
+            found=found.count,
+        )
 
 
 def _check_nothing(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from connector.errors import ConnectorError, SourceUnavailable
-from connector.thl.definition import Definitions
+from connector.thl.definition import Definitions, Item
 from connector.thl.gtid import GtidSet
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
@@ -43,7 +43,7 @@ class ScriptedStream:
     rest: list[tuple[int, int, Piece]]
     ended: bool = False
 
-    def read(self, timeout: float) -> list[Piece | Passed]:
+    def read(self, timeout: float) -> list[Item]:
         if not self.rest:
             self.source.stop.set()
             return []

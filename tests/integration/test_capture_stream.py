@@ -14,6 +14,7 @@ from connector.capture.stream import AfterGtids, open_stream
 from connector.config import Filters
 from connector.errors import PreflightError, SourceUnavailable, Unsupported
 from connector.sandbox.environment import SqlServer
+from connector.thl.definition import Item
 from connector.thl.gtid import GtidSet
 from connector.thl.piece import Passed, Piece, Rows, Statement
 from connector.thl.position import SourcePosition
@@ -55,14 +56,14 @@ class Shop:
             status = "SHOW MASTER STATUS"
             return SourcePosition(self.ask(status), self.ask(status, 1))
 
-    def read(self, **options: Any) -> list[Piece | Passed]:
+    def read(self, **options: Any) -> list[Item]:
         """Everything up to here, by GTID."""
         self.run("FLUSH BINARY LOGS")
         end = self.here()
         return read_from(self.server, AfterGtids(self.gtids), lambda found: _at(found) >= end, **options)
 
 
-def _at(found: list[Piece | Passed]) -> SourcePosition:
+def _at(found: list[Item]) -> SourcePosition:
     for item in reversed(found):
         if isinstance(item, Passed):
             return item.end
@@ -78,7 +79,7 @@ def shop(mysql_server: SqlServer) -> Any:
     shop.connection.close()
 
 
-def pieces(found: list[Piece | Passed]) -> list[Piece]:
+def pieces(found: list[Item]) -> list[Piece]:
     return [item for item in found if isinstance(item, Piece)]
 
 

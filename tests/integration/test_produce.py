@@ -23,7 +23,7 @@ SMALL = {
     "THL_PUBLISH__COMMIT_BYTES": "65536",
     "THL_PUBLISH__FRAGMENT_BYTES": "8192",
 }
-IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point]
+IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
 IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]
 
 

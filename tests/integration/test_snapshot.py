@@ -20,8 +20,9 @@ from connector.config import Source
 from connector.errors import PreflightError, SourceChanged, SourceUnavailable
 from connector.sandbox.environment import SqlServer
 from connector.thl.layout import TableLayout, TableName
-from connector.thl.piece import Passed, Piece, Rows, Statement
+from connector.thl.piece import Piece, Rows, Statement
 from connector.thl.words import Action, Kind, Outcome
+from connector.thl.xa import Logged
 from tests.integration.loading import EVERYTHING, a_database, loaded, run, take, values
 from tests.support.binlog import changes, read_from
 
@@ -62,7 +63,7 @@ def test_a_load_and_the_log_give_the_same_layouts_and_rows(
     wanted = sum(rows.total() for rows in by_load.values())
     assert len(by_load) == 6
 
-    def rows_of(found: list[Piece | Passed]) -> list[Rows]:
+    def rows_of(found: list[Logged]) -> list[Rows]:
         return [c for c in changes(found) if isinstance(c, Rows) and c.layout.name.schema == name]
 
     streamed = read_from(

@@ -16,7 +16,8 @@ from connector.capture.reader import BinlogReader
 from connector.capture.stream import StreamStart, open_stream
 from connector.config import Filters, Source
 from connector.sandbox.environment import SqlServer
-from connector.thl.piece import Passed, Piece, Rows, Statement
+from connector.thl.piece import Piece, Rows, Statement
+from connector.thl.xa import Logged
 
 Image = list[Any] | None
 ALL = Filter(Filters())
@@ -45,13 +46,13 @@ def images(rows: Rows) -> list[tuple[Image, Image]]:
     return found
 
 
-def changes(found: Iterable[Piece | Passed]) -> Iterator[Rows | Statement]:
+def changes(found: Iterable[Logged]) -> Iterator[Rows | Statement]:
     for piece in found:
         if isinstance(piece, Piece):
             yield from piece.changes
 
 
-def row_changes(found: Iterable[Piece | Passed], table: str) -> list[tuple[str, Image, Image]]:
+def row_changes(found: Iterable[Logged], table: str) -> list[tuple[str, Image, Image]]:
     """(action, before, after) of every row of a table."""
     return [
         (change.action.name, *image)
@@ -61,7 +62,7 @@ def row_changes(found: Iterable[Piece | Passed], table: str) -> list[tuple[str, 
     ]
 
 
-def whole_file(path: Path, *, piece_bytes: int = 1 << 20, filters: Filter = ALL) -> list[Piece | Passed]:
+def whole_file(path: Path, *, piece_bytes: int = 1 << 20, filters: Filter = ALL) -> list[Logged]:
     reader = BinlogReader.from_file(path, filters=filters, service="test", piece_bytes=piece_bytes)
     found = []
     try:
@@ -81,17 +82,17 @@ def source_of(server: SqlServer, **settings: Any) -> Source:
 def read_from(
     server: SqlServer,
     start: StreamStart,
-    until: Callable[[list[Piece | Passed]], bool],
+    until: Callable[[list[Logged]], bool],
     *,
     piece_bytes: int = 1 << 20,
     filters: Filter = ALL,
     seconds: float = 60,
     **settings: Any,
-) -> list[Piece | Passed]:
+) -> list[Logged]:
     """Read a server's log until what was found is enough."""
     stream = open_stream(source_of(server, **settings), start)
     reader = BinlogReader.from_stream(stream, filters=filters, service="test", piece_bytes=piece_bytes)
-    found: list[Piece | Passed] = []
+    found: list[Logged] = []
     deadline = time.monotonic() + seconds
     try:
         while not until(found):

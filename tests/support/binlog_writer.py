@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.thl.piece import Passed, Piece
+from connector.thl.xa import Logged
 from tests.support.binlog import row_changes, whole_file
 
 POST_HEADERS = [0] * 42
@@ -131,7 +131,7 @@ def image(values: Sequence[bytes | None]) -> bytes:
     return bytes(nulls) + b"".join(value for value in values if value is not None)
 
 
-def read_back(log: LogWriter | bytes, folder: Path) -> list[Piece | Passed]:
+def read_back(log: LogWriter | bytes, folder: Path) -> list[Logged]:
     path = folder / "log.000001"
     path.write_bytes(log if isinstance(log, bytes) else log.data)
     return whole_file(path)

@@ -21,9 +21,10 @@ from connector.config import Filters
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
 from connector.thl.fragment import Fragment
-from connector.thl.piece import Passed, Piece
+from connector.thl.piece import Piece
 from connector.thl.position import PositionRecord, SourcePosition
 from connector.thl.words import NO_SEQNO, Epoch, Seqno
+from connector.thl.xa import Logged
 from tests.bench.decode import MemorySource
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
 
@@ -140,7 +141,7 @@ def as_packets(log: bytes) -> bytes:
     return bytes(packets)
 
 
-def read_all(data: bytes, *, packets: bool = False, filters: Filters | None = None) -> list[Piece | Passed]:
+def read_all(data: bytes, *, packets: bool = False, filters: Filters | None = None) -> list[Logged]:
     """Everything that our reader makes of a log."""
     frames: Frames = PacketFrames() if packets else EventFrames()
     reader = BinlogReader(

@@ -78,7 +78,7 @@ def test_an_unknown_event_stops_us_unless_the_source_marked_it_ignorable(tmp_pat
         (18, b"", CorruptBinlog, "length"),
         (6, b"", Unsupported, "LOAD DATA as servers before.*LOAD"),
         (26, b"\x01\x00\x05disk!", CorruptBinlog, "lost events.*disk!"),
-        (38, b"", Unsupported, "XA"),
+        (38, b"", CorruptBinlog, "length"),
         (20, b"", Unsupported, "PRE_GA_WRITE_ROWS"),
         (162, b"", CorruptBinlog, "length"),
         (164, bytes(17), Unsupported, "encrypted by its server"),

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from connector.capture.frames import PacketFrames
 from connector.capture.reader import BinlogReader
 from connector.errors import ConnectorError, CorruptBinlog, PreflightError, SourceUnavailable
-from connector.thl.piece import Passed, Piece
+from connector.thl.piece import Piece
 from connector.thl.position import SourcePosition
+from connector.thl.xa import Logged
 from tests.support.binlog import ALL, row_changes
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
 
@@ -68,9 +69,9 @@ def stream_of(log: LogWriter, *, file: bytes = b"f.000001") -> list[bytes]:
     return payloads
 
 
-def read(data: bytes, sizes: Iterator[int], *, buffer: int = 1 << 16) -> list[Piece | Passed]:
+def read(data: bytes, sizes: Iterator[int], *, buffer: int = 1 << 16) -> list[Logged]:
     reader = BinlogReader(Pieces(data, sizes), PacketFrames(buffer), filters=ALL, service="test", piece_bytes=1 << 20)
-    found: list[Piece | Passed] = []
+    found: list[Logged] = []
     with pytest.raises(EndOfTest):
         while True:
             found += reader.read()
@@ -123,7 +124,7 @@ def test_events_around_and_above_a_packets_limit_are_joined(more: int) -> None:
     assert row_changes(found, "t") == [("INSERT", None, [value[:size]]), ("INSERT", None, [b"x"])]
 
 
-def whole(payloads: list[bytes]) -> list[Piece | Passed]:
+def whole(payloads: list[bytes]) -> list[Logged]:
     return read(packets(payloads), iter(lambda: 1 << 20, 0))
 
 

@@ -19,6 +19,7 @@ from connector.publish.memory import (
 from connector.thl.control import EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
 
@@ -43,6 +44,7 @@ positions = st.builds(
     tails=st.dictionaries(st.integers(0, 1023), st.integers(-1, 2**62).map(Seqno), max_size=5),
     last_barrier=st.integers(-1, 2**62).map(Seqno),
     snapshot=st.booleans(),
+    prepared=st.builds(Kept, numbers, st.integers(0, 2**32 - 1)),
 )
 epochs = st.builds(
     EpochRecord,

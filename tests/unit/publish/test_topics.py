@@ -9,10 +9,10 @@ import pytest
 from connector.config import Config
 from connector.publish.topics import Topic, dangers, wanted
 
-EVENTS, CONTROL, POSITION = wanted(Config())
+EVENTS, CONTROL, POSITION, PREPARED = wanted(Config())
 
 
-@pytest.mark.parametrize("plan", [EVENTS, CONTROL, POSITION])
+@pytest.mark.parametrize("plan", [EVENTS, CONTROL, POSITION, PREPARED])
 def test_what_we_create_by_default_is_safe(plan: Topic) -> None:
     assert dangers(plan, plan) == {}
 
@@ -43,6 +43,15 @@ def test_more_than_asked_for_is_safe(setting: str, value: str) -> None:
 def test_the_memory_must_be_kept_for_ever_and_in_order() -> None:
     deleting = replace(POSITION, settings={**POSITION.settings, "cleanup.policy": "delete"}, partitions=3)
     assert dangers(deleting, POSITION) == {"cleanup.policy": "compact", "partitions": "1"}
+
+
+def test_what_is_prepared_must_outlive_any_retention_and_may_be_large() -> None:
+    assert PREPARED.name.endswith(".prepared")
+    for policy in ("delete", "compact,delete"):
+        deleting = replace(PREPARED, settings={**PREPARED.settings, "cleanup.policy": policy})
+        assert dangers(deleting, PREPARED) == {"cleanup.policy": "compact"}
+    small = replace(PREPARED, settings={**PREPARED.settings, "max.message.bytes": "1048588"})
+    assert dangers(small, PREPARED) == {"max.message.bytes": str(128 << 20)}
 
 
 def test_one_copy_is_unsafe_whatever_is_asked_for() -> None:

@@ -22,11 +22,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged
 from tests.unit.thl.world.acts import Act, Transactions, acts, few_transactions, many_transactions, transactions
 from tests.unit.thl.world.applier import Applier, Target
-from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, Kafka
-from tests.unit.thl.world.producer import Producer
+from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.thl.world.producer import Producer, read_prepared
 from tests.unit.thl.world.source import Source
 from tests.unit.thl.world.truth import Truth
 
+COMPACTED = (CONTROL, POSITION, PREPARED)
 TROUBLES = ("none", "retention", "tail", "hole", "anew", "rebuilt", "source crash", "failover")
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
@@ -45,6 +46,8 @@ class ProtocolModel(RuleBasedStateMachine):
 
     troubles: tuple[str, ...] = TROUBLES
     one_transaction = True  # events and position
+    keeps_in_one = True  # what is prepared, with the position
+    takes_away_in_one = True  # what was, with its event
     confirms = True  # a producer, that it is not fenced, before it says that the log is damaged
 
     def __init__(self) -> None:
@@ -58,6 +61,7 @@ class ProtocolModel(RuleBasedStateMachine):
         self.lossy = ""  # the topic that loses tails
         self.acts: dict[str, Callable[..., None]] = {
             "source": self.source_executes,
+            "xa": self.source_prepares_and_decides,
             "producer": self.producer_goes_on,
             "applier": self.applier_goes_on,
             "broker": self.marker_arrives,
@@ -106,6 +110,11 @@ class ProtocolModel(RuleBasedStateMachine):
         for content, size, schema, filtered in transactions:
             self.source.execute(content, size, schema, filtered=filtered)
 
+    def source_prepares_and_decides(self, steps: list[tuple[str, bool, tuple[int, int, str, bool]]]) -> None:
+        """XA transactions: each is prepared, and with the next step of its xid committed or rolled back."""
+        for xid, commits, (content, size, schema, filtered) in steps:
+            self.source.xa(xid, content, size, schema, filtered=filtered, commits=commits)
+
     @precondition(lambda self: any(not producer.stream_broke for producer in self.producers))
     @rule()
     def source_connection_breaks(self) -> None:
@@ -137,6 +146,7 @@ class ProtocolModel(RuleBasedStateMachine):
         log_id = f"{self.logs:032x}"
         producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
         producer.one_transaction, producer.confirms = self.one_transaction, self.confirms
+        producer.keeps_in_one, producer.takes_away_in_one = self.keeps_in_one, self.takes_away_in_one
         self.producers.append(producer)
 
     def producer_goes_on(self, which: int, steps: int) -> None:
@@ -171,8 +181,10 @@ class ProtocolModel(RuleBasedStateMachine):
     def marker_arrives(self, which: int) -> None:
         self.kafka.tell_one(which)
 
-    @precondition(lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in (CONTROL, POSITION)))
-    @rule(topic=st.sampled_from((CONTROL, POSITION)))
+    @precondition(
+        lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in (CONTROL, POSITION, PREPARED))
+    )
+    @rule(topic=st.sampled_from((CONTROL, POSITION, PREPARED)))
     def topic_is_compacted(self, topic: str) -> None:
         self.kafka.compact(topic)
 
@@ -184,7 +196,11 @@ class ProtocolModel(RuleBasedStateMachine):
         self.kafka.delete_old(number, self.kafka.partition(EVENTS, number).start + count)
 
     @precondition(lambda self: self.trouble == "tail" and self.truth.events)
-    @rule(topic=st.sampled_from((EVENTS, EVENTS, CONTROL, POSITION)), number=st.integers(0, 3), count=st.integers(1, 9))
+    @rule(
+        topic=st.sampled_from((EVENTS, EVENTS, CONTROL, POSITION, PREPARED)),
+        number=st.integers(0, 3),
+        count=st.integers(1, 9),
+    )
     def partition_loses_its_tail(self, topic: str, number: int, count: int) -> None:
         """Of one topic: a log that lost the same transactions everywhere is an older log, and whole."""
         topic = self.lossy = self.lossy or topic
@@ -204,7 +220,7 @@ class ProtocolModel(RuleBasedStateMachine):
             self.producer_goes_on(self.producers.index(self.newest_session()), 40)
 
     @precondition(lambda self: self.trouble == "anew" and not self.happened and self.truth.log_id)
-    @rule(topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (CONTROL, POSITION))))
+    @rule(topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))))
     def topics_are_made_anew(self, topics: tuple[str, ...]) -> None:
         """By somebody who ends the producers first."""
         self.happened = True
@@ -217,7 +233,7 @@ class ProtocolModel(RuleBasedStateMachine):
     @rule(transactions=many_transactions)
     def log_is_rebuilt(self, transactions: Transactions) -> None:
         """The source is filled again and its log begins again; the targets are left as they were."""
-        self.topics_are_made_anew((EVENTS, CONTROL, POSITION))
+        self.topics_are_made_anew((EVENTS, CONTROL, POSITION, PREPARED))
         self.source.make_anew()
         self.source_executes(transactions)
 
@@ -279,6 +295,7 @@ class ProtocolModel(RuleBasedStateMachine):
         if producer.idle:
             self.truth.matches_source()
             assert len(self.truth.events) == len(self.source.published()), "the producer left something out"
+            assert {p.xid for p in read_prepared(self.kafka).pending} == set(self.source.prepared())
         refused = not producer.idle  # it says what is wrong; an applier that sees only the end of the log cannot
         old = self.target
         for target in (old, Target()):

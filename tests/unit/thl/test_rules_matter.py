@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from connector.errors import ConnectorError
-from connector.thl import chain, history, ledger, online, progress, run, tail, trapped
+from connector.thl import chain, history, ledger, online, pending, progress, run, tail, trapped
 from connector.thl.position import Finished
 from tests.unit.thl.machine import ProtocolModel
 from tests.unit.thl.world import applier as world_applier
@@ -168,6 +168,17 @@ def the_tails_do_not_move(patch: Patch) -> None:
     patch.setattr(progress.Progress, "take", forgetful)
 
 
+# --- what is prepared
+
+
+def what_is_pending_is_not_compared(patch: Patch) -> None:
+    patch.setattr(online, "check_prepared", nothing)
+
+
+def what_is_pending_is_only_counted(patch: Patch) -> None:
+    patch.setattr(pending.Pending, "check", 0)
+
+
 # --- the reader
 
 
@@ -250,6 +261,8 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (the_position_moves_while_an_event_is_open, "none"),
     (the_filtered_tail_does_not_move_the_position, "none"),
     (the_tails_do_not_move, "none"),
+    (what_is_pending_is_not_compared, "anew"),
+    (what_is_pending_is_only_counted, "tail"),
     (the_target_starts_behind_what_it_lacks, "none"),
     (the_target_starts_behind_the_next_event_only, "none"),
     (nothing_is_given_up, "none"),
@@ -266,14 +279,18 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (world(target=("commits_at_once", False)), "none"),
     (world(model=("one_transaction", False)), "none"),
     (world(model=("confirms", False)), "none"),
+    (world(model=("keeps_in_one", False)), "none"),
+    (world(model=("takes_away_in_one", False)), "none"),
 ]
-NAMES = [rule.__name__ for rule, _ in RULES[:-6]] + [
+NAMES = [rule.__name__ for rule, _ in RULES[:-8]] + [
     "an_older_producer_is_not_fenced",
     "undecided_transactions_are_not_waited_for",
     "an_older_applier_is_not_fenced",
     "the_targets_position_is_committed_apart",
     "the_position_is_committed_apart",
     "damage_is_told_without_asking_whether_one_is_fenced",
+    "the_position_is_past_a_prepare_before_it_is_kept",
+    "what_is_prepared_is_taken_away_before_it_is_an_event",
 ]
 
 

@@ -34,10 +34,14 @@ def _transactions(rng: Random, count: int) -> Transactions:
 
 def _act(number: int) -> Act:
     rng = Random(number)
-    kind = rng.choice(("source", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill"))
+    kind = rng.choice(
+        ("source", "xa", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill")
+    )
     which = rng.randrange(2)
     if kind == "source":
         return kind, _transactions(rng, rng.randint(1, 5))
+    if kind == "xa":
+        return kind, [(rng.choice("abc"), rng.random() < 0.7, one) for one in _transactions(rng, rng.randint(1, 4))]
     if kind == "producer":
         return kind, which, rng.choice((1, 2, 3, rng.randint(4, 12), rng.randint(12, 40)))
     if kind == "applier":

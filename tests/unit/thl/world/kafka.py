@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from connector.errors import BrokerUnavailable, Fenced, LogDamaged
 
-EVENTS, CONTROL, POSITION = "events", "control", "position"
+EVENTS, CONTROL, POSITION, PREPARED = "events", "control", "position", "prepared"
 
 
 @dataclass(eq=False)
@@ -73,10 +73,10 @@ class Partition:
 
 
 class Kafka:
-    """A cluster with the three topics of one service."""
+    """A cluster with the four topics of one service."""
 
     def __init__(self, partitions: int) -> None:
-        self.topics = {name: self._made(name, partitions) for name in (EVENTS, CONTROL, POSITION)}
+        self.topics = {name: self._made(name, partitions) for name in (EVENTS, CONTROL, POSITION, PREPARED)}
         self.session = 0
         self.running: Transaction | None = None  # of the service's transactional id
         self.ending: Transaction | None = None  # decided, but not yet told everywhere

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from ast import literal_eval
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, LogDamaged, Unsupported
+from connector.publish.prepared import Found, PreparedState, closing, opened, piece_key, voided
 from connector.thl import online, trapped
 from connector.thl.control import ControlState
 from connector.thl.event_id import EventId
 from connector.thl.fragment import Fragment
 from connector.thl.gtid import GtidSet
 from connector.thl.header import FragmentHeader
+from connector.thl.pending import Pending, Stored
 from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 from connector.thl.progress import Progress
 from connector.thl.shard import partition_of
 from connector.thl.words import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
-from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, Kafka
+from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
 from tests.unit.thl.world.source import Source, Sourced
 
 Steps = Generator[str, None, None]
@@ -34,6 +37,14 @@ def read_position(kafka: Kafka) -> PositionRecord | None:
     """The newest position."""
     records = kafka.read_whole(POSITION)
     return records[-1][1] if records else None
+
+
+def read_prepared(kafka: Kafka) -> PreparedState:
+    """What is kept of prepared transactions."""
+    found = Found()
+    for offset, (key, value) in enumerate(kafka.read_whole(PREPARED)):
+        found.take(offset, key, value)
+    return found.state(0)
 
 
 def read_tails(kafka: Kafka) -> dict[int, online.TailFound]:
@@ -65,6 +76,10 @@ class Producer:
         self.confirms = True
         self.stream_broke = False
         self.idle = False
+        self.keeps_in_one = True  # what is prepared, and the position that is past it
+        self.takes_away_in_one = True  # what was prepared, and the event that it has become
+        self._attempts = 0
+        self._strays: list[bytes] = []
         self.doing = "nothing"
         self.session = 0
 
@@ -84,7 +99,15 @@ class Producer:
         yield "read position"
         tails = read_tails(kafka)
         yield "read tails"
-        plan = self._decide(control, position, tails)
+        try:
+            kept = read_prepared(kafka)
+        except LogDamaged:
+            if self.confirms:
+                self._session.confirm()
+            raise
+        yield "read what is prepared"
+        plan = self._decide(control, position, tails, kept)
+        self._pending, self._strays = kept.pending, list(kept.strays)
         yield "decided"
         yield from self._go(plan)
         while True:
@@ -94,11 +117,15 @@ class Producer:
                 yield from self._reconnect()
 
     def _decide(
-        self, control: ControlState, position: PositionRecord | None, tails: dict[int, online.TailFound]
+        self,
+        control: ControlState,
+        position: PositionRecord | None,
+        tails: dict[int, online.TailFound],
+        kept: PreparedState,
     ) -> online.OnlinePlan:
         """What looks like damage may be the work of a newer producer, between two of our reads: that is told first."""
         try:
-            plan = online.decide(control, position, tails, self._facts())
+            plan = online.decide(control, position, tails, self._facts(), kept.pending.kept)
             self._redo(plan)
         except ConnectorError:
             if self.confirms:
@@ -149,6 +176,9 @@ class Producer:
         """The source's stream broke: begin again where Kafka says."""
         self._session.abort()
         yield "aborted"
+        self._kafka.tell_all()
+        kept = read_prepared(self._kafka)
+        self._pending, self._strays = kept.pending, list(kept.strays)
         control, position = self._plan.control, self._committed
         plan = online.go_back(control, position, self._facts())
         self._redo(plan)
@@ -167,6 +197,12 @@ class Producer:
         while True:
             self._listen()
             transaction = self._source.after(GtidSet.parse(self._progress.record().gtid_set or ""))
+            if transaction is not None and transaction.xid:
+                if uncommitted:
+                    yield from self._commit()
+                    uncommitted = 0
+                yield from self._prepare(transaction) if transaction.does == "prepare" else self._decided(transaction)
+                continue
             if transaction is None or transaction.filtered:
                 if transaction is not None:
                     self._progress.passed(Passed(transaction.end, transaction.gtid))
@@ -176,17 +212,93 @@ class Producer:
                 else:
                     yield "idle"
                 continue
-            for fragment, value in self._fragments(transaction):
-                self._listen()
-                self._session.send(EVENTS, fragment.partition, value)
-                self._progress.take(fragment)
-                # The timer of an idle tail fires with what was seen last, whatever it is.
-                self._progress.passed(Passed(transaction.end, transaction.gtid))
-                uncommitted += 1
-                yield f"wrote {fragment.seqno}/{fragment.fragno}"
-                if uncommitted >= self._every:
-                    yield from self._commit()
-                    uncommitted = 0
+            uncommitted = yield from self._event(transaction, transaction.pieces(), uncommitted)
+
+    def _event(
+        self, transaction: Sourced, pieces: Sequence[Any], uncommitted: int, gone: Sequence[Stored] = ()
+    ) -> Generator[str, None, int]:
+        """The fragments of an event; with the last goes what was kept of it."""
+        for fragment, value in self._fragments(transaction, pieces):
+            self._listen()
+            if fragment.finished and gone and not self.takes_away_in_one:
+                self._keep(gone)
+                yield from self._commit()
+            self._session.send(EVENTS, fragment.partition, value)
+            self._progress.take(fragment)
+            if fragment.finished and self.takes_away_in_one:
+                self._keep(gone)
+            # The timer of an idle tail fires with what was seen last, whatever it is.
+            self._progress.passed(Passed(transaction.end, transaction.gtid))
+            uncommitted += 1
+            yield f"wrote {fragment.seqno}/{fragment.fragno}"
+            if uncommitted >= self._every:
+                yield from self._commit()
+                uncommitted = 0
+        return uncommitted
+
+    def _keep(self, records: Sequence[Stored]) -> None:
+        for stored in records:
+            self._session.send(PREPARED, 0, (stored.key, stored.value))
+            if stored.kept is not None:
+                self._progress.keep(stored.kept)
+
+    def _prepare(self, transaction: Sourced) -> Steps:
+        """Keep a prepared transaction, in pieces; with the closing record the position is past it."""
+        self._keep([Stored(key, None) for key in self._strays])
+        self._strays = []
+        self._attempts += 1
+        attempt = f"{self._epoch}.{self._attempts}"
+        pieces = [] if transaction.filtered else transaction.pieces()
+        for number, piece in enumerate(pieces):
+            self._listen()
+            key = piece_key(attempt, number)
+            self._keep([Stored(key, repr(piece).encode())])
+            self._strays.append(key)  # until it is whole
+            yield f"kept {transaction.xid}/{number}"
+            if (number + 1) % self._every == 0:
+                yield from self._commit()
+        self._strays = []
+        pending = Pending(
+            xid=transaction.xid,
+            attempt=attempt,
+            pieces=len(pieces),
+            messages=len(pieces),
+            gtid=transaction.gtid,
+            start=transaction.start,
+            time=0,
+        )
+        replaced = self._pending.prepare(pending)
+        self._keep(voided(replaced.attempt, replaced.messages) if replaced else [])
+        passed = Passed(transaction.end, transaction.gtid)
+        if not self.keeps_in_one:
+            self._progress.passed(passed)
+            yield from self._commit()
+        self._keep([closing(pending, self._pending.kept)])
+        self._progress.passed(passed)
+        yield f"kept {transaction.xid}"
+        yield from self._commit()
+
+    def _decided(self, transaction: Sourced) -> Steps:
+        """Make an event of what is kept, or drop it."""
+        pending = self._pending.end(transaction.xid)
+        if pending is None:
+            raise Unsupported("committed, and never prepared", xid=transaction.xid)
+        gone = opened(pending, self._pending.kept)
+        if transaction.does == "rollback" or not pending.pieces:
+            self._keep(gone)
+            self._progress.passed(Passed(transaction.end, transaction.gtid))
+            yield f"dropped {transaction.xid}"
+            yield from self._commit()
+            return
+        self._kafka.tell_all()  # read back is what is decided: the reader waits
+        values = dict(self._kafka.read_whole(PREPARED))
+        pieces = [values.get(piece_key(pending.attempt, number)) for number in range(pending.messages)]
+        if None in pieces:
+            raise LogDamaged("a piece is missing", xid=transaction.xid)
+        yield "read back"
+        uncommitted = yield from self._event(transaction, [literal_eval((p or b"").decode()) for p in pieces], 0, gone)
+        if uncommitted:
+            yield from self._commit()
 
     def _commit(self) -> Steps:
         position = self._progress.record()
@@ -199,13 +311,15 @@ class Producer:
         self._committed = position
         yield "committed"
 
-    def _fragments(self, transaction: Sourced) -> Iterator[tuple[Fragment, tuple[FragmentHeader, Any]]]:
+    def _fragments(
+        self, transaction: Sourced, pieces: Sequence[Any]
+    ) -> Iterator[tuple[Fragment, tuple[FragmentHeader, Any]]]:
         shard = ShardId(transaction.schema) if transaction.size <= self._shard_limit else UNKNOWN_SHARD
         position = self._progress.record()
         partition = partition_of(shard, len(position.tails))
         seqno = self._progress.next_seqno
         finished = self._finished(transaction, seqno)
-        for fragno, piece in enumerate(transaction.pieces()):
+        for fragno, piece in enumerate(pieces):
             last = fragno == transaction.size - 1
             header = FragmentHeader(
                 seqno=seqno,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 from zlib import crc32
 
 from connector.thl.gtid import GtidSet
@@ -23,6 +24,9 @@ class Sourced:
         schema: its shard, #UNKNOWN if it touches several.
         filtered: the configuration leaves it out.
         start: where it stands.
+        xid: of an XA transaction; "" otherwise.
+        does: commits what it does; or prepares it; or commits or rolls back what `of` has prepared.
+        of: that was prepared; the rest is as there.
     """
 
     number: int
@@ -31,6 +35,9 @@ class Sourced:
     schema: str
     filtered: bool
     start: SourcePosition
+    xid: str = ""
+    does: Literal["commit all", "prepare", "commit", "rollback"] = "commit all"
+    of: Sourced | None = None
 
     @property
     def gtid(self) -> str:
@@ -42,14 +49,16 @@ class Sourced:
 
     @property
     def digest(self) -> Digest:
-        return Digest(self.size, self.size, crc32(bytes([self.content])))
+        told = self.xid.encode() if self.does == "commit" else bytes([self.content])
+        return Digest(self.size, self.size, crc32(told))
 
     @property
     def barrier(self) -> bool:
         return self.schema == UNKNOWN_SHARD
 
     def pieces(self) -> list[tuple[int, int, int]]:
-        return [(self.number, self.content, piece) for piece in range(self.size)]
+        number = self.of.number if self.of else self.number
+        return [(number, self.content, piece) for piece in range(self.size)]
 
 
 @dataclass
@@ -65,7 +74,31 @@ class Source:
 
     def execute(self, content: int, size: int, schema: str, *, filtered: bool) -> None:
         start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
-        self.log.append(Sourced(self.next_number, content, size, schema, filtered, start))
+        self._log(Sourced(self.next_number, content, size, schema, filtered, start))
+
+    def xa(self, xid: str, content: int, size: int, schema: str, *, filtered: bool, commits: bool) -> None:
+        """Prepare a transaction; or, when one of this xid is prepared, commit it or roll it back."""
+        prepared = self.prepared().get(xid)
+        self.execute(content, size, schema, filtered=filtered)
+        last = self.log.pop()
+        if prepared is None:
+            self.log.append(replace(last, xid=xid, does="prepare"))
+        else:
+            does: Literal["commit", "rollback"] = "commit" if commits else "rollback"
+            self.log.append(replace(prepared, number=last.number, start=last.start, does=does, of=prepared))
+
+    def prepared(self) -> dict[str, Sourced]:
+        """What XA RECOVER lists."""
+        found: dict[str, Sourced] = {}
+        for transaction in self.log:
+            if transaction.does == "prepare":
+                found[transaction.xid] = transaction
+            elif transaction.of is not None:
+                del found[transaction.xid]
+        return found
+
+    def _log(self, transaction: Sourced) -> None:
+        self.log.append(transaction)
         self.next_number += 1
         self.offset += 100
 
@@ -106,12 +139,9 @@ class Source:
         self.file, self.offset = 1, 4
         log, self.log = self.log, []
         for transaction in log:
-            if transaction.number != lacking:
+            if transaction.number != lacking or transaction.xid:  # a replica that lacks a PREPARE refuses its COMMIT
                 start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
-                self.log.append(
-                    Sourced(transaction.number, transaction.content, transaction.size, transaction.schema,
-                            transaction.filtered, start)
-                )  # fmt: skip
+                self.log.append(replace(transaction, start=start))
             self.offset += 100
 
     def make_anew(self) -> None:
@@ -122,4 +152,4 @@ class Source:
 
     def published(self) -> list[Sourced]:
         """What a log of it holds, in order."""
-        return [t for t in self.log if not t.filtered]
+        return [t for t in self.log if not t.filtered and t.does in ("commit all", "commit")]
