@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import click
 import psycopg
 
+from connector.config import Config
+from connector.publish.reading import LogReader
 from connector.settings import load as load_config
 from connector.verify import verify
 from tests.bench import workload
@@ -50,12 +52,19 @@ def loaded(place: Site) -> bool:
         return bool(found and found[0])
 
 
+def kept(config: Config) -> bool:
+    """Whether what is prepared is in Kafka."""
+    with LogReader(config) as reader:
+        return reader.prepared().pending.kept.count > 0
+
+
 @click.command()
 @click.option("--rows", default=2_000_000, show_default=True)
 @click.option("--row-mebibytes", default=16, show_default=True)
 @click.option("--producer-megabytes", default=400, show_default=True)
 @click.option("--applier-megabytes", default=1800, show_default=True)
-def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabytes: int) -> None:
+@click.option("--xa", is_flag=True, help="Prepared first, and committed when the producer has kept it.")
+def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabytes: int, *, xa: bool) -> None:
     """Measure one huge transaction."""
     half = rows // 2
     with site() as place:
@@ -75,11 +84,22 @@ def main(rows: int, row_mebibytes: int, producer_megabytes: int, applier_megabyt
         with place.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"USE {workload.SCHEMA}")
             values = workload.values("n")
+            if xa:
+                cursor.execute("XA START 'huge'")
             cursor.execute(f"INSERT INTO bulk SELECT n, {values} FROM aid.numbers WHERE n < {half}")
             cursor.execute("INSERT INTO big VALUES (1, REPEAT('x', %s))", (row_mebibytes << 20,))
             cursor.execute(f"INSERT INTO oltp SELECT n, {values} FROM aid.numbers WHERE n < {half}")
+            if xa:
+                cursor.execute("XA END 'huge'")
+                cursor.execute("XA PREPARE 'huge'")
+                while not kept(load_config(producer.config)):
+                    producer.check()
+                    CLOCK.sleep(0.5)
             began = CLOCK.monotonic()
-            connection.commit()
+            if xa:
+                cursor.execute("XA COMMIT 'huge'")
+            else:
+                connection.commit()
         while reader.goal not in reader.seen and CLOCK.monotonic() - began < 900:
             producer.check()
             applier.check()

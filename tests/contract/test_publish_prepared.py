@@ -1,0 +1,99 @@
+"""Prepared transactions on a real Kafka: kept with the position or not at all, read back, taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config import Config
+from connector.errors import LogDamaged
+from connector.publish.prepared import closing, opened, piece_key
+from connector.publish.queue import Work
+from connector.publish.reading import LogReader
+from connector.publish.topics import Topics
+from connector.publish.transactions import Transactions
+from connector.sandbox.environment import Broker
+from connector.thl.pending import NOTHING, Pending, PendingSet, Stored
+from connector.thl.piece import Passed
+from connector.thl.position import SourcePosition
+from tests.contract.test_publish_log import Log
+from tests.contract.test_publish_topics import config_of
+
+PENDING = Pending(
+    xid="X'61',X'',1",
+    attempt="1.1",
+    pieces=1,
+    messages=3,
+    gtid=None,
+    start=SourcePosition("mysql-bin.000002", 4),
+    time=5,
+)
+KEPT = PendingSet([PENDING]).kept
+PIECES: Work = [Stored(piece_key("1.1", number), b"%d" % number) for number in range(3)]
+PASSED = Passed(SourcePosition("mysql-bin.000002", 900), None)
+
+
+@pytest.fixture
+def config(kafka_broker: Broker) -> Config:
+    result = config_of(kafka_broker, partitions=2)
+    Topics(result).ensure()
+    return result
+
+
+@pytest.fixture
+def log(config: Config) -> Iterator[Log]:
+    result = Log(config)
+    result.online()
+    yield result
+    result.close()
+
+
+def read_back(config: Config, start: int = 0) -> list[bytes]:
+    with LogReader(config, settled=True) as reader:
+        return list(reader.pieces("1.1", start, 3))
+
+
+def test_what_is_kept_is_pending_with_the_position_that_is_past_it(config: Config, log: Log) -> None:
+    log.publisher.put([Stored(piece_key("1.0", 0), b"of an attempt that ended within"), *PIECES])
+    assert log.publisher.drain().prepared == NOTHING
+    log.publisher.resume()
+    with LogReader(config) as reader:
+        assert list(reader.prepared().pending) == []
+    log.publisher.put([closing(PENDING, KEPT), PASSED])
+    position = log.publisher.drain()
+    assert (position.prepared, position.resume) == (KEPT, PASSED.end)
+    assert log.points[-2:] == ["produce.prepared_before_commit", "produce.prepared_after_commit"]
+    with LogReader(config) as reader:
+        state, stored = reader.prepared(), reader.position()
+        assert reader.prepared_end() >= state.end
+    assert stored == position
+    assert (list(state.pending), state.strays) == ([PENDING], (piece_key("1.0", 0),))
+    assert read_back(config) == read_back(config, state.starts["1.1"]) == [b"0", b"1", b"2"]
+    with pytest.raises(LogDamaged, match="not all there"):
+        read_back(config, state.starts["1.1"] + 1)
+
+
+def test_it_goes_with_the_event_that_it_has_become(config: Config, log: Log) -> None:
+    log.publisher.put([*PIECES, closing(PENDING, KEPT), PASSED])
+    log.publisher.put([*log.event(), *opened(PENDING, NOTHING)])
+    position = log.publisher.drain()
+    assert (position.last_finished, position.prepared) == (0, NOTHING)
+    with LogReader(config) as reader:
+        state = reader.prepared()
+    assert (list(state.pending), state.starts, state.strays) == ([], {}, ())
+
+
+def test_what_is_not_committed_is_not_there(config: Config, log: Log) -> None:
+    log.publisher.put([*PIECES, closing(PENDING, KEPT), PASSED])
+    log.publisher.drain()
+    log.transactions.begin()
+    for stored in opened(PENDING, NOTHING):
+        log.transactions.send(config.prepared_topic, 0, stored.key, stored.value)
+    newer = Transactions(config, SystemClock())
+    newer.open()  # which aborts it
+    with LogReader(config) as reader:
+        assert list(reader.prepared().pending) == [PENDING]
+    assert read_back(config) == [b"0", b"1", b"2"]
+    newer.close()
