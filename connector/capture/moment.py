@@ -55,12 +55,12 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_moment(connection: Connection) -> Moment:
+def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
     """Begin the transaction whose view stands for the position that is returned. No lock is left.
 
     Raises:
         SourceUnavailable: the lock was not to be had in time.
-        PreflightError: XA transactions are prepared.
+        PreflightError: rows are to be loaded, and XA transactions are prepared.
     """
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
@@ -75,7 +75,8 @@ def fix_moment(connection: Connection) -> Moment:
     try:
         query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         position, gtid_set = end_position(connection), gtid_executed(connection)
-        _refuse_prepared(connection)
+        if load and not is_mariadb(connection):
+            _refuse_prepared(connection)
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
     finally:
         query(connection, "UNLOCK TABLES")

@@ -197,7 +197,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
             f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: "
             "SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
         )
-    if snapshot and not privileges.has("XA_RECOVER_ADMIN"):
+    if snapshot and not facts.mariadb and not privileges.has("XA_RECOVER_ADMIN"):
         yield (
             "the user may not see prepared XA transactions: if there is one now, the log will stop at its commit: "
             "GRANT XA_RECOVER_ADMIN"

@@ -93,7 +93,7 @@ class Snapshot:
             prepare_session(self._connection, self._source)
             for _ in range(ATTEMPTS):
                 before = self._dictionary(self._connection)
-                self._moment = fix_moment(self._connection)
+                self._moment = fix_moment(self._connection, load=True)
                 self._schemas, self._tables, self._definitions = after = self._dictionary(self._connection)
                 if _identities(before) == _identities(after):
                     break
