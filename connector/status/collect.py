@@ -91,6 +91,7 @@ def producer_status(
         events_behind=behind,
         seconds_behind=None if behind is None else age if behind else 0.0,
         unfinished=position.open is not None,
+        prepared=position.prepared.count,
         seconds_until_purge=source.seconds_until_purge(position.resume.file, ends.newest_commit, now)
         if source
         else None,

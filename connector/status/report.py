@@ -33,6 +33,7 @@ class ProducerStatus:
         events_behind: transactions that the source has and the log has not.
         seconds_behind: how old the last finished event is; 0 when nothing is behind.
         unfinished: an event is begun in the log and not finished.
+        prepared: XA transactions that are prepared and not decided.
         seconds_until_purge: at least so long the source keeps what is needed next; None: for ever, or unknown.
     """
 
@@ -48,6 +49,7 @@ class ProducerStatus:
     events_behind: int | None = None
     seconds_behind: float | None = None
     unfinished: bool = False
+    prepared: int = 0
     seconds_until_purge: float | None = None
 
 

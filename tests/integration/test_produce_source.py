@@ -14,6 +14,7 @@ from connector.pipeline.produce import Producer
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
 from connector.thl.control import ControlState
+from connector.thl.definition import Definitions
 from connector.thl.position import PositionRecord
 from tests.contract.test_publish_topics import config_of
 from tests.integration.producing import finished, fragments
@@ -140,8 +141,8 @@ def test_a_source_that_lies_while_it_is_followed_is_refused(config: Config) -> N
     source = ScriptedSource(Event(), [transaction(1), transaction(2)], breaks=[(2, 0)])
     after = source.after
 
-    def lie(position: PositionRecord) -> Any:
-        stream = after(position)
+    def lie(position: PositionRecord, tables: Definitions | None = None) -> Any:
+        stream = after(position, tables)
         source.transactions[0] = transaction(1, text="y")
         return stream
 

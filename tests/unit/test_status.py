@@ -22,6 +22,7 @@ from connector.status.report import (
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
 
@@ -80,9 +81,9 @@ def test_no_log_yet_and_no_broker() -> None:
 
 
 def test_an_initial_load_and_an_unfinished_event_are_told() -> None:
-    loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0))
+    loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=Kept(2, 7))
     found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW)
-    assert (found.state, found.unfinished) == (State.LOADING, True)
+    assert (found.state, found.unfinished, found.prepared) == (State.LOADING, True, 2)
 
 
 @pytest.mark.parametrize(
