@@ -180,7 +180,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
             f"binlog_row_image is {facts.binlog_row_image}: the log does not hold whole rows. Applying stops at an "
             "insert that leaves out a column whose default is not known, and at changes of tables without a primary "
             "key that leave out columns of the old row; nothing can be applied a second time from an earlier place: "
-            "SET PERSIST binlog_row_image = 'FULL';"
+            f"{_set(facts)} binlog_row_image = 'FULL';"
         )
     if facts.binlog_row_value_options:
         yield (

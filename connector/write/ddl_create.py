@@ -50,9 +50,7 @@ def create_table(
 def _definition(reader: Reader, name: TableName, sql_mode: str, moment: Moment) -> Table:
     found = definition(reader, sql_mode)
     generated = [spec.column.name for spec in found.specs if spec.generated]
-    defaults = {
-        spec.column.name: known.value for spec in found.specs if (known := default(spec, moment)) is not None
-    }
+    defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, moment)) is not None}
     return make_table(
         name, (spec.column for spec in found.specs), found.key, found.charset, generated, defaults=defaults
     )
