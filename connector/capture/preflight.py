@@ -75,9 +75,13 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
             "without it the log holds no column names, and a MariaDB's tables are not followed by their definitions"
         )
         wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
+        reason = "what a MariaDB leaves out of a row image was not looked at, so nobody can tell what it means"
+        wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
     elif source.statements == "keep":
         reason = "columns' names cannot be followed where statements about temporary tables stand among the others"
         wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
+        reason = "what a MariaDB leaves out of a row image was not looked at, so nobody can tell what it means"
+        wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(
@@ -180,7 +184,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
             f"binlog_row_image is {facts.binlog_row_image}: the log does not hold whole rows. Applying stops at an "
             "insert that leaves out a column whose default is not known, and at changes of tables without a primary "
             "key that leave out columns of the old row; nothing can be applied a second time from an earlier place: "
-            f"{_set(facts)} binlog_row_image = 'FULL';"
+            "SET PERSIST binlog_row_image = 'FULL';"
         )
     if facts.binlog_row_value_options:
         yield (

@@ -262,19 +262,22 @@ def checked(source: Source) -> Any:
 def test_everything_to_mend_is_told_with_mariadbs_statements(mariadb_server: SqlServer, user: str) -> None:
     source = as_source(mariadb_server, user=user, password="secret", server_id=2)
     mariadb_server.run_sql(
-        "SET GLOBAL binlog_format = MIXED, GLOBAL binlog_row_metadata = NO_LOG, GLOBAL gtid_strict_mode = OFF"
+        "SET GLOBAL binlog_format = MIXED, GLOBAL binlog_row_metadata = NO_LOG, "
+        "GLOBAL binlog_row_image = MINIMAL, GLOBAL gtid_strict_mode = OFF"
     )
     try:
         with pytest.raises(PreflightError) as told:
             checked(source)
     finally:
         mariadb_server.run_sql(
-            "SET GLOBAL binlog_format = ROW, GLOBAL binlog_row_metadata = FULL, GLOBAL gtid_strict_mode = ON"
+            "SET GLOBAL binlog_format = ROW, GLOBAL binlog_row_metadata = FULL, "
+            "GLOBAL binlog_row_image = FULL, GLOBAL gtid_strict_mode = ON"
         )
     said = str(told.value)
     for hint in (
         "SET GLOBAL binlog_format = 'ROW'",
         "SET GLOBAL binlog_row_metadata = 'FULL'",
+        "SET GLOBAL binlog_row_image = 'FULL'",
         "SET GLOBAL gtid_strict_mode = ON",
         "GRANT REPLICATION SLAVE ON *.*",
         "GRANT BINLOG MONITOR ON *.*",
