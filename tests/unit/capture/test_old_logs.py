@@ -91,7 +91,7 @@ def test_what_4_1_says_of_a_session_belongs_to_the_statement_behind_it(tmp_path:
 @pytest.mark.parametrize(
     ("start", "error", "text"),
     [
-        (OldLog(2).data, Unsupported, "version 2"),
+        (OldLog(2).data, Unsupported, "only 4.0.0 and 4.0.1"),
         (OldLog(5).data, Unsupported, "version 5"),
         (OldLog(1).data[:17] + b"\x03" + OldLog(1).data[18:], Unsupported, "version 3 with headers of 13"),
         (OldLog(3).data[:13] + b"\x4a" + OldLog(3).data[14:-1], CorruptBinlog, "impossible length"),
