@@ -31,7 +31,7 @@ class Filters(Section):
 
 
 class Source(Section):
-    """The MySQL server whose binary log is read."""
+    """The MySQL or MariaDB server whose binary log is read."""
 
     host: str = Field("127.0.0.1", description="Host name or address.")
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")

@@ -54,6 +54,8 @@ _PLAIN = (
     *("BIT", "YEAR", "DATE", "TIME", "DATETIME", "TIMESTAMP", "CHAR", "VARCHAR", "BINARY", "VARBINARY"),
     *("ENUM", "SET", "JSON", "VECTOR", "DECIMAL"),
 )
+# MariaDB's types that its log holds as BINARY, and their size.
+_FIXED = {"UUID": 16, "INET6": 16, "INET4": 4}
 _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
 
 
@@ -147,7 +149,9 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
 
 
 def charset_of(collation: str) -> str:
-    """The character set a collation belongs to."""
+    """The character set a collation belongs to; "" where MariaDB leaves that to the place: uca1400_ai_ci."""
+    if collation.lower().startswith("uca1400_"):
+        return ""
     return charset_name(collation.split("_", 1)[0])
 
 
@@ -178,6 +182,8 @@ def _type(reader: Reader, sql_mode: str) -> tuple[str, tuple[int, ...], tuple[st
         return "tinyint", (), ()
     if not base and reader.accept_any(*_GEOMETRIES):
         return "geometry", (), ()
+    if not base and (fixed := reader.accept_any(*_FIXED)):
+        return "binary", (_FIXED[fixed],), ()
     if not base:
         known = [*_PLAIN, *INTEGERS, *FLOATS, *TEXTS, *BLOBS]
         base = reader.accept_any(*(name.upper() for name in known)).lower()
@@ -262,6 +268,9 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
         reader.string()
     elif reader.accept_any("COLUMN_FORMAT", "STORAGE", "SRID"):
         reader.take()
+    elif reader.accept("COMPRESSED"):  # MariaDB's
+        if reader.accept("="):
+            reader.take()
     elif not reader.accept_any(*_WITHOUT_EFFECT) and not reader.accept("NOT", "ENFORCED"):
         reader.stop("a column attribute that is not known")
 
@@ -275,6 +284,8 @@ def _default(reader: Reader) -> Literal | Now | Computed | Null:
     if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
         _call(reader)
         return Now()
+    if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
+        reader.take()  # MariaDB's functions need no parentheses around them
     if reader.peek("("):
         reader.skip_parentheses()
         return Computed()

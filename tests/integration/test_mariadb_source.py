@@ -23,6 +23,7 @@ from connector.errors import HistoriesDiffer, PreflightError, Purged
 from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mariadb import MariaDbServer
+from connector.status.source import read_source
 from connector.thl.domain_gtid import DomainPosition
 from connector.thl.layout import TableLayout
 from connector.thl.piece import Rows
@@ -290,6 +291,8 @@ def test_everything_to_mend_is_told_with_mariadbs_statements(mariadb_server: Sql
     mariadb_server.run_sql(f"GRANT REPLICATION SLAVE, BINLOG MONITOR, RELOAD, SELECT ON *.* TO {user}@'%'")
     facts = checked(as_source(mariadb_server, user=user, password="secret", server_id=4711))
     assert (facts.server_uuid, facts.mariadb, facts.gtids) == ("mariadb-2", True, True)
+    view = read_source(as_source(mariadb_server, user=user, password="secret"))
+    assert (view.read, view.files[-1]) == (False, view.end.file)
 
 
 def test_places_to_start_from(mariadb_server: SqlServer) -> None:

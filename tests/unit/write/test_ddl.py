@@ -250,6 +250,13 @@ TYPES = [
     ("VECTOR", "vector(2048)"),
     ("ENUM('a','it''s','x ') CHARACTER SET utf8mb4", "enum utf8mb4 a|it's|x"),
     ("SET('a','b c')", "set a|b c"),
+    ("UUID DEFAULT uuid()", "binary(16) binary"),
+    ("INET4", "binary(4) binary"),
+    ("INET6 NOT NULL", "binary(16) binary"),
+    ("VARCHAR(9) COMPRESSED=zlib CHARACTER SET latin1", "varchar(9) latin1"),
+    ("VARCHAR(9) /*M!100301 COMPRESSED*/ COLLATE utf8mb4_uca1400_ai_ci", "varchar(9) utf8mb4"),
+    ("VARCHAR(9) CHARACTER SET utf8mb3 COLLATE uca1400_ai_ci", "varchar(9) utf8mb3"),
+    ("VARCHAR(9) COLLATE uca1400_ai_ci", "varchar(9)"),
 ]
 
 
@@ -258,6 +265,27 @@ def test_types(definition: str, expected: str) -> None:
     (column,) = made(f"CREATE TABLE x (c {definition})").columns
     parts = [column.type, "unsigned" if column.unsigned else "", column.charset, "|".join(column.labels)]
     assert " ".join(part for part in parts if part) == expected
+
+
+def test_a_table_as_mariadbs_show_create_table_prints_it() -> None:
+    sql = """CREATE TABLE `u` (
+  `id` bigint(20) unsigned NOT NULL,
+  `u` uuid DEFAULT NULL,
+  `c` text /*M!100301 COMPRESSED*/ DEFAULT NULL,
+  `j` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL CHECK (json_valid(`j`)),
+  `at` datetime(6) DEFAULT current_timestamp(6),
+  PRIMARY KEY (`id`),
+  KEY `k` (`at`)
+) ENGINE=InnoDB DEFAULT CHARSET=latin1 COLLATE=latin1_swedish_ci PAGE_COMPRESSED=1"""
+    table = made(sql)
+    assert [(column.name, column.type, column.charset) for column in table.columns] == [
+        ("id", "bigint", ""),
+        ("u", "binary(16)", "binary"),
+        ("c", "text", "latin1"),
+        ("j", "longtext", "utf8mb4"),
+        ("at", "datetime(6)", ""),
+    ]
+    assert table.key == ("id",)
 
 
 def test_a_table_as_show_create_table_prints_it() -> None:
