@@ -254,7 +254,8 @@ def test_a_topic_that_lost_what_is_prepared_is_noticed(bench: Bench) -> None:
         until(lambda: len(pending(bench)) == 1)
         assert first.stop() == 0
     topic = bench.config.prepared_topic
-    AdminClient({"bootstrap.servers": bench.config.kafka.bootstrap}).delete_topics([topic])[topic].result()
+    admin = AdminClient({"bootstrap.servers": bench.config.kafka.bootstrap})  # its answers end with it
+    admin.delete_topics([topic])[topic].result(30)
     try:
         with bench.start() as again:
             assert again.ended() == 5
