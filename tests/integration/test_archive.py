@@ -75,14 +75,14 @@ def servers_files(bench: Bench) -> dict[str, bytes]:
 def work(bench: Bench, stop: threading.Event) -> None:
     """Small transactions and large ones, and a new file every now and then."""
     number = 0
-    while not stop.is_set() and number < 400:
+    while not stop.is_set() and number < 120:
         number += 1
         bench.sql(
             f"INSERT INTO {bench.service}.t (v) VALUES ('{number}'); "
             f"UPDATE {bench.service}.t SET v = concat(v, '+') WHERE id % 7 = {number % 7} AND length(v) < 100; "
             f"DELETE FROM {bench.service}.t WHERE id = {number}"
         )
-        if number % 25 == 0:
+        if number % 8 == 0:
             bench.sql("FLUSH BINARY LOGS")
 
 

@@ -167,9 +167,17 @@ def test_prepared_changes_survive_the_producer_its_host_and_the_binary_log(bench
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("rows", [1, LARGE])
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("point", ["produce.prepared_before_commit", "produce.prepared_after_commit"])
+@pytest.mark.parametrize(
+    ("point", "count", "rows"),
+    [
+        ("produce.prepared_before_commit", 1, LARGE),
+        ("produce.prepared_before_commit", 2, 1),
+        ("produce.prepared_before_commit", 3, LARGE),
+        ("produce.prepared_after_commit", 1, 1),
+        ("produce.prepared_after_commit", 2, LARGE),
+        ("produce.prepared_after_commit", 3, 1),
+    ],
+)
 def test_killed_while_it_keeps_or_publishes_one(bench: Bench, point: str, count: int, rows: int) -> None:
     """The first are passed while it is prepared, the last when it is committed or rolled back."""
     with bench.start() as first:
