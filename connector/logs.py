@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import time
+from pathlib import PurePath
 from typing import Literal
 
 Format = Literal["text", "json"]
@@ -50,8 +51,14 @@ def set_up_logs(format: Format, level: int = logging.INFO) -> None:
     """Let everything of ours log to standard error; of others only what warns."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    handler.addFilter(_not_raised_too)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("connector").setLevel(level)
+
+
+def _not_raised_too(record: logging.LogRecord) -> bool:
+    """Leave out the tracebacks py4j writes, on the root logger, of a lost connection that it raises as well."""
+    return record.name != "root" or "py4j" not in PurePath(record.pathname).parts
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -106,3 +106,21 @@ def test_log_lines_carry_their_fields() -> None:
     )
     assert TextFormatter().format(record) == "1970-01-01T00:00:00.007Z INFO publish epoch begun epoch=3"
     assert json.loads(JsonFormatter().format(record))["epoch"] == 3
+
+
+def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
+    script = (
+        "import socket, threading; from connector.logs import set_up_logs\n"
+        "from py4j.java_gateway import GatewayParameters, JavaGateway\n"
+        "from py4j.protocol import Py4JError\n"
+        "set_up_logs('text')\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()\n"
+        "gateway = JavaGateway(gateway_parameters=GatewayParameters(port=server.getsockname()[1]))\n"
+        "try:\n"
+        "    gateway.entry_point.asked()\n"
+        "except Py4JError:\n"
+        "    print('raised')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("raised\n", "")
