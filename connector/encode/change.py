@@ -6,7 +6,7 @@ union's branch.
 
 from __future__ import annotations
 
-from connector.encode import primitive as avro
+from connector.thl import primitive as avro
 from connector.thl.layout import Column, TableLayout
 from connector.thl.piece import Statement
 from connector.thl.words import Action

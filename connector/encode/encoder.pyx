@@ -15,11 +15,11 @@ from connector.thl.finished cimport Digest, Finished, digest_of, finished_event
 from connector.thl.fragment cimport Fragment
 from connector.thl.piece cimport Begin, Ending, Piece, Rows
 
-from connector.encode import primitive as avro
 from connector.encode.event import Event
 from connector.encode.routes import Routes
 from connector.encode.schema import single_object_header
 from connector.errors import CorruptBinlog, Unsupported
+from connector.thl import primitive as avro
 from connector.thl import xa
 from connector.thl.shard import shard_of
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier

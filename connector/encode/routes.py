@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from connector.encode import primitive as avro
+from connector.thl import primitive as avro
 from connector.thl.shard import partition_of
 from connector.thl.words import ShardId
 

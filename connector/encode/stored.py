@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 from zlib import crc32
 
 from connector.encode import change as encoded
-from connector.encode import primitive as avro
 from connector.errors import LogDamaged
+from connector.thl import primitive as avro
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.piece import Rows, Statement
 from connector.thl.words import Action

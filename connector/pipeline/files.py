@@ -25,8 +25,8 @@ from connector.clock import Clock
 from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.pipeline.source import Load, Stream
+from connector.pipeline.stream_start import start_after, start_redo
 from connector.thl.definition import Definitions
-from connector.thl.gtids import parse_gtids
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -113,14 +113,7 @@ class FileSource:
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the last finished transaction on."""
-        finished = position.finished
-        if finished is None:
-            return self.after(position, tables)
-        if position.gtid_set is None or finished.gtid is None:
-            return self._read(finished.start, position, tables)
-        seen = parse_gtids(position.gtid_set)
-        seen.remove(finished.gtid)
-        return self._read(AfterGtids(str(seen)), position, tables)
+        return self._read(start_redo(position), position, tables)
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the position on.
@@ -128,8 +121,7 @@ class FileSource:
         Raises:
             Purged: they begin behind it.
         """
-        start = position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
-        return self._read(start, position, tables)
+        return self._read(start_after(position), position, tables)
 
     def load(self) -> Load:
         """There is none: see `check`."""

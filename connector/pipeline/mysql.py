@@ -12,7 +12,7 @@ from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import AfterGtids, StreamStart, replica_uuid
+from connector.capture.stream import StreamStart, replica_uuid
 from connector.capture.table_history import history_of
 from connector.capture.tables_now import tables_now
 from connector.clock import Clock
@@ -20,8 +20,8 @@ from connector.config import Config
 from connector.errors import PreflightError
 from connector.pipeline.source import Stream
 from connector.pipeline.source_log import SourceLog
+from connector.pipeline.stream_start import start_after, start_redo
 from connector.thl.definition import Definitions
-from connector.thl.gtids import parse_gtids
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -99,20 +99,12 @@ class MySqlSource:
         return self._log.holds(finished)
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The binary log from the last finished transaction on: by its GTID, else by where it began."""
-        finished = position.finished
-        if finished is None:
-            return self.after(position, tables)
-        if position.gtid_set is None or finished.gtid is None:
-            return self._read(finished.start, position, tables)
-        seen = parse_gtids(position.gtid_set)
-        seen.remove(finished.gtid)
-        return self._read(AfterGtids(str(seen)), position, tables)
+        """The binary log from the last finished transaction on."""
+        return self._read(start_redo(position), position, tables)
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the position on, which must be there."""
-        start = position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
-        return self._read(start, position, tables)
+        return self._read(start_after(position), position, tables)
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""

@@ -16,6 +16,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from connector.errors import Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_value
 from connector.reassemble.order cimport in_order
+from connector.thl import primitive as avro
 from connector.thl.net import Images, NetRows, Partial
 
 cdef enum:
@@ -233,18 +234,7 @@ cdef bytes partial(list values, bytes base):
         if values[column] is not None:
             bits[column >> 3] |= 1 << (column & 7)
     told = [ABSENT if value is None else value for value in values]
-    return b"".join([*told, b"\x08", length(len(bits)), bytes(bits), base])
-
-
-cdef bytes length(Py_ssize_t size):
-    """Avro's long, of a size."""
-    cdef Py_ssize_t rest = size << 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return b"".join([*told, avro.union(bytes(bits)), base])
 
 
 cdef object gathered(list images):

@@ -7,14 +7,13 @@ applied does: they are kept with the table. One that cannot be known for certain
 
 from __future__ import annotations
 
-import struct
 from array import array
 from dataclasses import replace
 
 from connector.errors import Unsupported
+from connector.thl import primitive as avro
 from connector.thl.net import Images, NetRows, Partial
 from connector.write.defaults import NoDefault, with_defaults
-from connector.write.operations import Value
 from connector.write.table import Table
 
 
@@ -32,7 +31,7 @@ def completed(net: NetRows, table: Table) -> NetRows:
         return net
     added, columns = net.partial.added, net.layout.columns
     known = table.defaults_of()
-    defaults = [encoded(known[column.name]) if column.name in known else None for column in columns]
+    defaults = [avro.union(known[column.name]) if column.name in known else None for column in columns]
     try:
         data, ends = with_defaults(added.data, added.ends, len(columns), defaults)
     except NoDefault as error:
@@ -46,29 +45,3 @@ def completed(net: NetRows, table: Table) -> NetRows:
     whole.ends.extend(array("Q", (len(net.inserts.data) + end for end in ends)))
     rest = Partial(net.partial.changed, net.partial.moved, Images(b"", array("Q")))
     return replace(net, inserts=whole, partial=rest if len(rest) else None)
-
-
-def encoded(value: Value) -> bytes:
-    """A value as the log has it."""
-    match value:
-        case None:
-            return b"\x00"
-        case int():
-            return b"\x02" + _long(value)
-        case float():
-            return b"\x04" + struct.pack("<d", value)
-        case str():
-            text = value.encode()
-            return b"\x06" + _long(len(text)) + text
-        case bytes():
-            return b"\x08" + _long(len(value)) + value
-
-
-def _long(value: int) -> bytes:
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)

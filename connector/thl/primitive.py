@@ -1,7 +1,8 @@
-"""Avro's primitive encodings, for what is written rarely and cached (Avro specification, "Binary Encoding")."""
+"""Avro's primitive encodings, for what is written rarely (Avro specification, "Binary Encoding")."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 
 
@@ -30,8 +31,27 @@ def boolean(value: bool) -> bytes:
 
 def string(value: str) -> bytes:
     """Length in bytes, then UTF-8."""
-    text = value.encode()
-    return long(len(text)) + text
+    return block(value.encode())
+
+
+def block(value: bytes) -> bytes:
+    """Length in bytes, then the bytes."""
+    return long(len(value)) + value
+
+
+def union(value: int | float | str | bytes | None) -> bytes:
+    """A value of a row: the union of null, long, double, string and bytes (`schemas/fragment.avsc`)."""
+    match value:
+        case None:
+            return b"\x00"
+        case int():
+            return b"\x02" + long(value)
+        case float():
+            return b"\x04" + struct.pack("<d", value)
+        case str():
+            return b"\x06" + string(value)
+        case bytes():
+            return b"\x08" + block(value)
 
 
 def array(items: Iterable[bytes]) -> bytes:

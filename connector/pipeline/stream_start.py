@@ -1,0 +1,24 @@
+"""Where a stream has to begin for a position."""
+
+from __future__ import annotations
+
+from connector.capture.stream import AfterGtids, StreamStart
+from connector.thl.gtids import parse_gtids
+from connector.thl.position import PositionRecord
+
+
+def start_after(position: PositionRecord) -> StreamStart:
+    """Behind all that was read."""
+    return position.resume if position.gtid_set is None else AfterGtids(position.gtid_set)
+
+
+def start_redo(position: PositionRecord) -> StreamStart:
+    """At the last finished transaction: by its GTID, else by where it began; without one, behind all that was read."""
+    finished = position.finished
+    if finished is None:
+        return start_after(position)
+    if position.gtid_set is None or finished.gtid is None:
+        return finished.start
+    seen = parse_gtids(position.gtid_set)
+    seen.remove(finished.gtid)
+    return AfterGtids(str(seen))
