@@ -19,11 +19,19 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from connector.config import Config
 from connector.encode.schema import fragment_schema
+from connector.errors import BrokerUnavailable
+from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
 from connector.settings import load
 
 SCHEMA: Any = fastavro.parse_schema(fragment_schema())
 PATIENCE = 60.0
+SMALL = {  # so that a few thousand rows are many pieces, fragments and Kafka transactions
+    "THL_SOURCE__PIECE_BYTES": "65536",
+    "THL_PUBLISH__SHARD_BYTES": "65536",
+    "THL_PUBLISH__COMMIT_BYTES": "65536",
+    "THL_PUBLISH__FRAGMENT_BYTES": "8192",
+}
 
 
 def until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -202,3 +210,21 @@ def table_of(events: list[list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
                         assert row["after"][0] not in rows
                         rows[row["after"][0]] = tuple(row["after"])
     return [rows[key] for key in sorted(rows)]
+
+
+def last_seqno(bench: Bench) -> int:
+    """The last finished event's; -1 where there is none, or no log yet."""
+    try:
+        with LogReader(bench.config) as reader:
+            position = reader.position()
+    except BrokerUnavailable:  # the topics are not there yet
+        return -1
+    return position.last_finished if position else -1
+
+
+def check(bench: Bench) -> list[list[dict[str, Any]]]:
+    """Every finished event once, seqnos dense, the rows those of the source."""
+    events = finished(fragments(bench.config))
+    assert [event[0]["seqno"] for event in events] == list(range(len(events)))
+    assert table_of(events) == bench.rows()
+    return events

@@ -22,8 +22,7 @@ from connector.capture.stream import AfterGtids
 from connector.errors import ConfigError, CorruptBinlog, HistoriesDiffer, Purged
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
-from tests.integration.producing import Bench, finished, fragments, table_of, until
-from tests.integration.test_produce import last_seqno
+from tests.integration.producing import Bench, finished, fragments, last_seqno, table_of, until
 
 IN_USE_AT = 4 + 17  # the flag of the format description, which the server clears when it closes a file
 

@@ -29,9 +29,8 @@ from connector.thl.layout import TableLayout
 from connector.thl.piece import Rows
 from connector.thl.words import Seqno
 from tests.integration.loading import a_database, as_source, take, values
-from tests.integration.producing import Bench, finished, fragments, table_of, until
+from tests.integration.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.integration.test_mariadb_log import CASES
-from tests.integration.test_produce import SMALL, last_seqno
 from tests.support.binlog import changes, images, read_from
 from tests.support.spark import session as spark_session
 
@@ -50,14 +49,6 @@ def bench(mariadb_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Be
     result = MariaBench(mariadb_server, kafka_broker, tmp_path, settings=dict(SMALL))
     result.make_table()
     return result
-
-
-def check(bench: Bench) -> list[list[dict[str, Any]]]:
-    """Every finished event once, seqnos dense, the rows those of the source."""
-    events = finished(fragments(bench.config))
-    assert [event[0]["seqno"] for event in events] == list(range(len(events)))
-    assert table_of(events) == bench.rows()
-    return events
 
 
 def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:

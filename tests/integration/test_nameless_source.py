@@ -23,8 +23,7 @@ from connector.sandbox.environment import Broker, SqlServer
 from connector.thl.definition import Redefined, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.words import Seqno
-from tests.integration.producing import Bench, finished, fragments, until
-from tests.integration.test_produce import last_seqno
+from tests.integration.producing import Bench, finished, fragments, last_seqno, until
 from tests.support.spark import session
 
 SCRIPT = (

@@ -12,17 +12,10 @@ from pathlib import Path
 import pytest
 
 from connector import faults
-from connector.errors import BrokerUnavailable
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
-from tests.integration.producing import Bench, finished, fragments, table_of, until
+from tests.integration.producing import SMALL, Bench, check, fragments, last_seqno, until
 
-SMALL = {
-    "THL_SOURCE__PIECE_BYTES": "65536",
-    "THL_PUBLISH__SHARD_BYTES": "65536",
-    "THL_PUBLISH__COMMIT_BYTES": "65536",
-    "THL_PUBLISH__FRAGMENT_BYTES": "8192",
-}
 IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
 IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]
 
@@ -32,23 +25,6 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Benc
     result = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL))
     result.make_table()
     return result
-
-
-def last_seqno(bench: Bench) -> int:
-    try:
-        with LogReader(bench.config) as reader:
-            position = reader.position()
-    except BrokerUnavailable:  # the topics are not there yet
-        return -1
-    return position.last_finished if position else -1
-
-
-def check(bench: Bench) -> list[list[dict[str, object]]]:
-    """Every finished event once, seqnos dense, the rows those of the source."""
-    events = finished(fragments(bench.config))
-    assert [event[0]["seqno"] for event in events] == list(range(len(events)))
-    assert table_of(events) == bench.rows()
-    return events
 
 
 def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:

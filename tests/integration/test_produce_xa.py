@@ -14,15 +14,9 @@ from confluent_kafka.admin import AdminClient
 from connector.errors import BrokerUnavailable
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
-from tests.integration.producing import Bench, finished, fragments, table_of, until
+from tests.integration.producing import SMALL, Bench, last_seqno, until
+from tests.integration.producing import check as check_rows
 
-SMALL = {
-    "THL_SOURCE__PIECE_BYTES": "65536",
-    "THL_PUBLISH__SHARD_BYTES": "65536",
-    "THL_PUBLISH__COMMIT_BYTES": "65536",
-    "THL_PUBLISH__FRAGMENT_BYTES": "8192",
-    "THL_SOURCE__START": "earliest",
-}
 OTHERS = 300  # transactions meanwhile
 LARGE = 3000  # rows of about 100 bytes: several pieces
 
@@ -36,18 +30,9 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Benc
         mysql_server.run_sql(f"XA ROLLBACK X'{parts[0]}',X'{parts[1]}',{form}")
     version = [int(number) for number in re.findall(r"\d+", mysql_server.run_sql("SELECT VERSION()"))]
     mysql_server.run_sql("RESET BINARY LOGS AND GTIDS" if version[:2] >= [8, 4] else "RESET MASTER")
-    result = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL))
+    result = Bench(mysql_server, kafka_broker, tmp_path, settings={**SMALL, "THL_SOURCE__START": "earliest"})
     result.make_table()
     return result
-
-
-def last_seqno(bench: Bench) -> int:
-    try:
-        with LogReader(bench.config) as reader:
-            position = reader.position()
-    except BrokerUnavailable:  # the topics are not there yet
-        return -1
-    return position.last_finished if position else -1
 
 
 def pending(bench: Bench) -> list[str]:
@@ -82,15 +67,12 @@ def commit(bench: Bench, name: str) -> None:
 
 
 def check(bench: Bench) -> list[list[dict[str, Any]]]:
-    """Every finished event once, seqnos dense, the rows those of the source; and what is pending is counted."""
+    """As for any log; and what is pending is counted."""
     with LogReader(bench.config) as reader:
         position, state = reader.position(), reader.prepared()
     assert position is not None
     assert position.prepared == state.pending.kept
-    events = finished(fragments(bench.config))
-    assert [event[0]["seqno"] for event in events] == list(range(len(events)))
-    assert table_of(events) == bench.rows()
-    return events
+    return check_rows(bench)
 
 
 def rows_of(event: list[dict[str, Any]]) -> list[int]:

@@ -148,7 +148,7 @@ def test_what_is_printed_replayed_elsewhere_leaves_the_same_tables(
         run(cursor, f"{load % ''}\n{load % 'REPLACE'}\n/* ä */ {load % 'IGNORE'}")
         if format == "MIXED":
             run(cursor, "INSERT INTO random (u) VALUES (UUID()), (UUID())")
-        latin = connect_latin1(server)
+        latin = connect(server, charset="latin1")
         with latin.cursor() as third:
             run(third, f"USE {SCHEMA}\nSET binlog_format = {format}\nINSERT INTO t (s) VALUES ('caf\u00e9 \u20ac')")
         latin.close()
@@ -177,19 +177,6 @@ def test_what_is_printed_replayed_elsewhere_leaves_the_same_tables(
     assert replayed == said
     for session in (writer, other, copier):
         session.close()
-
-
-def connect_latin1(server: MySqlServer) -> Any:
-    import pymysql
-
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        charset="latin1",
-    )
 
 
 def test_tungstens_layout_shows_options_and_statements(server: MySqlServer) -> None:

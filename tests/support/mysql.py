@@ -9,7 +9,7 @@ import pymysql
 from connector.sandbox.environment import SqlServer
 
 
-def connect(server: SqlServer, **options: Any) -> Any:
+def connect(server: SqlServer, *, charset: str = "utf8mb4", **options: Any) -> Any:
     """A session that commits by itself; the options are pymysql's."""
     return pymysql.connect(
         host=server.host,
@@ -17,6 +17,6 @@ def connect(server: SqlServer, **options: Any) -> Any:
         user=server.user,
         password=server.password,
         autocommit=True,
-        charset="utf8mb4",
+        charset=charset,
         **options,
     )
