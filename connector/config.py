@@ -66,6 +66,13 @@ class Source(Section):
         description="Changes that the source logged as statements: an error, or kept as they are, for consumers that "
         "can execute them. No target can: applying stops there.",
     )
+    rows_query_bytes: int = Field(
+        0,
+        ge=0,
+        le=1 << 16,
+        description="Of the text of a statement whose changes were logged as rows (binlog_rows_query_log_events, "
+        "MariaDB's annotations) so many bytes go into the event's metadata; 0: none, for it may hold secrets.",
+    )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
 
 

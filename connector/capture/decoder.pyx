@@ -22,6 +22,7 @@ from connector.capture.event cimport (
     IGNORABLE,
     IN_USE,
     MARIADB,
+    MARIADB_ANNOTATE_ROWS,
     MARIADB_ENCRYPTION,
     MARIADB_GTID,
     MARIADB_LAST,
@@ -32,6 +33,7 @@ from connector.capture.event cimport (
     QUERY,
     RELAY_LOG,
     ROTATE,
+    ROWS_QUERY,
     START_V3,
     TABLE_MAP,
     TRANSACTION_PAYLOAD,
@@ -58,6 +60,7 @@ from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
+from connector.capture.rows_query import rows_query
 from connector.capture.statements import HINT, PARTS, Statements
 from connector.capture.xa import xa_prepare
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
@@ -106,6 +109,8 @@ cdef class Decoder:
     cdef Tables tables
     cdef object statements
     cdef dict pending  # values for the next statement
+    cdef Py_ssize_t query_bytes  # of the text of a statement whose rows follow; 0: it is not wanted
+    cdef bytes begun  # the body of the newest QUERY event, where such texts are wanted
     cdef object blocks  # of a file that the newest statement reads, which are still to be handed out
     cdef object loading  # that statement, and whether it is a transaction of its own
     cdef dict uuids
@@ -129,6 +134,8 @@ cdef class Decoder:
         self.tables = Tables(filters, naming)
         self.statements = Statements(filters)
         self.pending = self.statements.pending
+        self.query_bytes = filters.rows_query_bytes
+        self.begun = b""
         self.uuids = {}
         self.found = []
 
@@ -286,6 +293,9 @@ cdef class Decoder:
             return self._part(type, body)
         if type == EXECUTE_LOAD_QUERY:
             return self._load(event, body)
+        if type == ROWS_QUERY and self.query_bytes:
+            take(body, 1)
+            return self._rows_query(body)
         event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
         return 0
 
@@ -342,6 +352,8 @@ cdef class Decoder:
         cdef const uint8_t* p = take(&ahead, 13)
         cdef uint32_t thread_id = little4(p)
         take(&ahead, <Py_ssize_t>little(p + 11, 2) + p[8] + 1)
+        if self.query_bytes:
+            self.begun = rest(body)
         if left(&ahead) == 5 and memcmp(ahead.data, b"BEGIN", 5) == 0:
             if self.group.open:
                 damaged(b"a transaction begins before the last one has ended")
@@ -459,20 +471,26 @@ cdef class Decoder:
             damaged(b"a table is described outside of a transaction")
         return self.tables.describe(body)
 
+    cdef int _rows_query(self, Cursor* body) except -1:
+        """The text of the statement whose rows follow."""
+        cdef Py_ssize_t size = left(body)
+        text = body.data[: min(size, self.query_bytes)]
+        return self.group.ask(rows_query(text, size, self.begun, self.query_bytes))
+
     cdef int _rows(self, int action, bint second, bint diffs, Cursor* body) except -1:
         cdef Table table
+        cdef bint answered = self.group.query is not None and ends_statement(body)
         if not self.group.open:
             damaged(b"rows stand outside of a transaction")
         table = self.tables.of_rows(body, second, action)
-        if table is None:
-            return 0
-        while True:
+        while table is not None:
             self.group.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.piece_bytes)
             if self.group.size >= self.piece_bytes:
                 self.produced += self.group.size
                 self.found.append(self.group.cut())
             if not left(body):
-                return 0
+                break
+        return self.group.ask(None) if answered else 0
 
     # MariaDB's own
 
@@ -486,8 +504,11 @@ cdef class Decoder:
         if type == MARIADB_GTID:
             self._between()
             gtid = mariadb.gtid_event(rest(body), event.server_id)
+            self.begun = b""
             self.group.announce(self._started(), gtid.gtid, 0, 0, 0, NOTHING)
             return 0 if gtid.standalone else self.group.begin(self._started(), event.server_id, 0)
+        if type == MARIADB_ANNOTATE_ROWS and self.query_bytes:
+            return self._rows_query(body)
         if type < MARIADB_QUERY_COMPRESSED:
             if type != MARIADB_ENCRYPTION or not self.streamed:
                 event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
@@ -616,6 +637,11 @@ cdef class Decoder:
         self.payload = open_payload(rest(body))
         self.inner = EventFrames(256 << 10, False)
         return 0
+
+
+cdef bint ends_statement(const Cursor* body) noexcept:
+    """The flag STMT_END_F of a rows event: 2 bytes of flags stand behind 6 of the table id."""
+    return left(body) > 6 and body.data[6] & 1
 
 
 cdef bytes rest(Cursor* body):

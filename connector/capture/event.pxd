@@ -15,6 +15,7 @@ cdef enum Type:
     WRITE_ROWS_V1 = 23
     DELETE_ROWS_V1 = 25
     HEARTBEAT = 27
+    ROWS_QUERY = 29
     WRITE_ROWS = 30
     DELETE_ROWS = 32
     GTID = 33
@@ -25,6 +26,7 @@ cdef enum Type:
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
     MARIADB = 160  # the first of its own
+    MARIADB_ANNOTATE_ROWS = 160
     MARIADB_GTID = 162
     MARIADB_ENCRYPTION = 164
     MARIADB_QUERY_COMPRESSED = 165

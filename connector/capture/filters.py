@@ -53,6 +53,7 @@ class Filter:
         lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
         keep_invalid_text: patterns of columns, `schema.table.column`.
         keeps_statements: whether changes that were logged as statements are for us as they are.
+        rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -65,8 +66,10 @@ class Filter:
         keep_invalid_text: Sequence[str] = (),
         *,
         keeps_statements: bool = False,
+        rows_query_bytes: int = 0,
     ) -> None:
         self.keeps_statements = keeps_statements
+        self.rows_query_bytes = rows_query_bytes
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)

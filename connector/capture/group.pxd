@@ -22,6 +22,7 @@ cdef class Group:
     cdef Table table  # of the run that is being gathered
     cdef int action
     cdef bytes before, after  # the columns in its images; empty: all
+    cdef str query  # the statement that the rows are of, where that is told and wanted
     cdef Out data, ends
     cdef Py_ssize_t size  # encoded bytes that are not handed out yet
     cdef int _clear(self) except -1
@@ -33,6 +34,7 @@ cdef class Group:
                   Py_ssize_t piece_bytes) except -1
     cdef int statement(self, object statement, bint definition) except -1
     cdef bint changed(self)
+    cdef int ask(self, str query) except -1
     cdef int close_run(self) except -1
     cdef object cut(self)
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome)

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from connector.capture.memory cimport Cursor, Out, release
 from connector.capture.tables cimport Table
-from connector.thl.piece cimport Begin, Ending, ending_at, piece_of, rows_of
+from connector.thl.piece cimport Begin, Ending, Rows, ending_at, piece_of, rows_of
 from connector.thl.place cimport SourcePosition
 
 from connector.errors import ConnectorError
@@ -38,7 +38,7 @@ cdef class Group:
 
     cdef int _clear(self) except -1:
         self.open = self.announced = self.given = self.ddl = False
-        self.gtid = self.start = self.xid = None
+        self.gtid = self.start = self.xid = self.query = None
         self.metadata = NOTHING
         self.last_committed = self.sequence_number = self.commit_time = 0
         self.server_id = self.thread_id = 0
@@ -124,15 +124,24 @@ cdef class Group:
         self.changes.append(statement)
         return 0
 
+    cdef int ask(self, str query) except -1:
+        """The rows that follow are of this statement; None: it is not known."""
+        self.close_run()
+        self.query = query
+        return 0
+
     cdef int close_run(self) except -1:
         """Put the rows gathered so far among the changes."""
         cdef bytes data, ends
+        cdef Rows rows
         if self.ends.size:
             data = self.data.data[: self.data.size]
             ends = self.ends.data[: self.ends.size]
-            self.changes.append(
-                rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
-            )
+            rows = rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
+            if self.query is not None:
+                rows.query = self.query
+                self.size += len(self.query)
+            self.changes.append(rows)
             self.data.size = self.ends.size = 0
             if self.data.capacity > KEEP:
                 release(&self.data)

@@ -55,6 +55,10 @@ class Wanted(Protocol):
     def keeps_statements(self) -> bool:
         """Whether changes that were logged as statements are for us as they are."""
 
+    @property
+    def rows_query_bytes(self) -> int:
+        """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connector.thl.position import SourcePosition
 
 PIECE_BYTES = 1 << 20
+QUERY_BYTES = 4096
 NAMED = 20  # XA transactions
 
 
@@ -73,6 +74,15 @@ def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | No
     metavar="PATTERN",
     help="Print text that is not valid in its character set as bytes: schema.table.column, * and ?.",
 )
+@click.option(
+    "--rows-query",
+    "rows_query_bytes",
+    type=click.IntRange(min=0, max=1 << 30),
+    default=QUERY_BYTES,
+    show_default=True,
+    metavar="BYTES",
+    help="Print so much of the statement that made rows, where the log has it; 0: nothing.",
+)
 @click.option("--stop-after", type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
 @click.option("--salvage", is_flag=True, help="Go on behind damage; what is left out is told, the exit code stays.")
 def binlog(
@@ -83,6 +93,7 @@ def binlog(
     ignore: tuple[str, ...],
     keep_invalid_text: tuple[str, ...],
     salvage: bool,
+    rows_query_bytes: int,
     **bounds: Any,
 ) -> None:
     """Print the transactions of binary log files, in the order in which the files are named.
@@ -109,7 +120,12 @@ def binlog(
         gaps.append(gap)
         click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
 
-    filters = Filter(Filters(do=do, ignore=ignore), keep_invalid_text=keep_invalid_text, keeps_statements=True)
+    filters = Filter(
+        Filters(do=do, ignore=ignore),
+        keep_invalid_text=keep_invalid_text,
+        keeps_statements=True,
+        rows_query_bytes=rows_query_bytes,
+    )
     reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer
     printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()

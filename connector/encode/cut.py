@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from connector.encode import change as encoded
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Rows, Statement
+from connector.thl.rows_query import Asked, key
 from connector.thl.words import Action
 
 Head = Callable[[TableLayout, Action, bytes, bytes], bytes]
@@ -24,12 +25,14 @@ class Group:
         size: their bytes, but for a few of framing.
         rows: how many.
         table: of the newest rows among them, to name it in an error.
+        metadata: which statements their rows are of (`connector.thl.rows_query`).
     """
 
     items: list[bytes | RowSlice] = field(default_factory=list)
     size: int = 0
     rows: int = 0
     table: TableName | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
 
 
 class Cutter:
@@ -48,6 +51,7 @@ class Cutter:
         self._limit = limit
         self._head = head
         self._group = Group()
+        self._asked = Asked()
 
     def add(self, change: Rows | Statement) -> Iterator[Group]:
         """Take a change.
@@ -55,15 +59,21 @@ class Cutter:
         Yields:
             The groups that are full with it.
         """
+        query = self._asked.another(change)
+        told = 0 if query is None else len(query.encode())
         if isinstance(change, Statement):
             text = encoded.statement(change)
-            if self._group.items and self._group.size + len(text) > self._limit:
+            if self._group.items and self._group.size + told + len(text) > self._limit:
                 yield self.rest()
+            self._tell(query, told)
             self._group.items.append(text)
             self._group.size += len(text)
             return
         head = self._head(change.layout, change.action, change.before, change.after)
         ends, first, start = change.ends, 0, 0
+        if self._group.items and ends and self._group.size + told + len(head) + ends[0] > self._limit:
+            yield self.rest()
+        self._tell(query, told)
         while first < len(ends):
             room = self._limit - self._group.size - len(head)
             stop = bisect_right(ends, start + room, lo=first)
@@ -75,6 +85,11 @@ class Cutter:
             end = ends[stop - 1]
             self._put(change, head, stop - first, start, end)
             first, start = stop, end
+
+    def _tell(self, query: str | None, size: int) -> None:
+        if query is not None:
+            self._group.metadata[key(len(self._group.items))] = query
+            self._group.size += size
 
     def _put(self, change: Rows, head: bytes, count: int, start: int, end: int) -> None:
         group = self._group

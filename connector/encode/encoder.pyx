@@ -99,7 +99,7 @@ cdef class Encoder:
         for change in piece.changes:
             event.hold(change)
         if event.head is None:
-            large = event.size > self.shard_bytes
+            large = event.size + event.told > self.shard_bytes
             if piece.ending is None and not large:
                 return []
             event.route = self._route(event.begin, UNKNOWN_SHARD if large else _shard(event.begin, event.schemas))
@@ -161,6 +161,8 @@ cdef class Encoder:
             if not isinstance(item, Rows) or not isinstance((<Rows>item).data, bytes):
                 return None
             change = item
+            if change.query is not None:
+                return None
             data = change.data
             table = self.heads.of(change.layout)
             if schema is None:
@@ -211,7 +213,11 @@ cdef class Encoder:
 
     cdef Fragment _fragment(self, object event, object group, bint last):
         event.written += group.rows
-        value = self.writer.write(event.head, event.fragno, last, event.written, group.items)
+        cdef EventHead head = event.head
+        cdef dict metadata = group.metadata
+        if metadata or event.told:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **metadata})
+        value = self.writer.write(head, event.fragno, last, event.written, group.items)
         self._check_size(value, event.route, group.table)
         event.fragno += 1
         return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)

@@ -10,6 +10,7 @@ from connector.encode.routes import Route
 from connector.thl import replay
 from connector.thl.piece import Begin, Rows, Statement
 from connector.thl.position import Digest
+from connector.thl.rows_query import Asked
 
 
 class Event:
@@ -23,7 +24,10 @@ class Event:
         row_change_head: for the cutter.
     """
 
-    __slots__ = ("_crc32", "_rows", "begin", "cutter", "fragno", "head", "held", "route", "schemas", "size", "written")
+    __slots__ = (
+        "_asked", "_crc32", "_rows", "begin", "cutter", "fragno", "head", "held", "route", "schemas", "size", "told",
+        "written",
+    )  # fmt: skip
 
     def __init__(self, begin: Begin, limit: int, row_change_head: Head) -> None:
         self.begin = begin
@@ -33,6 +37,8 @@ class Event:
         self._rows = 0
         self.size = 0  # bytes, as `Digest` counts them
         self._crc32 = 0
+        self._asked = Asked()
+        self.told = 0  # bytes beside: of the texts of statements that made rows
         self.head: EventHead | None = None
         self.route: Route | None = None
         self.fragno = 0
@@ -40,6 +46,7 @@ class Event:
 
     def hold(self, change: Rows | Statement) -> None:
         """Take a change: count it, and keep it until `held` is emptied."""
+        self.told += len(self._asked.another(change) or "")
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
             self._rows += change.count

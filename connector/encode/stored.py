@@ -1,9 +1,9 @@
 """Pieces of a prepared transaction as they are kept until it is decided, and back: the same changes come out.
 
 Not fragments: where an event is cut depends on what it is together with, which only its commit tells. So a piece is
-kept as what it is, in a form of bytes: its changes one after the other (of rows: the head that a fragment has of
-them, the Avro records as they are, and where each ends), a CRC-32 behind them. That is cut into messages of bounded
-size; the first byte of each tells whether the piece goes on in the next.
+kept as what it is, in a form of bytes: its changes one after the other (of rows: the text of their statement, where
+that is told, the head that a fragment has of them, the Avro records as they are, and where each ends), a CRC-32 behind
+them. That is cut into messages of bounded size; the first byte of each tells whether the piece goes on in the next.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from connector.thl.words import Action
 GOES_ON: Final = b"\x01"
 ENDS: Final = b"\x00"
 CHECK: Final = 4  # bytes of the CRC-32
+QUERY: Final = avro.long(2)  # the text of the statement whose rows come next; its place is that of a union's branch
 MARK: Final = 8  # bytes of a row's end, little-endian: whoever goes on may be another machine
 
 Changes = list[Rows | Statement]
@@ -46,6 +47,8 @@ def messages(changes: Changes, size: int) -> list[bytes]:
         marks = array("Q", change.ends)
         if byteorder == "big":
             marks.byteswap()
+        if change.query is not None:
+            parts.append(QUERY + avro.string(change.query))
         head = encoded.row_change_head(change.layout, change.action, change.before, change.after)
         parts += head, avro.long(change.count)
         parts += marks.tobytes(), bytes(change.data)
@@ -85,15 +88,19 @@ class Restoring:
         return changes
 
     def _change(self, reader: _Reader) -> Rows | Statement:
-        start = reader.at
-        if reader.take(len(encoded.STATEMENT)) == encoded.STATEMENT:
+        query, start = None, reader.at
+        branch = reader.take(len(QUERY))
+        if branch == QUERY:
+            query, start = reader.string(), reader.at
+            branch = reader.take(len(QUERY))
+        if branch == encoded.STATEMENT:
             return Statement(reader.string(), reader.string(), reader.string_map())
         layout, action, before, after = self._head(reader, start)
         marks = array("Q")
         marks.frombytes(reader.take(MARK * reader.long()))
         if byteorder == "big":
             marks.byteswap()
-        return Rows(layout, action, reader.take(marks[-1] if marks else 0), marks, before, after)
+        return Rows(layout, action, reader.take(marks[-1] if marks else 0), marks, before, after, query)
 
     def _head(self, reader: _Reader, start: int) -> Head:
         """The same object for the same layout, as the source gives it: much hangs on that being quick to compare."""

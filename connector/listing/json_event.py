@@ -2,7 +2,8 @@
 
 `{"seqno", "event_id", "gtid", "server_id", "commit_time", "kind", "shard", "changes": […]}`, with
 `"outcome": "rollback"` where changes to tables without transactions are all that is left of it. A change is the rows
-of one table and action, or a statement `{"schema", "sql", "options": {…}}`, whose options are to be set in their order.
+of one table and action (with `"rows_query"`, the text of the statement that made them, where that was logged), or a
+statement `{"schema", "sql", "options": {…}}`, whose options are to be set in their order.
 Values are exact: a 64-bit integer is a number with all its digits, a float or double the shortest one that reads back
 the same, a decimal or a time the text that MySQL prints, bytes are `{"base64": "…"}`. Rows of one table and action
 that follow each other are one change, in however many pieces they came.
@@ -36,7 +37,7 @@ class JsonPrinter:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self._tables: dict[int, _Table] = {}
         self._begin: Begin | None = None
-        self._open: tuple[TableLayout, Action] | None = None  # the change whose rows may go on
+        self._open: tuple[TableLayout, Action, str | None] | None = None  # the change whose rows may go on
         self._between = b""  # what stands before the next change
         self._schemas: set[str] = set()
 
@@ -89,15 +90,23 @@ class JsonPrinter:
             if len(self._tables) >= KEPT:
                 self._tables.clear()
             table = self._tables[id(change.layout)] = _Table(change.layout)
-        if self._open is not None and self._open[1] is change.action and self._open[0] == change.layout:
+        if self._goes_on(change):
             found.append(b",")
         else:
             self._end(found)
-            self._open = change.layout, change.action
+            self._open = change.layout, change.action, change.query
             self._schemas.add(change.layout.name.schema)
-            found += self._between, table.heads[change.action]
+            head = table.heads[change.action]
+            found += self._between, head if change.query is None else _asked(change.query, head)
             self._between = b","
         found.append(table.rows.printed(change.data, change.ends, change.before, change.after))
+
+    def _goes_on(self, change: Rows) -> bool:
+        """Whether its rows are more of the open change."""
+        if self._open is None:
+            return False
+        layout, action, query = self._open
+        return action is change.action and query == change.query and layout == change.layout
 
     def _end(self, found: list[bytes]) -> None:
         if self._open is not None:
@@ -138,6 +147,11 @@ def type_of(column: Column) -> str:
 def second_text(second: int) -> str:
     """`2026-11-21T06:00:00`, of seconds since 1970 UTC. Neighbours in a log mostly share it."""
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _asked(query: str, head: bytes) -> bytes:
+    """The beginning of a change, with its statement before all else."""
+    return f'{{"rows_query":{text(query)},'.encode() + head[1:]
 
 
 def _statement(statement: Statement) -> bytes:

@@ -46,7 +46,7 @@ def lines(listed: Place, *, headers: bool = False) -> Iterator[str]:
     yield f"- EPOCH# = {fragment['epoch']}"
     yield f"- EVENTID = {_or_null(fragment['event_id'])}"
     yield f"- SOURCEID = {fragment['source_id']}"
-    yield f"- METADATA = [{';'.join(f'{name}={value}' for name, value in fragment['metadata'].items())}]"
+    yield f"- METADATA = [{';'.join(f'{name}={_on_one_line(value)}' for name, value in fragment['metadata'].items())}]"
     yield f"- TYPE = {EVENT_TYPE}"
     if headers:
         return
@@ -121,6 +121,11 @@ def _image(
     for index in sorted(wanted):
         if index in found:
             yield value_head(word, index, columns[index]) + shown(found[index])
+
+
+def _on_one_line(value: object) -> str:
+    """A statement may have several."""
+    return str(value).replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _or_null(value: object) -> str:

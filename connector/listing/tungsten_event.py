@@ -11,6 +11,7 @@ from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.event_id import EventId
 from connector.thl.layout import TableLayout
 from connector.thl.piece import Begin, Ending, Piece, Rows
+from connector.thl.rows_query import Asked
 from connector.thl.words import Outcome, Seqno
 
 KEPT: Final = 4096  # layouts
@@ -42,10 +43,11 @@ class TungstenPrinter:
         self._tables: dict[int, tuple[TableLayout, TungstenRows]] = {}
         self._begin: Begin | None = None
         self._fragno = 0
+        self._asked = Asked()
 
     def begin(self, begin: Begin) -> None:
         """A transaction begins."""
-        self._begin, self._fragno = begin, 0
+        self._begin, self._fragno, self._asked = begin, 0, Asked()
 
     def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
         """A fragment; what is known only at the transaction's end is null before."""
@@ -65,6 +67,7 @@ class TungstenPrinter:
                 "dbms_type": "mysql",
                 **begin.metadata,
                 **({"xa": xa} if xa else {}),
+                **dict(self._asked.metadata(piece.changes)),
             },
         }
         if ending is not None and ending.outcome is Outcome.ROLLBACK:

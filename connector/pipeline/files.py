@@ -68,6 +68,7 @@ class FileSource:
             config.source.filters,
             keep_invalid_text=config.source.keep_invalid_text,
             keeps_statements=config.source.statements == "keep",
+            rows_query_bytes=config.source.rows_query_bytes,
         )
         folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
         self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))

@@ -134,6 +134,7 @@ class MySqlSource:
             lower_case_table_names,
             self._source.keep_invalid_text,
             keeps_statements=self._source.statements == "keep",
+            rows_query_bytes=self._source.rows_query_bytes,
         )
 
 

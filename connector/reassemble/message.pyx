@@ -18,6 +18,7 @@ cdef Py_ssize_t CRC_SIZE = 4
 cdef tuple KINDS = tuple(Kind)
 cdef tuple OUTCOMES = tuple(Outcome)
 cdef int CACHED = 4096  # distinct strings and metadata maps remembered; forgotten together when there are more
+cdef Py_ssize_t LARGE = 1024  # bytes of a map that is not worth remembering: it holds a statement's text
 
 
 cdef class Block:
@@ -109,6 +110,9 @@ cdef class Headers:
     cdef dict metadata(self, Reader r):
         cdef Py_ssize_t start = r.at
         skip_map(r)
+        if r.at - start > LARGE:
+            r.at = start
+            return text_map(r)
         cdef bytes raw = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
         found = self.maps.get(raw)
         if found is None:

@@ -7,6 +7,7 @@ from connector.thl.place cimport SourcePosition
 cdef class Rows:
     cdef readonly object layout, action, data
     cdef readonly bytes before, after  # which columns the images have; empty: all
+    cdef readonly str query
     cdef readonly Py_ssize_t count
     cdef bytes marks  # the ends, as unsigned 64-bit numbers of this machine
 

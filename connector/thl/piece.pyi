@@ -15,6 +15,7 @@ class Rows:
         ends: array[int],
         before: bytes = b"",
         after: bytes = b"",
+        query: str | None = None,
     ) -> None: ...
     @property
     def layout(self) -> TableLayout: ...
@@ -30,6 +31,8 @@ class Rows:
     def before(self) -> bytes: ...
     @property
     def after(self) -> bytes: ...
+    @property
+    def query(self) -> str | None: ...
 
 @dataclass(frozen=True)
 class Statement:

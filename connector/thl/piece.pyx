@@ -28,14 +28,16 @@ cdef class Rows:
         data: concatenated Avro `Row` records (schemas/fragment.avsc): before, after.
         ends: `array('Q')` of each record's end in `data`, ascending; the last equals `len(data)`.
         before, after: a bit per column (least significant first): whether it is in the images. Empty: all are.
+        query: the text of the statement whose rows they are, cut to what is wanted of it; None where that is not told.
     """
 
-    def __init__(self, layout, action, data, ends, before=b"", after=b""):
+    def __init__(self, layout, action, data, ends, before=b"", after=b"", query=None):
         self.layout = layout
         self.action = action
         self.data = data
         self.before = before
         self.after = after
+        self.query = query
         self.count = len(ends)
         self.marks = bytes(ends)
 
@@ -55,7 +57,7 @@ cdef class Rows:
         return f"Rows{self._told()!r}"
 
     def _told(self):
-        return self.layout, self.action, self.data, self.ends, self.before, self.after
+        return self.layout, self.action, self.data, self.ends, self.before, self.after, self.query
 
 
 @cython.final

@@ -60,11 +60,13 @@ def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
         assert first.stop() == 0
         assert "stopped after event 5" in first.text
     bench.sql(f"DELETE FROM {bench.service}.t WHERE id = 2")
-    with bench.start() as second:
+    with bench.start(THL_SOURCE__ROWS_QUERY_BYTES="99") as second:
         until(lambda: last_seqno(bench) >= 6)
         assert second.stop() == 0
     events = check(bench)
     assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+    told = [event[0]["metadata"].get("rows_query.0") for event in events]
+    assert told == [None] * 6 + [f"DELETE FROM {bench.service}.t WHERE id = 2"]
     gtids = [event[0]["gtid"] for event in events]
     assert gtids[:4] == [None] * 4
     assert [gtid.split("-")[:2] for gtid in gtids[4:]] == [["0", "2"], ["7", "2"], ["0", "2"]]

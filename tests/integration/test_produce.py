@@ -35,12 +35,14 @@ def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
         until(lambda: last_seqno(bench) >= 5)
         assert first.stop() == 0
         assert "stopped after event 5" in first.text
-    bench.sql(f"DELETE FROM {bench.service}.t WHERE id = 2")
-    with bench.start() as second:
+    bench.sql(f"SET binlog_rows_query_log_events = ON; DELETE FROM {bench.service}.t WHERE id = 2")
+    with bench.start(THL_SOURCE__ROWS_QUERY_BYTES="21") as second:
         until(lambda: last_seqno(bench) >= 6)
         assert second.stop() == 0
     events = check(bench)
     assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+    (metadata,) = {event[0]["metadata"].get("rows_query.0") for event in events} - {None}
+    assert metadata == f"DELETE FROM {bench.service} … (21 of 36 bytes)"
 
 
 @pytest.mark.faults

@@ -66,6 +66,7 @@ class Change:
     rows: list[dict[str, Any]]
     before: bytes = b""
     after: bytes = b""
+    query: str | None = None
 
 
 @st.composite
@@ -81,7 +82,8 @@ def changes(draw: st.DrawFn) -> Change:
             "after": st.none() if action is Action.DELETE else _image(after, width),
         }
     )
-    return Change(layout, action, draw(st.lists(row, min_size=1, max_size=8)), before, after)
+    query = draw(st.one_of(st.none(), st.text(max_size=20)))
+    return Change(layout, action, draw(st.lists(row, min_size=1, max_size=8)), before, after, query)
 
 
 def _image(present: bytes, width: int) -> st.SearchStrategy[list[Any]]:
@@ -113,7 +115,8 @@ def encoded_rows(change: Change) -> list[Rows]:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, ROW, row, disable_tuple_notation=True)
         data = out.getvalue()
-        result.append(Rows(change.layout, change.action, data, array("Q", [len(data)]), change.before, change.after))
+        ends = array("Q", [len(data)])
+        result.append(Rows(change.layout, change.action, data, ends, change.before, change.after, change.query))
     return result
 
 
@@ -124,7 +127,7 @@ def joined(parts: list[Rows]) -> Rows:
     for part in parts:
         data += part.data
         ends.append(len(data))
-    return Rows(parts[0].layout, parts[0].action, data, ends, parts[0].before, parts[0].after)
+    return Rows(parts[0].layout, parts[0].action, data, ends, parts[0].before, parts[0].after, parts[0].query)
 
 
 @st.composite

@@ -88,6 +88,22 @@ def test_any_cut_holds_the_same_rows_in_order(
     assert records[-1]["rows"] == sum(len(change.rows) for change in event if isinstance(change, making.Change))
 
 
+@given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
+def test_any_cut_tells_which_statement_made_each_row(
+    case: tuple[list[making.Change | Statement], list[Piece]], limit: int
+) -> None:
+    event, pieces = case
+    told, query = [], ""
+    for fragment in encode(pieces, encoder(fragment=limit)):
+        record = making.decoded(fragment.value)
+        for number, change in enumerate(record["changes"]):
+            query = record["metadata"].pop(f"rows_query.{number}", query)
+            told += [query] * len(change.get("rows", ()))
+        assert set(record["metadata"]) == {"mysql_server_id", "dbms_type", "service", "shard"}
+    asked = [(change.query or "", change.rows) for change in event if isinstance(change, making.Change)]
+    assert told == [query for query, rows in asked for _ in rows]
+
+
 @given(
     making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))),
     st.integers(1, 600),
