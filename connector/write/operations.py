@@ -97,4 +97,12 @@ class AlterTable:
     origins: tuple[Kept | Filled | Unknowable, ...]
 
 
-Operation = CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """Rows of a table without a primary key are to be found by these columns; an index that is there will do."""
+
+    table: Table
+    columns: tuple[str, ...]
+
+
+Operation = CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable | IndexKey

@@ -40,6 +40,7 @@ from connector.write.postgres_merge import Step
 from connector.write.postgres_names import NAMING
 from connector.write.postgres_staging import Staged, Staging
 from connector.write.table import from_json, to_json
+from connector.write.told_key import ToldKeys
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class PostgresTarget:
         self._catalog = Catalog()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
+        self._told_keys = ToldKeys()
         with translated():
             self._db = psycopg.connect(_with_defaults(url), autocommit=True)
             self._db.execute(_SESSION)
@@ -129,8 +131,11 @@ class PostgresTarget:
                 self._check_token()  # the commit, which would find out, may be far away
             for net in changes:
                 self._catalog.check(net.layout)
+                made = self._catalog.get(net.layout.name)
+                if (index := self._told_keys.missing(net, made)) is not None:
+                    self._pending.append((index, lambda error: error))
                 before = self._last.get(net.layout)
-                table = self._staging.put(completed(net, self._catalog.get(net.layout.name)), before)
+                table = self._staging.put(completed(net, made), before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table
@@ -152,12 +157,14 @@ class PostgresTarget:
             self._pending += [(operation, place) for operation in found.operations]
             self._catalog = found.catalog
         self._last.clear()
+        self._told_keys.forget()
 
     def begin_snapshot(self) -> None:
         """Drop every table we made, at the commit."""
         self._pending += [(DropTable(table), lambda error: error) for table in self._catalog]
         self._catalog = Catalog()
         self._last.clear()
+        self._told_keys.forget()
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, merge what is staged, and commit."""
@@ -189,6 +196,7 @@ class PostgresTarget:
         self._pending.clear()
         self._last.clear()
         self._catalog = self._saved
+        self._told_keys.forget()
 
     def close(self) -> None:
         """End the session; what is staged goes with it."""

@@ -1,6 +1,7 @@
 """Operations on PostgreSQL's tables, inside the transaction of the commit.
 
-We make no secondary index and no constraint but the primary key: rows then come in any order within a commit.
+We make no constraint but the primary key, and no index beside it: rows then come in any order within a commit. Only
+where rows are told by another key, there is an index for that one, and it is not unique.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from connector.write.operations import (
     DropSchema,
     DropTable,
     Filled,
+    IndexKey,
     Kept,
     Operation,
     RenameTable,
@@ -28,10 +30,17 @@ from connector.write.operations import (
     Value,
 )
 from connector.write.postgres_names import NAMING, column_name, column_names, quoted, table_name
-from connector.write.postgres_types import postgres_type
+from connector.write.postgres_types import by_bytes, postgres_type
 from connector.write.table import Table
+from connector.write.types import parse
 
 _PASSING = "thl_passing"  # the name of a table on its way to another schema
+_BTREE_BYTES = 2600  # an entry has no more than a third of a page
+_INDEXED = """
+SELECT 1 FROM pg_index i WHERE i.indrelid = %s::regclass AND %s::text[] = (
+  SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place)
+  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
+"""
 
 
 def run(connection: psycopg.Connection, operation: Operation) -> None:
@@ -73,6 +82,8 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield f"DELETE FROM {table_name(table.name)}"
         case AlterTable():
             yield from _alter(connection, operation)
+        case IndexKey(table, columns):
+            yield from _index(connection, table, columns)
 
 
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:
@@ -152,6 +163,28 @@ def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
             yield from _add(connection, name, column, origin, key)
     if another and change.after.key:
         yield f"ALTER TABLE {name} ADD PRIMARY KEY ({column_names(change.after.key)})"
+
+
+def _index(connection: psycopg.Connection, table: Table, names: tuple[str, ...]) -> Iterator[str]:
+    """By bytes, as `postgres_merge` compares. What may be too long for a B-tree has a hash of its longest column."""
+    columns = [column for name in names if (column := table.column(name)) is not None]
+    sizes = [_most_bytes(column) for column in columns]
+    method = "btree"
+    if sum(sizes) > _BTREE_BYTES:
+        method, columns = "hash", [columns[sizes.index(max(sizes))]]
+    name = table_name(table.name)
+    there = connection.execute(_INDEXED, (name, [NAMING.column(column.name) for column in columns])).fetchone()
+    if there is None:
+        parts = ", ".join(f"{column_name(column.name)}{by_bytes(column)}" for column in columns)
+        yield f"CREATE INDEX ON {name} USING {method} ({parts})"
+
+
+def _most_bytes(column: Column) -> int:
+    """How long a value of a key column can be."""
+    kind = parse(column.type)
+    if kind.base in ("char", "varchar"):
+        return 4 * kind.sizes[0]
+    return kind.sizes[0] if kind.base in ("binary", "varbinary") else 64
 
 
 def _add(

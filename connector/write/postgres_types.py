@@ -49,6 +49,12 @@ def postgres_type(column: Column, *, key: bool = False) -> str:
     return {"float": "real", "double": "double precision", "time": "interval"}.get(kind.base, kind.base)
 
 
+def by_bytes(column: Column) -> str:
+    """What makes a comparison with values of a key column one of bytes: a text that is not its table's key has another
+    collation."""
+    return ' COLLATE "C"' if postgres_type(column, key=True).startswith("text") else ""
+
+
 def copy_kind(column: Column) -> Kind:
     """How a column's values are sent."""
     base = parse(column.type).base

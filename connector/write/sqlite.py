@@ -37,6 +37,7 @@ from connector.write.operations import DropTable
 from connector.write.sqlite_ddl import run
 from connector.write.sqlite_rows import write_rows
 from connector.write.table import from_json, to_json
+from connector.write.told_key import ToldKeys
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class SqliteTarget:
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._naming = SqliteNaming()
+        self._told_keys = ToldKeys()
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
         with _translated():
@@ -121,11 +123,14 @@ class SqliteTarget:
             for net in changes:
                 self._catalog.check(net.layout)
                 table = self._catalog.get(net.layout.name)
+                if (index := self._told_keys.missing(net, table)) is not None:
+                    run(self._db, index)
                 write_rows(self._db, table, completed(net, table))
                 faults.point("target.mid_stage")
 
     def ddl(self, ddl: Ddl) -> None:
         """Do the statements' operations in the open transaction."""
+        self._told_keys.forget()
         with _translated():
             self._begin()
             for statement in ddl.statements:
@@ -142,6 +147,7 @@ class SqliteTarget:
 
     def begin_snapshot(self) -> None:
         """Drop every table we made, in the open transaction."""
+        self._told_keys.forget()
         with _translated():
             self._begin()
             for table in self._catalog:
@@ -179,6 +185,7 @@ class SqliteTarget:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             self._catalog = self._saved
+            self._told_keys.forget()
 
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""

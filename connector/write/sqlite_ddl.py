@@ -15,6 +15,7 @@ from connector.write.operations import (
     DropSchema,
     DropTable,
     Filled,
+    IndexKey,
     Kept,
     Operation,
     RenameTable,
@@ -26,8 +27,9 @@ from connector.write.sqlite_types import sqlite_type
 from connector.write.table import Table
 
 _NAMING = SqliteNaming()
-# Bears no dot, so no table of the source can have it.
+# Bear no dot, so no table of the source can have them.
 _REBUILT = "thl_rebuilt"
+_INDEX = "thl_key_"
 
 
 def quoted(name: str) -> str:
@@ -66,6 +68,8 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             connection.execute(f"DELETE FROM {table_name(table.name)}")
         case AlterTable():
             _alter(connection, operation)
+        case IndexKey(table, columns):
+            _index(connection, table.name, columns)
 
 
 def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:
@@ -114,6 +118,18 @@ def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: st
     sql = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {quoted(column)} IS NULL)"
     if connection.execute(sql).fetchone()[0]:
         raise Unsupported(f"column {column} of {change.before.name} becomes NOT NULL and has NULLs")
+
+
+def _index(connection: sqlite3.Connection, table: TableName, columns: tuple[str, ...]) -> None:
+    (name,) = _NAMING.table(table)
+    for (index,) in connection.execute("SELECT name FROM pragma_index_list(?)", (name,)).fetchall():
+        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index,)).fetchall()
+        if tuple(column for (column,) in found) == columns:
+            return
+    # An index keeps its name when its table gets another: so that none is in the way, they are numbered.
+    numbers = "SELECT 1 + coalesce(max(CAST(substr(name, ?) AS INTEGER)), 0) FROM sqlite_master WHERE name GLOB ?"
+    (number,) = connection.execute(numbers, (len(_INDEX) + 1, f"{_INDEX}[0-9]*")).fetchone()
+    connection.execute(f"CREATE INDEX {_INDEX}{number} ON {table_name(table)} ({names(columns)})")
 
 
 def _same_storage(change: AlterTable) -> bool:

@@ -40,6 +40,9 @@ class Place(Protocol):
     def drop(self, table: TableLayout) -> None:
         """Drop a table behind the target's back."""
 
+    def indexed(self, table: TableLayout) -> list[str]:
+        """The columns of each index of a table, with commas between, sorted."""
+
     def staging(self) -> int:
         """How many tables other than the source's and the bookkeeping's there are, once every target is closed."""
 
@@ -272,6 +275,36 @@ class TestKeyless:
         assert place.read(table) == [(1, 9), (3, None)]
         with pytest.raises(TargetDiffers, match="another primary key"):
             applier.rows(net(layout("shop.told", ["a int", "b int"], ["a"]), inserts=[(4, 4)]))
+
+    def test_those_are_found_by_an_index(self, place: Place, applier: Applier) -> None:
+        """Also one that was made before there was such an index, whatever became of its name and of its key."""
+        applier.sql("CREATE TABLE told (a INT, b VARCHAR(20) NOT NULL, c INT NOT NULL, UNIQUE KEY (c, b))")
+        columns = ["a int", "b varchar(20) not null", "c int not null"]
+        told = layout("shop.told", columns, ["c", "b"])
+        applier.rows(net(told, inserts=[(1, "x", 1), (2, "X", 1), (3, "00e9", 3)]))
+        assert place.indexed(told) == []
+        applier.rows(net(told, updates=[(9, "x", 1)], moved=[({"b": "e"}, (3, "00e9"))]))
+        applier.rows(net(told, deletes=[(2, "X", 1)]))
+        assert place.indexed(told) == ["c,b"]
+        applier.sql("RENAME TABLE told TO old", "CREATE TABLE told (a INT, b VARCHAR(20) NOT NULL, c INT NOT NULL)")
+        applier.target.close()
+        again = Applier(place.open())
+        old = layout("shop.old", columns, ["c", "b"])
+        again.rows(net(old, updates=[(8, "x", 1)]))
+        again.rows(net(told, inserts=[(1, "x", 1)]), net(told, updates=[(4, "x", 1)]))
+        assert (place.indexed(old), place.indexed(told)) == (["c,b"], ["c,b"])
+        bare = layout("shop.old", columns)
+        again.rows(net(bare, inserts=[(8, "x", 1)]))  # the key is gone, and so rows may be equal
+        assert place.read(bare) == [(3, "e", 3), (8, "x", 1), (8, "x", 1)]
+
+    def test_an_index_that_was_not_committed_is_made_again(self, place: Place, applier: Applier) -> None:
+        applier.sql("CREATE TABLE told (a INT NOT NULL, b INT, UNIQUE KEY (a))")
+        told = layout("shop.told", ["a int not null", "b int"], ["a"])
+        applier.rows(net(told, inserts=[(1, 1)]))
+        applier.target.stage([net(told, updates=[(1, 2)])], last=False)
+        applier.target.discard()
+        applier.rows(net(told, updates=[(1, 3)]))
+        assert (place.indexed(told), place.read(told)) == (["a"], [(1, 3)])
 
     def test_zeros_of_either_sign_are_two_values(self, place: Place, applier: Applier) -> None:
         applier.rows(net(LOOSE, inserts=[(1, None, 0.0, None), (1, None, -0.0, None)]))

@@ -59,6 +59,15 @@ class PostgresPlace:
     def drop(self, table: TableLayout) -> None:
         self.reader.execute(f"DROP TABLE {table.name}".encode())
 
+    def indexed(self, table: TableLayout) -> list[str]:
+        sql = (
+            "SELECT string_agg(a.attname, ',' ORDER BY k.place) FROM pg_index i, "
+            "unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place), pg_attribute a "
+            f"WHERE i.indrelid = '{table.name}'::regclass AND a.attrelid = i.indrelid AND a.attnum = k.number "
+            "GROUP BY i.indexrelid ORDER BY 1"
+        )
+        return [str(columns) for (columns,) in self.query(sql)]
+
     def staging(self) -> int:
         sql = (
             "SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = 'r' "
@@ -252,3 +261,24 @@ def test_an_account_that_may_not_make_schemas_is_told_what_to_grant(place: Postg
         target.close()
     finally:
         place.reader.execute("DROP ROLE thl_nobody")
+
+
+@pytest.mark.parametrize(
+    ("columns", "indexed"),
+    [
+        (["a varchar(700) not null", "b int"], "a"),
+        (["a int not null", "b varbinary(3000) not null"], "b"),
+        (["a varchar(100) not null", "b varbinary(2000) not null"], "a,b"),
+    ],
+    ids=["a hash of one", "a hash of the longest", "a B-tree that has room"],
+)
+def test_a_key_that_is_too_long_for_a_b_tree_has_a_hash(
+    place: PostgresPlace, applier: Applier, columns: list[str], indexed: str
+) -> None:
+    names = [column.split()[0] for column in columns if "not null" in column]
+    applier.sql(f"CREATE TABLE told ({', '.join(columns)}, UNIQUE KEY ({', '.join(names)}))")
+    told = layout("shop.told", columns, names)
+    long: Row = tuple("é" * 700 if "char" in c else b"\xff" * 2000 if "binary" in c else 1 for c in columns)
+    applier.rows(net(told, inserts=[long]))
+    applier.rows(net(told, deletes=[long]))
+    assert (place.indexed(told), place.read(told)) == ([indexed], [])

@@ -51,6 +51,13 @@ class SqlitePlace:
     def drop(self, table: TableLayout) -> None:
         self.query(f'DROP TABLE "{table.name}"')
 
+    def indexed(self, table: TableLayout) -> list[str]:
+        named = "SELECT l.name, i.name FROM pragma_index_list('{}') l JOIN pragma_index_info(l.name) i ORDER BY i.seqno"
+        found: dict[object, list[str]] = {}
+        for index, column in self.query(named.format(table.name)):
+            found.setdefault(index, []).append(str(column))
+        return sorted(",".join(columns) for columns in found.values())
+
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"
         ours = "('thl_position', 'thl_tables', 'thl_applied')"
