@@ -12,6 +12,7 @@ Not promised: anything after an error. Whoever catches one closes the target and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, Protocol
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import LogDamaged
+from connector.errors import ConnectorError, LogDamaged
 from connector.pipeline.covered import Covered
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
@@ -278,7 +279,8 @@ class ApplyCore:
         if not changes:
             return
         faults.point("apply.before_stage")
-        self._target.stage(changes, last=last)
+        with self._located():
+            self._target.stage(changes, last=last)
         faults.point("apply.after_stage")
         self._open.staged = True
 
@@ -302,11 +304,23 @@ class ApplyCore:
             commit_time=header.commit_time or 0,
         )
         faults.point("apply.before_commit")
-        self._target.commit(position, collected.events)
+        with self._located():
+            self._target.commit(position, collected.events)
         faults.point("apply.after_commit")
         self.position = position
         self._open = _Open()
         self._told(collected.events)
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        """Say of an error of the target whose and which events it is about."""
+        try:
+            yield
+        except ConnectorError as error:
+            first, last = self.position.seqno + 1, self._open.events.last
+            seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
+            error.where = {"service": self.position.service, "seqno": seqno, **error.where}
+            raise
 
     def _forget(self) -> None:
         """What was taken of an unfinished event is void; nothing else is collected while it is being taken."""

@@ -37,6 +37,7 @@ from connector.write.operations import DropTable, Operation, Value
 from connector.write.postgres_ddl import run
 from connector.write.postgres_errors import translated
 from connector.write.postgres_merge import Step
+from connector.write.postgres_missing import missing_rows
 from connector.write.postgres_names import NAMING
 from connector.write.postgres_staging import Staged, Staging
 from connector.write.table import from_json, to_json
@@ -172,11 +173,13 @@ class PostgresTarget:
         with translated():
             try:
                 self._merge(position, events)
-            except (ConnectorError, psycopg.Error):
+            except (ConnectorError, psycopg.Error) as failure:
                 # Whatever it is, it matters less than that the target is no longer ours.
                 with suppress(psycopg.Error):
                     self._db.execute("ROLLBACK")
                     self._check_token()
+                if isinstance(failure, TargetDiffers):
+                    self._name_rows(failure)
                 raise
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
@@ -250,6 +253,13 @@ class PostgresTarget:
             if step.expected is not None and cursor.rowcount != step.expected:
                 raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
             cursor.nextset()
+
+    def _name_rows(self, error: TargetDiffers) -> None:
+        """Say which rows are missing, where that is what is wrong."""
+        work = [item if isinstance(item, Staged) else item[0] for item in self._pending]
+        with suppress(ConnectorError, psycopg.Error), self._db.transaction(force_rollback=True):
+            if (found := missing_rows(self._db, work)) is not None:
+                error.where = {**error.where, "table": found.table, "rows": found.rows}
 
     def _check_token(self) -> None:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()

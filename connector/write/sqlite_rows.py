@@ -15,6 +15,7 @@ from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentabl
 from connector.thl.net import Images, NetRows, Partial
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
+from connector.write.sqlite_missing import missing_rows, shown
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import Table
 from connector.write.values import rows as decoded
@@ -36,27 +37,30 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
     matches = " AND ".join(f"{quoted(columns[index])} = ?" for index in key)
     moved = [] if net.partial is None else _moved(connection, name, matches, net, net.partial)
     if moved:
-        sql = f"DELETE FROM {name} WHERE {matches}"
-        _many(connection, sql, [base for base, _ in moved], net, "deleted")
+        _delete(connection, f"DELETE FROM {name} WHERE {matches}", [base for base, _ in moved], net)
     if len(net.deletes):
         if key:
-            sql = f"DELETE FROM {name} WHERE {matches}"
-            _many(connection, sql, _tuples(net.deletes, len(columns), key), net, "deleted")
+            _delete(connection, f"DELETE FROM {name} WHERE {matches}", _tuples(net.deletes, len(columns), key), net)
         else:
             _delete_equal(connection, table, name, net)
     if len(net.updates):
         others = [index for index in range(len(columns)) if index not in key] or key
         assignments = ", ".join(f"{quoted(columns[index])} = ?" for index in others)
         sql = f"UPDATE {name} SET {assignments} WHERE {matches}"
-        _many(connection, sql, _tuples(net.updates, len(columns), others + key), net, "updated")
+        rows = _tuples(net.updates, len(columns), others + key)
+        count = _many(connection, sql, rows, net, "updated")
+        if count != len(rows):
+            keys = [row[len(others) :] for row in rows]
+            found = missing_rows(connection, net.layout, keys, len(rows) - count, deleted=False)
+            raise _miscounted(count, len(rows), net, "updated", found)
     if net.partial is not None:
         _change(connection, name, matches, net, net.partial)
     if moved:
         sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
-        _many(connection, sql, [row for _, row in moved], net, "inserted")
+        _insert(connection, sql, [row for _, row in moved], net)
     if len(net.inserts):
         sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
-        _many(connection, sql, _tuples(net.inserts, len(columns), None), net, "inserted")
+        _insert(connection, sql, _tuples(net.inserts, len(columns), None), net)
 
 
 def _moved(
@@ -108,21 +112,32 @@ def _told(images: Images, net: NetRows) -> Iterator[tuple[tuple[Value, ...], tup
 
 
 def _missing(net: NetRows, base: tuple[Value, ...]) -> TargetDiffers:
-    names_ = (net.layout.columns[index].name for index in net.layout.key)
-    shown = ", ".join(f"{name}={value!r:.100}" for name, value in zip(names_, base, strict=True))
-    return TargetDiffers(f"a row of {net.layout.name} is to be changed and is not there", row=shown)
+    what = f"a row of {net.layout.name} is to be changed and is not there"
+    return TargetDiffers(what, table=net.layout.name, rows=shown(net.layout, base))
 
 
 def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[tuple[Value, ...]]:
     return decoded(images.data, images.ends, columns, wanted)
 
 
-def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetRows, done: str) -> None:
+def _delete(connection: sqlite3.Connection, sql: str, keys: list[tuple[Value, ...]], net: NetRows) -> None:
+    count = _many(connection, sql, keys, net, "deleted")
+    if count != len(keys):
+        found = missing_rows(connection, net.layout, keys, len(keys) - count, deleted=True)
+        raise _miscounted(count, len(keys), net, "deleted", found)
+
+
+def _insert(connection: sqlite3.Connection, sql: str, rows: list[tuple[Value, ...]], net: NetRows) -> None:
+    count = _many(connection, sql, rows, net, "inserted")
+    if count != len(rows):
+        raise _miscounted(count, len(rows), net, "inserted")
+
+
+def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetRows, done: str) -> int:
     try:
-        count = connection.executemany(sql, values).rowcount
+        return connection.executemany(sql, values).rowcount
     except sqlite3.IntegrityError as error:
         raise _refused(error, net, done) from error
-    _check(count, len(values), net, done)
 
 
 def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> ConnectorError:
@@ -131,9 +146,9 @@ def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> Connecto
     return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
 
 
-def _check(count: int, expected: int, net: NetRows, done: str) -> None:
-    if count != expected:
-        raise TargetDiffers(f"{count} rows of {net.layout.name} were {done}, and the log has {expected}")
+def _miscounted(count: int, expected: int, net: NetRows, done: str, rows: str = "") -> TargetDiffers:
+    what = f"{count} rows of {net.layout.name} were {done}, and the log has {expected}"
+    return TargetDiffers(what, table=net.layout.name, rows=rows or None)
 
 
 def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetRows) -> None:
@@ -167,7 +182,8 @@ def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: 
     )
     count = connection.execute(sql).rowcount
     connection.execute(f"DROP TABLE {_GONE}")
-    _check(count, len(net.deletes), net, "deleted")
+    if count != len(net.deletes):
+        raise _miscounted(count, len(net.deletes), net, "deleted")
 
 
 def _bits(value: Value) -> bytes | None:

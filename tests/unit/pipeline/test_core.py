@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 
 from connector import metrics
 from connector.clock import SystemClock
-from connector.errors import LogDamaged, Unsupported
+from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
 from connector.reassemble.message import Message
@@ -115,6 +115,16 @@ def test_events_of_a_batch_are_one_commit() -> None:
     assert target.position.gtid_set == f"{UUID}:1-3"
     assert target.position.consistent
     assert [event.rows for event in target.events] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(("events", "told"), [(3, "0..2"), (1, 0)])
+def test_what_the_target_refuses_is_told_with_service_and_events(events: int, told: object) -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], events - 1))
+    target.failing["before commit"] = TargetDiffers("a row is missing", rows="id=9")
+    with pytest.raises(TargetDiffers) as raised:
+        rig.core.take(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
+    assert raised.value.where == {"service": "shop", "seqno": told, "rows": "id=9"}
 
 
 def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
