@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from connector.capture.query import VARIABLES
+from connector.sandbox.environment import Broker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
+from tests.integration.producing import Bench, finished, fragments, until
 from tests.support.mysql import connect
 from tests.support.replay import Replay
 
@@ -197,3 +199,56 @@ def test_tungstens_layout_shows_options_and_statements(server: MySqlServer) -> N
 def test_every_status_variable_is_read() -> None:
     """Those of MySQL 5.0 to 9.7; 14 and 15 were never written."""
     assert set(VARIABLES) >= set(range(22)) - {14, 15}
+
+
+def told(changes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Statements with their options in order; of each row its table and first column."""
+    found: list[tuple[Any, ...]] = []
+    for change in changes:
+        if "sql" in change:
+            found.append((change["schema"], change["sql"], list(change["options"].items())))
+        for row in change.get("rows", ()):
+            image = row.get("after") or row["before"]
+            found.append((change["table"], image[0] if isinstance(image, list) else next(iter(image.values()))))
+    return found
+
+
+def test_a_log_that_keeps_statements_has_them_as_the_binary_log_does(
+    server: MySqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    """Through a producer and Kafka, transaction by transaction: texts, options in their order, blocks of files."""
+    bench = Bench(server, kafka_broker, tmp_path)
+    bench.settings |= {"THL_SOURCE__STATEMENTS": "keep", "THL_SOURCE__START": "now"}
+    bench.settings["THL_PUBLISH__FRAGMENT_BYTES"] = "900"
+    (tmp_path / "file.txt").write_text("".join(f"{number}\t{'x' * 300}\n" for number in range(300)))
+    with connect(server).cursor() as cursor, bench.start() as producing:
+        cursor.execute(f"CREATE DATABASE {bench.service}")
+        cursor.execute("FLUSH BINARY LOGS")
+        producing.online()
+        for format in ("STATEMENT", "MIXED"):
+            run(cursor, f"USE {bench.service}\nSET binlog_format = {format}")
+            run(cursor, TABLES + SCRIPT)
+            run(cursor, f"LOAD DATA INFILE '{tmp_path / 'file.txt'}' INTO TABLE loaded (a, @b) SET b = CONCAT(@b, a)")
+            run(cursor, "INSERT INTO random (u) VALUES (UUID())" if format == "MIXED" else "")
+            if format == "STATEMENT":
+                run(cursor, "DROP TABLE t, child, plain, loaded, random, typed, numbers\nDROP TEMPORARY TABLE tmp")
+        cursor.execute("CREATE TABLE fence (a INT)")
+
+        def there() -> bool:
+            events = finished(fragments(bench.config))
+            return bool(events) and "fence" in str(events[-1])
+
+        until(there)
+        assert producing.stop() == 0, producing.text
+        expected = [json.loads(line) for line in printed(server, cursor, "--do", bench.service).splitlines()]
+    events = finished(fragments(bench.config))
+    assert [event[-1]["event_id"] for event in events] == [transaction["event_id"] for transaction in expected]
+    for event, transaction in zip(events, expected, strict=True):
+        found = [change for fragment in event for change in fragment["changes"]]
+        assert told(found) == told(transaction["changes"])
+        assert event[-1]["outcome"] == transaction.get("outcome", "commit")
+    changes = [change for transaction in expected for change in transaction["changes"]]
+    options = {name for change in changes for name in change.get("options", ())}
+    assert {"load_data_block", "rand_seed1", "insert_id", "time_zone"} <= options
+    assert any(len(event) > 3 for event in events)
+    assert any("rows" in change for event in events for fragment in event for change in fragment["changes"])
