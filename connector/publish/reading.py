@@ -6,7 +6,8 @@ markers and aborted messages take offsets and are never delivered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
 
@@ -25,6 +26,7 @@ from connector.thl.tail import TailFound
 PATIENCE: Final = 30.0  # seconds without a message or the end
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
 GROWTH: Final = 8
+GLANCE: Final = 64 << 10  # bytes; a broker always sends one batch at least
 
 
 class LogReader:
@@ -40,10 +42,12 @@ class LogReader:
     Args:
         config: the service and its brokers.
         settled: wait for what is undecided now. A producer that has fenced the others has nothing to wait for.
+        sparing: for a message here and there: fetch little at once, and where retention was quicker, what is left.
     """
 
-    def __init__(self, config: Config, *, settled: bool = False) -> None:
+    def __init__(self, config: Config, *, settled: bool = False, sparing: bool = False) -> None:
         self._config = config
+        self._sparing = sparing
         self._refusals = Refusals()
         self._consumer = self._connected("read_committed")
         self._ends_of = self._connected("read_uncommitted") if settled else self._consumer
@@ -60,6 +64,8 @@ class LogReader:
             # What is read ends: a fetch at the end is not to wait half a second for more.
             fetch_wait_max_ms=10,
         )
+        if self._sparing:
+            chosen |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "auto.offset.reset": "earliest"}
         return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
 
     def __enter__(self) -> Self:
@@ -154,6 +160,17 @@ class LogReader:
         place = place_of(_value(message))
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
+    def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
+        """The messages of a partition of the event topic with offsets from `start` to before `end`, with offsets."""
+        with closing(self._between(self._config.topic, partition, start, end)) as messages:
+            for message in messages:
+                yield message.offset() or 0, _value(message)
+
+    def first(self, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
+        """The first of them, None where there is none."""
+        with closing(self.fragments(partition, start, end)) as found:
+            return next(found, None)
+
     def _newest(self, topic: str, partition: int, low: int, high: int) -> Message | None:
         """The newest message, found by looks that go further and further back."""
         width, end = FIRST_LOOK, high
@@ -181,7 +198,7 @@ class LogReader:
             raise BrokerUnavailable("a partition's ends are not told in time", partition=f"{topic}-{partition}")
         return ends
 
-    def _between(self, topic: str, partition: int, start: int, end: int) -> Iterator[Message]:
+    def _between(self, topic: str, partition: int, start: int, end: int) -> Generator[Message, None, None]:
         """Committed messages with offsets from `start` to before `end`."""
         if start >= end:
             return

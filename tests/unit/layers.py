@@ -1,6 +1,7 @@
 """The house's rules about who may import whom, as a table and a walk over the source.
 
 above     cli, commands, pipeline, demo, status, listing, verify …   may import what they like but each other's inside
+consume   reading of the log without Spark                           thl, what every stage needs, SHARED_WITH_CONSUME
 stages    capture  encode  publish  reassemble  write                thl, ddl, what every stage needs, and themselves
 ddl       the grammar of MySQL's DDL                                 thl, errors and pure parts of the standard library
 thl       words and rules                                            errors and pure parts of the standard library
@@ -24,7 +25,7 @@ PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cy
 ABOVE = ("connector/verify/*", "connector/status/*", "connector/listing/*", "connector/demo/*", "connector/sandbox/*")
 SPARK = tuple(f"connector/reassemble/{name}.py" for name in ("spark", "micro_batches", "continuous"))
 HOMES: dict[str, tuple[str, ...]] = {
-    "confluent_kafka": ("connector/publish/*", "connector/reassemble/*", *ABOVE),
+    "confluent_kafka": ("connector/publish/*", "connector/reassemble/*", "connector/consume/*", *ABOVE),
     "pymysql": ("connector/capture/*", *ABOVE),
     "pymysqlreplication": ("connector/capture/*", *ABOVE),
     "pyspark": (*SPARK, "spark_apps/*", "connector/sandbox/*"),
@@ -34,6 +35,10 @@ HOMES: dict[str, tuple[str, ...]] = {
 
 # The comparison of source and target shares no code with what may have made them differ.
 SHARED_WITH_VERIFY = ("capture.connection", "capture.filters", "capture.moment", "capture.source_state")
+
+# A consumer reads the log's own topics and proves its place as a producer and an applier do. A second way would be a
+# second truth; but it needs nothing of MySQL, Spark or targets, and whoever imports it gets none of them.
+SHARED_WITH_CONSUME = ("encode.schema", "publish.client", "publish.header", "publish.reading", "pipeline.handshake")
 
 ENVIRONMENT = ("connector/settings.py", "connector/cli.py", "connector/commands/options.py", "connector/faults.py",
                "connector/sandbox/*")  # fmt: skip
@@ -84,6 +89,12 @@ def _judge(name: str, module: str) -> Iterator[str]:
             yield f"the stage {part} imports {module}"
         if top == "time":
             yield "asks the machine for the time"
+    elif part == "consume" and top == "connector":
+        if (
+            rest.split(".")[0] not in (part, "thl", *EVERY_STAGE)
+            and ".".join(rest.split(".")[:2]) not in SHARED_WITH_CONSUME
+        ):
+            yield f"consume imports {module}"
     elif part == "verify" and top == "connector" and rest.split(".")[0] in STAGES:
         shared = ".".join(rest.split(".")[:2])
         if shared not in SHARED_WITH_VERIFY:

@@ -44,6 +44,9 @@ PLANTED = {
     "SQLite in PostgreSQL's": ("connector/write/postgres_a.py", "import sqlite3"),
     "verify shares the type mapping": ("connector/verify/a.py", "from connector.capture.columns import layout"),
     "verify shares a target": ("connector/verify/a.py", "from connector.write import sqlite"),
+    "a consumer takes what an applier has": ("connector/consume/a.py", "from connector.reassemble.scan import Scanner"),
+    "a consumer joins the stages": ("connector/consume/a.py", "from connector.pipeline.core import Core"),
+    "a stage knows consumers": ("connector/reassemble/a.py", "from connector.consume import Consumer"),
     "a stage asks for the time": ("connector/publish/a.py", "import time"),
     "a stage takes the time by name": ("connector/publish/a.py", "from time import monotonic"),
     "a stage asks a datetime": ("connector/write/a.py", "import datetime\nx = datetime.datetime.now()\n"),
@@ -68,6 +71,10 @@ ALLOWED = {
     "itself, compiled": ("connector/reassemble/a.pyx", "from connector.reassemble.avro cimport Reader"),
     "pure parts of the library": ("connector/thl/a.py", "from collections import deque\nimport re"),
     "vendors at home": ("connector/write/postgres_a.py", "import psycopg"),
+    "a consumer reads as the others do": (
+        "connector/consume/a.py",
+        "from confluent_kafka import Consumer\nfrom connector.publish.reading import LogReader",
+    ),
     "times that are values": (
         "connector/write/a.py",
         "from datetime import datetime\nx = datetime.fromisoformat('')\n",

@@ -1,0 +1,49 @@
+"""Where an event stands is found on a real broker: past aborted transactions, markers and what was given up."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from connector.config import Config, Kafka
+from connector.consume.seeking import offset_of
+from connector.publish.header import place_of
+from connector.publish.reading import LogReader
+from connector.sandbox.environment import Broker
+from tests.support.log_writer import LogWriter
+from tests.support.story import Story
+
+
+@pytest.fixture(scope="module")
+def story(kafka_broker: Broker) -> Story:
+    config = Config(service=f"seek-{uuid.uuid4().hex[:8]}", kafka=Kafka(bootstrap=kafka_broker.bootstrap))
+    story = Story(LogWriter(config, partitions=3))
+    story.tell()
+    return story
+
+
+def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
+    with LogReader(story.log.config, settled=True) as walking, LogReader(story.log.config, sparing=True) as seeking:
+        for partition in range(3):
+            start, end = walking.bounds(partition)
+            places = [(offset, place_of(value)) for offset, value in walking.fragments(partition, start, end)]
+            assert len(places) > 10
+            for seqno in range(0, story.seqno + 3, 3):
+                wanted = [offset for offset, place in places if place.seqno >= seqno]
+                assert offset_of(seeking, partition, seqno, (start, end)) == (wanted[0] if wanted else end)
+
+
+def test_few_messages_are_read(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    read = LogReader.first
+
+    def counted(self: LogReader, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
+        reads.append(start)
+        return read(self, partition, start, end)
+
+    monkeypatch.setattr(LogReader, "first", counted)
+    with LogReader(story.log.config, sparing=True) as log:
+        start, end = log.bounds(0)
+        assert start < offset_of(log, 0, 14) < end
+    assert len(reads) <= (end - start).bit_length()

@@ -1,0 +1,111 @@
+"""A log with everything that its readers must know, on several partitions; and what they must make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.thl.shard import partition_of
+from connector.thl.words import ShardId
+from tests.support.log_writer import LogWriter
+from tests.unit.reassemble.fragments import change, encoded, record, statement
+
+BEGAN = 1_700_000_000_000_000  # µs
+SECOND = 1_000_000
+UUID = "6f1c9a52-0000-11ee-8c99-0242ac120002"
+
+
+def shard_in(partition: int, partitions: int) -> str:
+    """The name of a shard that is in this partition."""
+    return next(name for n in range(99) if partition_of(ShardId(name := f"shop{n}"), partitions) == partition)
+
+
+@dataclass
+class Story:
+    """Writes events as a producer does that has one run after the other.
+
+    Args:
+        log: empty.
+        expected: of each finished event its seqno, epoch, shard and changes.
+    """
+
+    log: LogWriter
+    expected: list[tuple[int, int, str, list[dict[str, Any]]]] = field(default_factory=list)
+    seqno: int = -1
+    barrier: int = -1
+    tails: dict[int, int] = field(default_factory=dict)
+
+    def fragments(self, shard: str, count: int, rows: int, kind: str = "transaction") -> list[dict[str, Any]]:
+        """The next event's."""
+        seqno, partition = self.seqno + 1, partition_of(ShardId(shard), self.log.partitions)
+        result = []
+        for fragno in range(count):
+            last = fragno == count - 1
+            images = [(None, [seqno * 1000 + fragno * rows + n, f"{shard} ü {n}"]) for n in range(rows)]
+            changes = [statement(f"CREATE TABLE t{seqno} (id INT)")] if kind == "ddl" else [change("insert", images)]
+            result.append(
+                record(
+                    seqno,
+                    changes,
+                    fragno=fragno,
+                    last_frag=last,
+                    kind=kind,
+                    shard=shard,
+                    epoch=self.log.epoch,
+                    prev_seqno=self.tails.get(partition, -1),
+                    last_barrier=self.barrier,
+                    rows=(fragno + 1) * rows,
+                    gtid=f"{UUID}:{seqno + 1}",
+                    commit_time=BEGAN + seqno * SECOND if last else None,
+                )
+            )
+        return result
+
+    def event(self, shard: str, count: int = 1, rows: int = 2, kind: str = "transaction", *, cut: bool = False) -> None:
+        """An event, in as many Kafka transactions as it has fragments if `cut`."""
+        fragments = self.fragments(shard, count, rows, kind)
+        partition = partition_of(ShardId(shard), self.log.partitions)
+        for part in [[one] for one in fragments] if cut else [fragments]:
+            self.log.events(part, partition)
+        self.seqno += 1
+        self.tails[partition] = self.seqno
+        if shard == "#UNKNOWN":
+            self.barrier = self.seqno
+        changes = [each for fragment in fragments for each in fragment["changes"]]
+        self.expected.append((self.seqno, self.log.epoch, shard, changes))
+
+    def given_up(self, shard: str, count: int = 2) -> None:
+        """The next event's first fragments, committed, and then the producer dies; another one goes online."""
+        partition = partition_of(ShardId(shard), self.log.partitions)
+        self.log.events(self.fragments(shard, count + 1, 1)[:count], partition)
+        self.log.online()
+
+    def aborted(self, shard: str, count: int = 3) -> None:
+        """A Kafka transaction that does not commit."""
+        partition = partition_of(ShardId(shard), self.log.partitions)
+        self.log.raw(*map(encoded, self.fragments(shard, count, 1)), partition=partition, abort=True)
+
+    def tell(self) -> None:
+        """The whole of it: fragments, aborted transactions, given up events on other partitions, epochs, barriers."""
+        shards = [shard_in(partition, self.log.partitions) for partition in range(self.log.partitions)]
+        self.log.online()
+        self.event("#UNKNOWN", kind="ddl")
+        for n in range(12):
+            self.event(shards[n * 5 % len(shards)])
+        self.aborted(shards[-1])
+        self.event(shards[-1], 5, rows=3, cut=True)
+        self.event("#UNKNOWN", 3)
+        self.given_up(shards[-1])
+        self.event(shards[0], 2)
+        self.given_up("#UNKNOWN")
+        self.given_up(shards[-1], 1)
+        self.event(shards[-1])
+        self.event("#UNKNOWN", kind="ddl")
+        for n in range(9):
+            self.event(shards[n * 7 % len(shards)], 1 + n % 3, cut=n == 5)
+        self.log.online()
+        self.event("#UNKNOWN")
+        self.event(shards[-1])
+        # Last, what is not finished: nobody may give it.
+        partition = partition_of(ShardId(shards[0]), self.log.partitions)
+        self.log.events(self.fragments(shards[0], 3, 1)[:2], partition)
