@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from typing import Any
 
 from connector.listing.log import Listed
 from connector.listing.tungsten import present, time_of
 
 
-def as_object(listed: Listed, *, headers: bool = False) -> dict[str, Any]:
+def as_object(listed: Listed, *, headers: bool = False, specs: bool = False, zone: tzinfo = UTC) -> dict[str, Any]:
     """One fragment.
 
     Args:
         listed: it.
         headers: without what it changes.
+        specs: a change of rows with its columns, as schemas/fragment.avsc says of them.
+        zone: of the commit's time.
     """
     fragment = listed.fragment
     found: dict[str, Any] = {
@@ -21,7 +24,7 @@ def as_object(listed: Listed, *, headers: bool = False) -> dict[str, Any]:
         "fragno": fragment["fragno"],
         "lastFrag": fragment["last_frag"],
         "file": listed.place,
-        "time": time_of(fragment["commit_time"]),
+        "time": time_of(fragment["commit_time"], zone),
         "epoch": fragment["epoch"],
         "eventId": fragment["event_id"],
         "sourceId": fragment["source_id"],
@@ -33,11 +36,11 @@ def as_object(listed: Listed, *, headers: bool = False) -> dict[str, Any]:
     if listed.voided:
         found["voided"] = True
     if not headers:
-        found["changes"] = [_change(change) for change in fragment["changes"]]
+        found["changes"] = [_change(change, specs=specs) for change in fragment["changes"]]
     return found
 
 
-def _change(change: dict[str, Any]) -> dict[str, Any]:
+def _change(change: dict[str, Any], *, specs: bool) -> dict[str, Any]:
     if "sql" in change:
         return {"schema": change["schema"], "sql": change["sql"], "options": change["options"]}
     columns = [column["name"] for column in change["columns"]]
@@ -46,6 +49,7 @@ def _change(change: dict[str, Any]) -> dict[str, Any]:
         "action": change["action"].upper(),
         "schema": change["schema"],
         "table": change["table"],
+        **({"columns": change["columns"]} if specs else {}),
         "key": [columns[index] for index in change["key_columns"]],
         "rows": [
             {

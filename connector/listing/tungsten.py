@@ -1,17 +1,21 @@
 """The layout of Tungsten's `thl list`, which its users read and parse: line by line, blank by blank.
 
-FILE is what stands there here: topic-partition@offset, or a binary log's name. Times are UTC.
+FILE is what stands there here: topic-partition@offset, or a binary log's name. Times are UTC, or of a zone that is
+asked for. A default schema is told where it changes within a fragment; rows, which name their own, end it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Protocol
 
 ROW = " - ROW# = "
 EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+ColumnHead = Callable[[int, Mapping[str, Any]], str]
+"""A column in the brackets of its value's line: of its index and what the log says of it."""
 
 
 class Place(Protocol):
@@ -30,38 +34,53 @@ class Place(Protocol):
         """It was given up, or its event is not finished yet."""
 
 
-def lines(listed: Place, *, headers: bool = False) -> Iterator[str]:
+def named(index: int, column: Mapping[str, Any]) -> str:
+    """A column's number, from 1, and its name."""
+    return f"{index + 1}: {column['name']}"
+
+
+def lines(listed: Place, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
     """One fragment.
 
     Args:
         listed: it.
-        headers: without what it changes.
+        zone: of the commit's time.
+        column_head: how columns are told.
     """
+    yield from header_lines(listed, zone=zone)
+    schema: str | None = None
+    for number, change in enumerate(listed.fragment["changes"]):
+        if "sql" in change:
+            yield from statement(number, change["schema"], change["sql"], change["options"], before=schema)
+            schema = change["schema"]
+        else:
+            yield from _rows(number, change, column_head)
+            schema = None
+
+
+def header_lines(listed: Place, *, zone: tzinfo = UTC) -> Iterator[str]:
+    """What a fragment begins with."""
     fragment = listed.fragment
     last = " (last frag)" if fragment["last_frag"] else ""
     voided = " (voided)" if listed.voided else ""
     yield f"SEQ# = {fragment['seqno']} / FRAG# = {fragment['fragno']}{last}{voided}"
     yield f"- FILE = {listed.place}"
-    yield f"- TIME = {time_of(fragment['commit_time'])}"
+    yield f"- TIME = {time_of(fragment['commit_time'], zone)}"
     yield f"- EPOCH# = {fragment['epoch']}"
-    yield f"- EVENTID = {_or_null(fragment['event_id'])}"
+    yield f"- EVENTID = {or_null(fragment['event_id'])}"
     yield f"- SOURCEID = {fragment['source_id']}"
-    yield f"- METADATA = [{';'.join(f'{name}={_on_one_line(value)}' for name, value in fragment['metadata'].items())}]"
+    yield f"- METADATA = [{';'.join(_fact(name, value) for name, value in fragment['metadata'].items())}]"
     yield f"- TYPE = {EVENT_TYPE}"
-    if headers:
-        return
-    for number, change in enumerate(fragment["changes"]):
-        if "sql" in change:
-            yield from statement(number, change["schema"], change["sql"], change["options"])
-        else:
-            yield from _rows(number, change)
 
 
-def statement(number: int, schema: str, sql: str, options: Mapping[str, str]) -> Iterator[str]:
-    """A change that is a statement."""
+def statement(
+    number: int, schema: str, sql: str, options: Mapping[str, str], *, before: str | None = None
+) -> Iterator[str]:
+    """A change that is a statement. `before` is the default schema that was told last in this fragment."""
     if options:
         yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
-    yield f"- SCHEMA = {schema}"
+    if schema != before:
+        yield f"- SCHEMA = {schema}"
     yield f"- SQL({number}) = {sql}"
 
 
@@ -73,16 +92,16 @@ def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str
     yield f" - TABLE = {table}"
 
 
-def value_head(word: str, index: int, name: str) -> str:
+def value_head(word: str, column: str) -> str:
     """What stands before a value. The word is COL or KEY."""
-    return f"  - {word}({index + 1}: {name}) = "
+    return f"  - {word}({column}) = "
 
 
-def time_of(microseconds: int | None) -> str:
+def time_of(microseconds: int | None, zone: tzinfo = UTC) -> str:
     """`2025-03-19 11:07:32.0`: at least one digit of a second, and no zeros at the end beyond it."""
     if microseconds is None:
         return "null"
-    moment = EPOCH + timedelta(microseconds=microseconds)
+    moment = (EPOCH + timedelta(microseconds=microseconds)).astimezone(zone)
     fraction = f"{moment.microsecond:06}".rstrip("0") or "0"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
 
@@ -99,8 +118,19 @@ def present(bits: bytes, columns: int) -> list[int]:
     return [index for index in range(columns) if not bits or bits[index // 8] >> (index % 8) & 1]
 
 
-def _rows(number: int, change: Mapping[str, Any]) -> Iterator[str]:
-    columns = [column["name"] for column in change["columns"]]
+def or_null(value: object) -> str:
+    """`null` for what is not known."""
+    return "null" if value is None else str(value)
+
+
+def _fact(name: str, value: object) -> str:
+    """On one line: a statement may have several."""
+    text = str(value).replace("\r", "\\r").replace("\n", "\\n")
+    return f"{name}={text}" if text else name
+
+
+def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> Iterator[str]:
+    columns = [column_head(index, column) for index, column in enumerate(change["columns"])]
     before = present(change["before_present"], len(columns))
     after = present(change["after_present"], len(columns))
     yield from rows_head(number, change["action"], change["schema"], change["table"])
@@ -120,13 +150,4 @@ def _image(
     found = dict(zip(places, values, strict=True))
     for index in sorted(wanted):
         if index in found:
-            yield value_head(word, index, columns[index]) + shown(found[index])
-
-
-def _on_one_line(value: object) -> str:
-    """A statement may have several."""
-    return str(value).replace("\r", "\\r").replace("\n", "\\n")
-
-
-def _or_null(value: object) -> str:
-    return "null" if value is None else str(value)
+            yield value_head(word, columns[index]) + shown(found[index])

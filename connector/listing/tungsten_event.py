@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connector.listing.tungsten import ROW, lines, rows_head, statement, value_head
+from connector.listing.tungsten import ROW, header_lines, rows_head, statement, value_head
 from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.event_id import EventId
 from connector.thl.layout import TableLayout
@@ -73,14 +73,16 @@ class TungstenPrinter:
         if ending is not None and ending.outcome is Outcome.ROLLBACK:
             fragment["metadata"]["rollback"] = "true"
         self._fragno += 1
-        found = [_lines(lines(Header(begin.start.file, fragment), headers=True))]
+        found = [_lines(header_lines(Header(begin.start.file, fragment)))]
+        schema: str | None = None
         for number, change in enumerate(piece.changes):
             if isinstance(change, Rows):
-                name = change.layout.name
+                name, schema = change.layout.name, None
                 found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
                 found.append(self._rows(change.layout).printed(change.data, change.ends, change.before, change.after))
             else:
-                found.append(_lines(statement(number, change.schema, change.sql, change.options)))
+                found.append(_lines(statement(number, change.schema, change.sql, change.options, before=schema)))
+                schema = change.schema
         return b"".join(found)
 
     def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
@@ -104,7 +106,8 @@ class TungstenPrinter:
 def _printer(layout: TableLayout) -> TungstenRows:
     names = [column.name for column in layout.columns]
     columns, keys = (
-        [value_head(word, index, name).encode() for index, name in enumerate(names)] for word in ("COL", "KEY")
+        [value_head(word, f"{index + 1}: {name}").encode() for index, name in enumerate(names)]
+        for word in ("COL", "KEY")
     )
     return TungstenRows(ROW.encode(), columns, keys, [index in layout.key for index in range(len(names))])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-import zlib
+from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
@@ -14,56 +14,79 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.cli import run as thl
-from connector.encode.schema import fragment_schema, single_object_header
+from connector.config import Config, Kafka
+from connector.listing import attempts
+from connector.listing.choice import Choice
+from connector.listing.log import LogList
+from connector.listing.partitions import Partitions
+from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
-
-SCHEMA = fastavro.parse_schema(fragment_schema())
+from tests.unit.reassemble.fragments import encoded, record, statement
 
 
 def a_fragment(seqno: int, fragno: int = 0, *, last: bool = True, epoch: int = 1, kind: str = "transaction") -> bytes:
-    fragment: dict[str, Any] = {
-        "seqno": seqno, "fragno": fragno, "last_frag": last, "epoch": epoch, "kind": kind, "shard": "s",
-        "prev_seqno": -1, "last_barrier": -1, "rows": 0, "source_id": "h:1", "server_id": 1, "thread_id": 0,
-        "gtid": None, "last_committed": 0, "sequence_number": 0, "metadata": {"service": "x"},
-        "event_id": f"b.1:{seqno:016};0" if last else None, "commit_time": seqno if last else None,
-        "outcome": "commit" if last else None, "crc32": b"\0\0\0\0",
-        "changes": [{"schema": "s", "sql": f"statement {seqno}.{fragno} of {epoch}", "options": {}}],
-    }  # fmt: skip
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, SCHEMA, fragment)
-    value = body.getvalue()[:-4]
-    return single_object_header() + value + zlib.crc32(value).to_bytes(4, "big")
+    return encoded(
+        record(
+            seqno,
+            [statement(f"statement {seqno}.{fragno} of {epoch}", "s")],
+            fragno=fragno,
+            last_frag=last,
+            epoch=epoch,
+            kind=kind,
+            source_id="h:1",
+            metadata={"service": "x"},
+            gtid=f"u:{seqno}",
+            event_id=f"b.1:{seqno:016};0" if last else None,
+            commit_time=seqno if last else None,
+        )
+    )
 
 
-@pytest.fixture
-def log(kafka_broker: Broker) -> tuple[str, Broker]:
-    """Events 0, 1, 3 in partition 0, 2 in partition 1; 3 was begun, given up and given again; 4 is not finished."""
-    service = f"list-{uuid.uuid4().hex[:8]}"
-    topic = f"thl.{service}"
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
-    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "transactional.id": service})
-    producer.init_transactions(30)
+@dataclass
+class Log:
+    """A log's event topic, written without a producer."""
 
-    def transaction(*messages: tuple[int, bytes], abort: bool = False) -> None:
-        producer.begin_transaction()
+    broker: Broker
+    partitions: int = 2
+    service: str = field(default_factory=lambda: f"list-{uuid.uuid4().hex[:8]}")
+
+    def __post_init__(self) -> None:
+        self.topic = f"thl.{self.service}"
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(30)
+        self.producer = Producer({"bootstrap.servers": self.broker.bootstrap, "transactional.id": self.service})
+        self.producer.init_transactions(30)
+
+    def transaction(self, *messages: tuple[int, bytes], abort: bool = False) -> None:
+        self.producer.begin_transaction()
         for partition, value in messages:
-            producer.produce(topic, value, partition=partition)
-        producer.abort_transaction(30) if abort else producer.commit_transaction(30)
+            self.producer.produce(self.topic, value, partition=partition)
+        self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
 
-    transaction((0, a_fragment(0, kind="epoch")), (1, a_fragment(0, kind="epoch")))
-    transaction((0, a_fragment(0)), (0, a_fragment(1, last=False)), (0, a_fragment(1, 1)))
-    transaction((0, a_fragment(2, epoch=1)), abort=True)
-    transaction((1, a_fragment(2)), (0, a_fragment(3, last=False)))
-    transaction((0, a_fragment(3, kind="epoch", epoch=2)), (1, a_fragment(3, kind="epoch", epoch=2)))
-    transaction((0, a_fragment(3, epoch=2)), (1, a_fragment(4, last=False, epoch=2)))
-    return service, kafka_broker
+    @property
+    def config(self) -> Config:
+        return Config(service=self.service, kafka=Kafka(bootstrap=self.broker.bootstrap))
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["--set", f"service={self.service}", "--set", f"kafka.bootstrap={self.broker.bootstrap}"]
 
 
-def listed(log: tuple[str, Broker], capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    service, broker = log
-    where = ["--set", f"service={service}", "--set", f"kafka.bootstrap={broker.bootstrap}"]
-    assert thl(["list", *where, *arguments]) == 0
+@pytest.fixture(scope="module")
+def log(kafka_broker: Broker) -> Log:
+    """Events 0, 1, 3 in partition 0, 2 in partition 1; 3 was begun, given up and given again; 4 is not finished."""
+    log = Log(kafka_broker)
+    log.transaction((0, a_fragment(0, kind="epoch")), (1, a_fragment(0, kind="epoch")))
+    log.transaction((0, a_fragment(0)), (0, a_fragment(1, last=False)), (0, a_fragment(1, 1)))
+    log.transaction((0, a_fragment(2, epoch=1)), abort=True)
+    log.transaction((1, a_fragment(2)), (0, a_fragment(3, last=False)))
+    log.transaction((0, a_fragment(3, kind="epoch", epoch=2)), (1, a_fragment(3, kind="epoch", epoch=2)))
+    log.transaction((0, a_fragment(3, epoch=2)), (1, a_fragment(4, last=False, epoch=2)))
+    return log
+
+
+def listed(log: Log, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert thl(["list", *log.arguments, *arguments]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -79,24 +102,38 @@ ALL = ["statement 0.0 of 1", "statement 1.0 of 1", "statement 1.1 of 1", "statem
     [
         ([], ALL),
         (["-low", "1", "-high", "2"], ALL[1:4]),
+        (["-from", "1", "-to", "2"], ALL[1:4]),
+        (["-from", "1970-01-01T00:00:00.000001Z", "-to", "1970-01-01T01:00:00.000002+01:00"], ALL[1:4]),
+        (["-from", "1970-01-01T05:30:00.000003", "-timezone", "Asia/Kolkata"], ALL[4:]),
         (["-seqno", "1"], ALL[1:3]),
-        (["-first", "1"], ALL[:1]),
+        (["-event", "b.1:1"], ALL[1:3]),
+        (["-event", "b.1:0000000000000002;0"], ALL[3:4]),
+        (["-gtid", "U:3"], ALL[4:]),
+        (["-first"], ALL[:1]),
+        (["-first", "2"], ALL[:3]),
+        (["-last"], ALL[4:]),
         (["-last", "2"], ALL[3:]),
         (["-low", "9"], []),
         (["--voided"], [*ALL[:4], "statement 3.0 of 1", ALL[4], "statement 4.0 of 2"]),
         (["--voided", "-seqno", "3"], ["statement 3.0 of 1", ALL[4]]),
+        (["--voided", "-last"], ["statement 3.0 of 1", ALL[4], "statement 4.0 of 2"]),
     ],
 )
-def test_what_is_listed(
-    log: tuple[str, Broker], capsys: pytest.CaptureFixture[str], arguments: list[str], found: list[str]
-) -> None:
+def test_what_is_listed(log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], found: list[str]) -> None:
     assert statements(listed(log, capsys, *arguments)) == found
 
 
-def test_one_event_is_listed_to_the_letter(log: tuple[str, Broker], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_too_large_to_be_held_is_read_again(
+    log: Log, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "HELD_BYTES", 0)
+    assert statements(listed(log, capsys, "-first", "2")) == ALL[:3]
+
+
+def test_one_event_is_listed_to_the_letter(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(log, capsys, "-seqno", "2") == [
         "SEQ# = 2 / FRAG# = 0 (last frag)",
-        f"- FILE = thl.{log[0]}-1@2",
+        f"- FILE = thl.{log.service}-1@2",
         "- TIME = 1970-01-01 00:00:00.000002",
         "- EPOCH# = 1",
         "- EVENTID = b.1:0000000000000002;0",
@@ -108,14 +145,70 @@ def test_one_event_is_listed_to_the_letter(log: tuple[str, Broker], capsys: pyte
     ]
 
 
-def test_json_is_an_object_a_line(log: tuple[str, Broker], capsys: pytest.CaptureFixture[str]) -> None:
-    found = [json.loads(line) for line in listed(log, capsys, "-json", "-headers", "--voided")]
+def test_json_is_an_object_a_line(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [json.loads(line) for line in listed(log, capsys, "--format", "json", "-headers", "--voided")]
     assert [(one["seqno"], one["fragno"], one.get("voided", False)) for one in found] == [
         (0, 0, False), (1, 0, False), (1, 1, False), (2, 0, False), (3, 0, True), (3, 0, False), (4, 0, True),
     ]  # fmt: skip
+
+
+def test_avro_is_a_file_that_others_read(log: Log, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert thl(["list", *log.arguments, "--format", "avro", "-low", "1"]) == 0
+    found: list[Any] = list(fastavro.reader(io.BytesIO(capfdbinary.readouterr().out)))
+    assert [one["changes"][0]["sql"] for one in found] == ALL[1:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["-seqno", "9"], 2, "no finished event with this seqno [seqno=9]"),
+        (["-event", "b.1:0000000000000009"], 2, "its place is by seqno 3 (b.1:0000000000000003;0)"),
+        (["-gtid", "u:9"], 2, "no event with this GTID [gtid=u:9]"),
+        (["-seqno", "1", "-last"], 2, "-seqno and -last exclude each other"),
+        (["-low", "3", "-high", "2"], 2, "3 comes after 2"),
+        (["-from", "yesterday"], 2, "neither a seqno nor a time"),
+        (["-timezone", "Nowhere/At_All"], 2, "not a time zone"),
+        (["-sql", "-sizes"], 2, "exclude each other"),
+        (["--format", "avro", "-headers"], 2, "--format avro has no -headers"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+) -> None:
+    assert thl(["list", *log.arguments, *arguments]) == code
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_log_that_is_not_there(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
     assert thl(arguments) == 3
     assert "was `thl produce` started once?" in capsys.readouterr().err
+
+
+def test_an_event_is_found_in_a_few_looks(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 events in transactions of 10, every fifth aborted and given again."""
+    log = Log(kafka_broker, partitions=1)
+    for ten in range(0, 1000, 10):
+        messages = [(0, a_fragment(seqno)) for seqno in range(ten, ten + 10)]
+        if ten % 50 == 0:
+            log.transaction(*messages, abort=True)
+        log.transaction(*messages)
+    looks: list[int] = []
+    look, messages_of, read = LogReader.first, Partitions.messages, 0
+
+    def counted(self: LogReader, partition: int, offset: int, end: int) -> Any:
+        looks.append(offset)
+        return look(self, partition, offset, end)
+
+    def counting(self: Partitions, *where: int) -> Any:
+        nonlocal read
+        for message in messages_of(self, *where):
+            read += 1
+            yield message
+
+    monkeypatch.setattr(LogReader, "first", counted)
+    monkeypatch.setattr(Partitions, "messages", counting)
+    found = list(LogList(log.config).events(Choice(low=617, high=617)))
+    assert [one.fragment["seqno"] for one in found] == [617]
+    assert len(looks) <= 2 * (1000 + 200 + 120).bit_length()
+    assert read == 1
