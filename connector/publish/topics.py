@@ -17,7 +17,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from connector.config import Config
-from connector.errors import UnsafeTopic
+from connector.errors import PreflightError, UnsafeTopic
 from connector.publish.client import LOG, Refusals, failure, properties
 
 PATIENCE: Final = 30.0
@@ -134,6 +134,18 @@ class Topics:
                 self._create(plan)
         events = plans[0]
         return (found[events.name] or events).partitions
+
+    def setting(self, name: str) -> str:
+        """A setting of the event topic, as it is.
+
+        Raises:
+            PreflightError: there is no such topic, or it may not be looked at.
+            BrokerUnavailable: Kafka does not answer.
+        """
+        topic = self._look(self._config.topic)
+        if topic is None:
+            raise PreflightError("there is no such log", topic=self._config.topic)
+        return topic.settings[name]
 
     def _refuse(self, topic: Topic, plan: Topic, *, exists: bool) -> None:
         must = dangers(topic, plan)

@@ -4,72 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.cli import run as thl
-from connector.config import Config, Kafka
 from connector.listing import attempts
 from connector.listing.choice import Choice
 from connector.listing.log import LogList
 from connector.listing.partitions import Partitions
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
-from tests.unit.reassemble.fragments import encoded, record, statement
-
-
-def a_fragment(seqno: int, fragno: int = 0, *, last: bool = True, epoch: int = 1, kind: str = "transaction") -> bytes:
-    return encoded(
-        record(
-            seqno,
-            [statement(f"statement {seqno}.{fragno} of {epoch}", "s")],
-            fragno=fragno,
-            last_frag=last,
-            epoch=epoch,
-            kind=kind,
-            source_id="h:1",
-            metadata={"service": "x"},
-            gtid=f"u:{seqno}",
-            event_id=f"b.1:{seqno:016};0" if last else None,
-            commit_time=seqno if last else None,
-        )
-    )
-
-
-@dataclass
-class Log:
-    """A log's event topic, written without a producer."""
-
-    broker: Broker
-    partitions: int = 2
-    service: str = field(default_factory=lambda: f"list-{uuid.uuid4().hex[:8]}")
-
-    def __post_init__(self) -> None:
-        self.topic = f"thl.{self.service}"
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-        admin.create_topics([NewTopic(self.topic, self.partitions, 1)])[self.topic].result(30)
-        self.producer = Producer({"bootstrap.servers": self.broker.bootstrap, "transactional.id": self.service})
-        self.producer.init_transactions(30)
-
-    def transaction(self, *messages: tuple[int, bytes], abort: bool = False) -> None:
-        self.producer.begin_transaction()
-        for partition, value in messages:
-            self.producer.produce(self.topic, value, partition=partition)
-        self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
-
-    @property
-    def config(self) -> Config:
-        return Config(service=self.service, kafka=Kafka(bootstrap=self.broker.bootstrap))
-
-    @property
-    def arguments(self) -> list[str]:
-        return ["--set", f"service={self.service}", "--set", f"kafka.bootstrap={self.broker.bootstrap}"]
+from tests.integration.log_topic import Log, a_fragment
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,24 @@
+"""`thl info`: what the log is and holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.options import configured
+
+if TYPE_CHECKING:
+    from connector.config import Config
+
+
+@click.command()
+@configured
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def info(config: Config, as_json: bool) -> None:
+    """Say what the log holds: seqnos, times, partitions, about how many bytes, and its epochs."""
+    from connector.listing.info import as_lines, as_object, log_info
+
+    found = log_info(config)
+    click.echo(json.dumps(as_object(found), indent=2) if as_json else "\n".join(as_lines(found)))
