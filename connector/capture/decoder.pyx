@@ -506,7 +506,11 @@ cdef class Decoder:
             gtid = mariadb.gtid_event(rest(body), event.server_id)
             self.begun = b""
             self.group.announce(self._started(), gtid.gtid, 0, 0, 0, NOTHING)
-            return 0 if gtid.standalone else self.group.begin(self._started(), event.server_id, 0)
+            if gtid.alone:
+                return 0
+            self.group.begin(self._started(), event.server_id, 0)
+            self.group.xid = gtid.prepares or None
+            return 0
         if type == MARIADB_ANNOTATE_ROWS and self.query_bytes:
             return self._rows_query(body)
         if type < MARIADB_QUERY_COMPRESSED:

@@ -1,8 +1,8 @@
 """Events that only MariaDB writes: where its transactions begin, and events with a compressed body.
 
 Formats are those of MariaDB's `sql/log_event.h` and `sql/log_event.cc` (`Gtid_log_event`, `query_event_uncompress`,
-`row_log_event_uncompress`). A transaction begins with its GTID event, which stands for MySQL's BEGIN too unless it says
-STANDALONE: then one statement follows, and nothing ends it.
+`row_log_event_uncompress`). A transaction begins with its GTID event, which stands for MySQL's BEGIN and XA START too
+unless it says STANDALONE: then one statement follows, and nothing ends it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.capture.fields import Fields
+from connector.capture.xa import read_xid
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.domain_gtid import DomainPosition
 
@@ -31,11 +32,13 @@ class GtidEvent:
 
     Args:
         gtid: `domain-server-number`.
-        standalone: one statement follows, and is all.
+        alone: one statement follows, and is all: also what becomes of an XA transaction that was prepared before.
+        prepares: the xid of the XA transaction that is prepared here, as statements write it; "" for any other.
     """
 
     gtid: str
-    standalone: bool
+    alone: bool
+    prepares: str = ""
 
 
 def is_mariadb(format_event: bytes) -> bool:
@@ -51,21 +54,24 @@ def start_of(log_pos: int, size: int, offset: int) -> int:
 def gtid_event(body: bytes, server_id: int) -> GtidEvent:
     """A GTID event: 8 bytes number, 4 domain, 1 flags; then what the flags say, or zeros.
 
+    An xid is 4 bytes format, 1 length of its first part, 1 of its second, both.
+
     Args:
         body: what is behind its header.
         server_id: its header's: who wrote the transaction first.
 
     Raises:
-        Unsupported: it begins or ends a part of an XA transaction, or a flag is not known.
-        CorruptBinlog: it ends early.
+        Unsupported: a flag is not known.
+        CorruptBinlog: it ends early, or has an xid that is longer than one can be.
     """
     event = Fields(body)
     number, domain, flags = event.number(8), event.number(4), event.number(1)
     gtid = f"{domain}-{server_id}-{number}"
-    if flags & (PREPARED_XA | COMPLETED_XA):
-        raise Unsupported("an XA transaction: these are not supported yet in MariaDB's log", gtid=gtid)
     if flags & COMMIT_ID:
         event.take(8)
+    xid = ""
+    if flags & (PREPARED_XA | COMPLETED_XA):
+        xid = read_xid(event, event.number(4), event.number(1), event.number(1))
     more = event.number(1) if event.left else 0
     if more & ~KNOWN:
         raise Unsupported(f"a GTID event of MariaDB with flags that are not known: {more:#04x}", gtid=gtid)
@@ -73,7 +79,7 @@ def gtid_event(body: bytes, server_id: int) -> GtidEvent:
         event.take(1)
     if more & (COMMIT_ALTER | ROLLBACK_ALTER):
         event.take(8)
-    return GtidEvent(gtid, bool(flags & STANDALONE))
+    return GtidEvent(gtid, bool(flags & (STANDALONE | COMPLETED_XA)), xid if flags & PREPARED_XA else "")
 
 
 def gtid_list(body: bytes) -> DomainPosition:

@@ -75,7 +75,7 @@ def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
     try:
         query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         position, gtid_set = end_position(connection), gtid_executed(connection)
-        if load and not is_mariadb(connection):
+        if load:
             _refuse_prepared(connection)
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
     finally:
@@ -88,15 +88,19 @@ def _refuse_prepared(connection: Connection) -> None:
 
     Who may not see it is not refused: the log stops when such a transaction is committed, and says so.
     """
+    mariadb = is_mariadb(connection)
     try:
-        found = query(connection, "XA RECOVER CONVERT XID")
+        found = query(connection, "XA RECOVER FORMAT='SQL'" if mariadb else "XA RECOVER CONVERT XID")
     except pymysql.MySQLError as error:
         if error.args[0] not in MAY_NOT_SEE:
             raise
         return
     if not found:
         return
-    xids = [_xid(int(row["formatID"]), int(row["gtrid_length"]), str(row["data"])) for row in found]
+    if mariadb:
+        xids = [str(row["data"]) for row in found]
+    else:
+        xids = [_xid(int(row["formatID"]), int(row["gtrid_length"]), str(row["data"])) for row in found]
     raise PreflightError(
         f"{len(xids)} XA transactions are prepared on the source: a snapshot cannot see their changes",
         hint="wait until they are committed or rolled back: XA RECOVER; their owner may have died: XA ROLLBACK xid;",

@@ -1,7 +1,8 @@
 """XA in the binary log: its statements, and the event that ends a prepared transaction.
 
-MySQL writes an xid in one way (`serialize_xid`, sql/xa.h): `XA START X'gtrid',X'bqual',format`. The event is that of
-`XA_prepare_event`, libs/mysql/binlog/event/control_events.h.
+MySQL writes an xid in one way (`serialize_xid`, sql/xa.h): `XA START X'gtrid',X'bqual',format`, and so does MariaDB
+(`event_xid_t`, sql/log_event.h). The event is that of `XA_prepare_event`, libs/mysql/binlog/event/control_events.h.
+Where MySQL has XA START, MariaDB has a flag of the GTID event.
 """
 
 from __future__ import annotations
@@ -51,8 +52,16 @@ def xa_prepare(body: bytes) -> tuple[str, bool]:
     """
     event = Fields(body)
     one_phase = event.number(1) != 0
-    form, gtrid_size, bqual_size = (event.number(4) for _ in range(3))
+    return read_xid(event, event.number(4), event.number(4), event.number(4)), one_phase
+
+
+def read_xid(event: Fields, form: int, gtrid_size: int, bqual_size: int) -> str:
+    """The two parts of an xid that come next, with its format, as statements write it.
+
+    Raises:
+        CorruptBinlog: a length is wrong.
+    """
     if max(gtrid_size, bqual_size) > _MOST:
         raise CorruptBinlog("an xid is longer than one can be", gtrid=gtrid_size, bqual=bqual_size)
     gtrid, bqual = event.take(gtrid_size), event.take(bqual_size)
-    return f"X'{gtrid.hex()}',X'{bqual.hex()}',{form}", one_phase
+    return f"X'{gtrid.hex()}',X'{bqual.hex()}',{form}"

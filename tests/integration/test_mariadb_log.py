@@ -293,7 +293,6 @@ def test_a_system_versioned_table_has_its_hidden_columns(cursor: Any) -> None:
 @pytest.mark.parametrize(
     ("statements", "said"),
     [
-        (["XA START 'x'", "INSERT INTO r VALUES (1)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"], "XA"),
         (
             ["SET GLOBAL mysql56_temporal_format = OFF", "CREATE TABLE o (id int, t time(2))",
              "SET GLOBAL mysql56_temporal_format = ON", "INSERT INTO o VALUES (1, '10:00:00')"],

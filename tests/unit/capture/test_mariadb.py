@@ -102,8 +102,12 @@ def gtid(number: int, domain: int, flags: int, more: bytes = b"") -> bytes:
     return (struct.pack("<QIB", number, domain, flags) + more).ljust(19, b"\0")
 
 
+def xid(form: int, gtrid: bytes, bqual: bytes) -> bytes:
+    return struct.pack("<IBB", form, len(gtrid), len(bqual)) + gtrid + bqual
+
+
 @pytest.mark.parametrize(
-    ("body", "standalone"),
+    ("body", "alone"),
     [
         (gtid(5, 3, 0x0C), False),
         (gtid(5, 3, 0x29), True),
@@ -114,15 +118,29 @@ def gtid(number: int, domain: int, flags: int, more: bytes = b"") -> bytes:
         (gtid(5, 3, 0x0C) + bytes(3000), False),  # padded: a large transaction that became a file of its own
     ],
 )
-def test_a_gtid_event(body: bytes, standalone: bool) -> None:
-    assert mariadb.gtid_event(body, 9) == mariadb.GtidEvent("3-9-5", standalone)
+def test_a_gtid_event(body: bytes, alone: bool) -> None:
+    assert mariadb.gtid_event(body, 9) == mariadb.GtidEvent("3-9-5", alone)
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "alone", "prepares"),
+    [
+        (0x4C, xid(7, b"ab", b"\xff"), False, "X'6162',X'ff',7"),
+        (0x4E, bytes(8) + xid(7, b"ab", b"\xff") + b"\x11\x01" + bytes(4), False, "X'6162',X'ff',7"),
+        (0x8D, xid(7, b"ab", b"\xff"), True, ""),
+        (0x8C, xid(7, b"ab", b"\xff"), True, ""),
+    ],
+)
+def test_a_gtid_event_of_an_xa_transaction(flags: int, more: bytes, alone: bool, prepares: str) -> None:
+    assert mariadb.gtid_event(gtid(5, 3, flags, more), 9) == mariadb.GtidEvent("3-9-5", alone, prepares)
 
 
 @pytest.mark.parametrize(
     ("body", "error", "said"),
     [
-        (gtid(5, 3, 0x4C, bytes(6)), Unsupported, "XA"),
-        (gtid(5, 3, 0x8D, bytes(6)), Unsupported, "XA"),
+        (gtid(5, 3, 0x4C, xid(7, bytes(65), b"")), CorruptBinlog, "xid"),
+        (gtid(5, 3, 0x8D, xid(7, b"", bytes(65))), CorruptBinlog, "xid"),
+        (gtid(5, 3, 0x4C, xid(7, b"abcd", b"e"))[:22], CorruptBinlog, "length"),
         (gtid(5, 3, 0x0C, b"\x20"), Unsupported, "0x20"),
         (gtid(5, 3, 0x0C)[:12], CorruptBinlog, "length"),
         (gtid(5, 3, 0x0E)[:14], CorruptBinlog, "length"),
