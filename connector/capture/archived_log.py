@@ -34,8 +34,8 @@ START_V3: Final = b"\1"  # the first event of logs before MySQL 5.0
 HEADER: Final = 19
 TYPE_AT: Final = len(MAGIC) + 4
 
-Open = Callable[[ByteSource, LogFile], BinlogReader]
-"""A reader of a file's bytes."""
+Open = Callable[[ByteSource, LogFile, Gtids | None], BinlogReader]
+"""A reader of a file's bytes, that need not decode the rows of transactions with these GTIDs: they are left out."""
 
 Live = Callable[[StreamStart], BinlogReader]
 """The server's stream."""
@@ -66,6 +66,8 @@ class ArchivedLog:
         self._archive = archive
         self._open_file = open_file
         self._live = live
+        # What is known from the start; what is read is seen, too.
+        self._known_gtids = parse_gtids(start.gtid_set) if isinstance(start, AfterGtids) else None
         self._seen = parse_gtids(start.gtid_set) if isinstance(start, AfterGtids) else None
         self._left_out = False  # the transaction that is being read is known
         self._gtid: str | None = None  # its own
@@ -100,7 +102,7 @@ class ArchivedLog:
     def _begin(self, file: LogFile, offset: int) -> None:
         source: ByteSource = LogBytes(file) if offset == len(MAGIC) else _Behind(file, offset)
         try:
-            self._reader = self._open_file(source, file)
+            self._reader = self._open_file(source, file, self._known_gtids)
         except BaseException:
             source.close()
             raise

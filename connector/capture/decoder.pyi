@@ -2,12 +2,20 @@ from connector.capture.frames import Frames
 from connector.capture.naming import Naming
 from connector.capture.query import Wanted
 from connector.thl.definition import Item
+from connector.thl.gtids import Gtids
 from connector.thl.position import SourcePosition
 
 class Decoder:
     file: str
     def __init__(
-        self, frames: Frames, filters: Wanted, naming: Naming, piece_bytes: int, service: str, file: str = ""
+        self,
+        frames: Frames,
+        filters: Wanted,
+        naming: Naming,
+        piece_bytes: int,
+        service: str,
+        file: str = "",
+        known: Gtids | None = None,
     ) -> None: ...
     @property
     def position(self) -> SourcePosition: ...

@@ -84,13 +84,14 @@ cdef class Decoder:
         piece_bytes: encoded bytes after which a piece is handed out.
         service: the name under which ignored events are counted.
         file: the log file's name, until a Rotate event tells it.
+        known: GTIDs of transactions whose rows are not decoded; None: there is none.
     """
 
     cdef Frames frames
     cdef Frames inner  # the events of a compressed transaction
     cdef object payload  # what `inner` is fed from
     cdef Group group
-    cdef object filters, service, naming
+    cdef object filters, service, naming, known
     cdef bint redefined  # a definition of the transaction has changed what tables are
     cdef Py_ssize_t piece_bytes
     cdef readonly str file
@@ -118,13 +119,14 @@ cdef class Decoder:
     cdef Py_ssize_t produced
     cdef object failure  # what ended the decoding, told when what was found before it is handed out
 
-    def __init__(self, Frames frames, filters, naming, Py_ssize_t piece_bytes, service, str file=""):
+    def __init__(self, Frames frames, filters, naming, Py_ssize_t piece_bytes, service, str file="", known=None):
         if piece_bytes < 1:
             raise ValueError("a piece has at least one byte")
         self.frames = frames
         self.group = Group()
         self.filters = filters
         self.naming = naming
+        self.known = known
         self.service = service
         self.piece_bytes = piece_bytes
         self.file = file
@@ -312,6 +314,8 @@ cdef class Decoder:
         self._between()
         if type == GTID:
             gtid = f"{self._uuid(p + 1)}:{<int64_t>little8(p + 17)}"
+        if self.known is not None:
+            self.tables.skipping = gtid is not None and gtid in self.known
         if left(body) >= 17 and body.data[0] == 2:
             p = take(body, 17)
             last_committed = <int64_t>little8(p + 1)
@@ -335,6 +339,7 @@ cdef class Decoder:
     cdef int _tagged(self, Cursor* body) except -1:
         self._between()
         gtid = tagged_gtid(rest(body))
+        self.tables.skipping = self.known is not None and gtid.gtid in self.known
         return self.group.announce(
             self._started(), gtid.gtid, gtid.last_committed, gtid.sequence_number, gtid.commit_time, gtid.metadata
         )
@@ -505,6 +510,7 @@ cdef class Decoder:
             self._between()
             gtid = mariadb.gtid_event(rest(body), event.server_id)
             self.begun = b""
+            self.tables.skipping = self.known is not None and gtid.gtid in self.known
             self.group.announce(self._started(), gtid.gtid, 0, 0, 0, NOTHING)
             if gtid.alone:
                 return 0

@@ -35,9 +35,6 @@ class Naming(Protocol):
     def taken(self) -> Redefined:
         """What has changed since the last call."""
 
-    def reread(self, *, all_of_it: bool) -> None:
-        """Told before reading whether transactions come again that lie further back than the last one."""
-
 
 class _Unmoved:
     """Names that no definition changes."""
@@ -50,10 +47,6 @@ class _Unmoved:
     def taken(self) -> Redefined:
         """Nothing."""
         return Redefined()
-
-    def reread(self, *, all_of_it: bool) -> None:
-        """No matter."""
-        del all_of_it
 
 
 class Refused(_Unmoved):

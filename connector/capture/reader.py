@@ -12,6 +12,7 @@ from connector.capture.query import Wanted
 from connector.capture.stream import ByteSource
 from connector.errors import CorruptBinlog
 from connector.thl.definition import Item
+from connector.thl.gtids import Gtids
 from connector.thl.position import SourcePosition
 
 WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
@@ -31,6 +32,7 @@ class BinlogReader:
         piece_bytes: encoded bytes of a transaction after which a piece is handed out.
         file: the log file's name, where the source does not tell it itself.
         naming: names the columns that the log does not; None: such rows are refused.
+        known: GTIDs of transactions whose rows are not to be decoded, because they are left out anyway.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class BinlogReader:
         piece_bytes: int,
         file: str = "",
         naming: Naming | None = None,
+        known: Gtids | None = None,
     ) -> None:
         self._source = source
         self._frames = frames
-        self._decoder = Decoder(frames, filters, naming or Refused(), piece_bytes, service, file)
+        self._decoder = Decoder(frames, filters, naming or Refused(), piece_bytes, service, file, known)
         self._ended = False
 
     @classmethod

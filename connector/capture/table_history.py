@@ -48,7 +48,6 @@ class TableHistory:
         self._rules = Rules(filter.fold, filter.wants_schema)
         self._resume = position.resume if position else None
         self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
-        self._older = False
         self._changes: list[Redefined] = []
 
     def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
@@ -115,10 +114,6 @@ class TableHistory:
         raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
         _, specs = table_layout(replace(table, raws=raws))
         return TableLayout(table.name, columns, known.layout.key), specs
-
-    def reread(self, *, all_of_it: bool) -> None:
-        """Whether rows come again that were written when tables were others: these nobody can name."""
-        self._older = all_of_it
 
     def _again(self, gtid: str | None, place: SourcePosition) -> bool:
         if gtid is not None and self._gtids is not None:

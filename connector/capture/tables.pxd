@@ -21,6 +21,7 @@ cdef class Tables:
     cdef Table newest
     cdef dict known  # bytes of a TABLE_MAP → Table
     cdef bint mariadb  # the log's server
+    cdef bint skipping  # the rows of this transaction are not for us
     cdef int forget(self, bint mariadb) except -1
     cdef bytes before, after  # the columns in the images of the event that `of_rows` was told of; empty: all
     cdef int renamed(self) except -1

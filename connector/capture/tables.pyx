@@ -97,6 +97,10 @@ cdef class Tables:
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef bytes definition
         take(body, 2)
+        if self.skipping:
+            self.ids[table_id] = self.newest = NOT_WANTED
+            self.newest_id = table_id
+            return 0
         if self.newest is not None and table_id == self.newest_id and same(body, self.newest.definition):
             return 0
         definition = body.data[: body.end - body.data]
@@ -153,6 +157,9 @@ cdef class Tables:
         elif action == DELETE:
             self.after = EVERY
         return table
+
+
+cdef Table NOT_WANTED = Table(b"", None, None, True)
 
 
 cdef bint same(const Cursor* body, bytes definition) noexcept:

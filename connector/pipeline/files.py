@@ -27,6 +27,7 @@ from connector.errors import ConfigError, PreflightError, Purged
 from connector.pipeline.source import Load, Stream
 from connector.pipeline.stream_start import start_after, start_redo
 from connector.thl.definition import Definitions
+from connector.thl.gtids import Gtids
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -138,14 +139,15 @@ class FileSource:
                 oldest=self._files.files()[0],
             )
         naming = history_of(tables, self._filter, position)
-        naming.reread(all_of_it=isinstance(start, AfterGtids))
 
-        def of_file(source: ByteSource, file: LogFile) -> BinlogReader:
-            return self._reader(source, file, self._filter, naming)
+        def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
+            return self._reader(source, file, self._filter, naming, known)
 
         return ArchivedLog(self._files, start, first, of_file, None)
 
-    def _reader(self, source: ByteSource, file: LogFile, filter: Filter, naming: Naming) -> BinlogReader:
+    def _reader(
+        self, source: ByteSource, file: LogFile, filter: Filter, naming: Naming, known: Gtids | None = None
+    ) -> BinlogReader:
         return BinlogReader(
             source,
             EventFrames(),
@@ -154,6 +156,7 @@ class FileSource:
             piece_bytes=self._config.source.piece_bytes,
             file=file.name,
             naming=naming,
+            known=known,
         )
 
     def _executed(self, newest: LogFile) -> str:

@@ -15,12 +15,12 @@ from connector.capture.log_files import LogFile
 from connector.capture.naming import Naming
 from connector.capture.reader import BinlogReader
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import AfterGtids, ByteSource, StreamStart, open_stream
+from connector.capture.stream import ByteSource, StreamStart, open_stream
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import HistoriesDiffer, Purged
 from connector.pipeline.source import Stream
-from connector.thl.gtids import parse_gtids
+from connector.thl.gtids import Gtids, parse_gtids
 from connector.thl.position import Finished, SourcePosition
 
 LOG: Final = logging.getLogger(__name__)
@@ -84,19 +84,17 @@ class SourceLog:
         fields = {"service": self._service, "file": archived, "start": start}
         LOG.info("reading from the archive what the source has purged", extra=fields)
 
-        def of_file(source: ByteSource, file: LogFile) -> BinlogReader:
-            return self._reader(source, EventFrames(), wanted, naming, file.name)
+        def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
+            return self._reader(source, EventFrames(), wanted, naming, file=file.name, known=known)
 
         def live(place: StreamStart) -> BinlogReader:
             with session(self._source) as connection:
                 source_state.check_available(connection, place)
             LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": place})
-            naming.reread(all_of_it=False)
             return self._stream(place, wanted, naming)
 
         if self._archive is None:
             raise RuntimeError("there is no archive")
-        naming.reread(all_of_it=isinstance(start, AfterGtids))
         return ArchivedLog(self._archive, start, archived, of_file, live)
 
     def _check(self, connection: Connection, start: StreamStart) -> LogFile | None:
@@ -140,7 +138,14 @@ class SourceLog:
         return self._reader(stream, PacketFrames(), wanted, naming)
 
     def _reader(
-        self, source: ByteSource, frames: Frames, wanted: Filter, naming: Naming, file: str = ""
+        self,
+        source: ByteSource,
+        frames: Frames,
+        wanted: Filter,
+        naming: Naming,
+        *,
+        file: str = "",
+        known: Gtids | None = None,
     ) -> BinlogReader:
         return BinlogReader(
             source,
@@ -150,4 +155,5 @@ class SourceLog:
             piece_bytes=self._source.piece_bytes,
             file=file,
             naming=naming,
+            known=known,
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -280,3 +283,37 @@ def test_a_loaded_log_goes_on_when_the_names_go(bench: Bench) -> None:
         assert producing.stop() == 0
     names = [list(row) for _, table, row in named_rows(bench) if table == "t"]
     assert names == [[f"c{n}" for n in range(number, -1, -1)] + ["id", "a", "b"] for number in range(4)]
+
+
+def test_rows_before_the_position_need_no_names_in_an_archive(bench: Bench, tmp_path: Path) -> None:
+    """A file is read from its beginning, where the table was another: nobody knows its names any more, or asks."""
+    folder = tmp_path / "archive"
+    bench.sql("FLUSH BINARY LOGS")
+    with bench.start() as first:
+        until(lambda: " loaded service=" in first.text)
+        use(bench, "INSERT INTO t VALUES (1, 2, 3)", "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+        use(bench, "INSERT INTO t VALUES (2, 3, 4)", "ALTER TABLE t ADD c VARCHAR(9) FIRST, DROP COLUMN b")
+        use(bench, "INSERT INTO t VALUES ('x', 3, 5)")
+        until(lambda: len(named_rows(bench)) == 3)
+        assert first.stop() == 0
+    use(bench, "INSERT INTO t VALUES ('y', 4, 6)", "ALTER TABLE t DROP COLUMN a", "INSERT INTO t VALUES ('z', 5)")
+    bench.sql("FLUSH BINARY LOGS")
+    archiving = [sys.executable, "-m", "connector", "archive", str(folder), "--until-now"]
+    subprocess.run(archiving, env={**os.environ, **bench.environment}, check=True, capture_output=True)
+    newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
+    bench.sql(f"PURGE BINARY LOGS TO '{newest}'")
+    bench.settings["THL_SOURCE__ARCHIVE"] = str(folder)
+    with bench.start() as second:
+        second.online()
+        assert "reading from the archive" in second.text
+        use(bench, "INSERT INTO t VALUES ('live', 6)")
+        until(lambda: len(named_rows(bench)) == 6)
+        assert second.stop() == 0, second.text
+    assert [row for _, _, row in named_rows(bench)] == [
+        {"id": 1, "a": 2, "b": 3},
+        {"id": 2, "b": 3, "a": 4},
+        {"c": "x", "id": 3, "a": 5},
+        {"c": "y", "id": 4, "a": 6},
+        {"c": "z", "id": 5},
+        {"c": "live", "id": 6},
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import struct
+import uuid
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -16,12 +17,19 @@ from connector.capture.archived_log import covering, previous_gtids
 from connector.capture.frames import EventFrames, PacketFrames
 from connector.capture.log_files import LogBytes, LogFile
 from connector.capture.raw import RawEvents
+from connector.capture.reader import BinlogReader
 from connector.capture.stream import AfterGtids
-from connector.errors import ConfigError, CorruptBinlog
+from connector.errors import ConfigError, CorruptBinlog, Unsupported
+from connector.thl.definition import Item, Redefined
 from connector.thl.gtid import GtidSet
+from connector.thl.gtids import parse_gtids
+from connector.thl.piece import Passed
 from connector.thl.place import SourcePosition
-from tests.support.binlog_writer import LogWriter
+from connector.thl.xa import Logged
+from tests.support.binlog import ALL, row_changes
+from tests.support.binlog_writer import LogWriter, image
 from tests.support.old_log import OldLog
+from tests.unit.binlog.running import INT, UUID, gtid
 
 LOG = Path("tests/testdata/binlog/mysql-9.7.000001")
 ARTIFICIAL = 0x20
@@ -219,3 +227,67 @@ def test_a_log_without_checksums_and_one_older_than_gtids(tmp_path: Path) -> Non
         old.query(b"DROP TABLE t")
         plain.write_bytes(old.data)
         assert previous_gtids(LogFile.at(plain)) is None
+
+
+def with_gtids(*numbers: int | None) -> LogWriter:
+    """A row each, of a table whose columns the log names from the third transaction on; None: without a GTID."""
+    log = LogWriter()
+    for place, number in enumerate(numbers):
+        if number is None:
+            log.event(34, b"\1" + bytes(24) + b"\2" + bytes(16))
+        else:
+            gtid(log, number)
+        log.begin()
+        log.table_map([INT], metadata="FULL" if place >= 2 else "MINIMAL")
+        log.rows(30, 1, image([struct.pack("<i", place)]))
+        log.commit()
+    return log
+
+
+def read_known(log: LogWriter, folder: Path, known: str | None) -> list[Logged]:
+    path = folder / "log.000001"
+    path.write_bytes(log.data)
+    reader = BinlogReader(
+        LogBytes(LogFile.at(path)),
+        EventFrames(),
+        filters=ALL,
+        service="test",
+        piece_bytes=1 << 20,
+        file=path.name,
+        known=None if known is None else parse_gtids(known),
+    )
+    found: list[Item] = []
+    with closing(reader):
+        while not reader.ended:
+            found += reader.read()
+    return [item for item in found if not isinstance(item, Redefined)]
+
+
+def test_rows_of_known_transactions_need_no_names(tmp_path: Path) -> None:
+    server = str(uuid.UUID(bytes=UUID))
+    found = read_known(with_gtids(1, 2, 3, 4), tmp_path, f"{server}:1-2:4")
+    assert [item.gtid if isinstance(item, Passed) else None for item in found] == [
+        f"{server}:1", f"{server}:2", None, f"{server}:4",
+    ]  # fmt: skip
+    assert [after for _, _, after in row_changes(found, "t")] == [[2]]
+    for known in (None, f"{server}:2-4"):
+        with pytest.raises(Unsupported, match="does not name the columns"):
+            read_known(with_gtids(1, 2, 3), tmp_path, known)
+
+
+def test_what_has_no_gtid_is_not_known(tmp_path: Path) -> None:
+    """It comes behind one that is, on the same table."""
+    server = str(uuid.UUID(bytes=UUID))
+    found = read_known(with_gtids(1, 2, 3, None), tmp_path, f"{server}:1-3")
+    assert [after for _, _, after in row_changes(found, "t")] == [[3]]
+
+
+def test_known_by_the_place_in_mariadbs_domain(tmp_path: Path) -> None:
+    log = LogWriter(server=b"11.4.5-MariaDB")
+    for number in (1, 2):
+        log.event(162, struct.pack("<QIB", number, 0, 0) + bytes(6))
+        log.table_map([INT], metadata="FULL" if number == 2 else "NONE")
+        log.rows(30, 1, image([struct.pack("<i", number)]))
+        log.commit()
+    found = read_known(log, tmp_path, "0-1-1")
+    assert [after for _, _, after in row_changes(found, "t")] == [[2]]
