@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["connector"]):
-    from tests.fuzz.reading import read_whole
+    from tests.fuzz.reading import read_raw, read_whole
 
 from tests.fuzz.logs import changed, resealed, seeds
 
@@ -27,6 +27,7 @@ SECONDS = 30  # that one may take: the machine may do something else meanwhile
 def read(data: bytes) -> None:
     """Whatever is not one of our errors goes through."""
     read_whole(data)
+    read_raw(data)
 
 
 def mutated(data: bytes, longest: int, seed: int) -> bytes:
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("log", nargs="?", type=Path, help="one that was left, alone")
     options = parser.parse_args()
     if options.log:
-        print(read_whole(options.log.read_bytes()))
+        print(read_whole(options.log.read_bytes()), read_raw(options.log.read_bytes()))
         return
     with tempfile.TemporaryDirectory() as corpus:
         for number, data in enumerate([*SEEDS, *map(resealed, SEEDS)]):

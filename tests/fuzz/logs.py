@@ -48,10 +48,40 @@ def old(version: int) -> bytes:
     return log.data
 
 
+def rare() -> bytes:
+    """A statement's text beside its rows, JSON told as a difference, XA transactions, heartbeats of both versions."""
+    log = LogWriter()
+    document = b"\x00" + struct.pack("<HHHHBH", 1, 12, 11, 1, 5, 7) + b"a"  # {"a": 7}
+    value = struct.pack("<I", len(document)) + document
+    removed = struct.pack("<I", 5) + b"\2\3$.a"
+    xid = struct.pack("<III", 1, 2, 0) + b"ab"
+    log.begin()
+    log.event(29, b"\x0fUPDATE t SET j = 1")
+    log.table_map([ColumnDef(245, b"\x04"), ColumnDef(3, unsigned=False)])
+    number = struct.pack("<i", 1)
+    log.rows(39, 2, b"\0" + value + number + b"\1\1\0" + removed + number)
+    log.commit()
+    log.event(27, b"f.1")
+    for one_phase in (0, 1):
+        log.query(b"XA START X'6162',X'',1")
+        log.table_map([ColumnDef(3, unsigned=False)])
+        log.rows(30, 1, image([number]))
+        log.query(b"XA END X'6162',X'',1")
+        log.event(38, bytes([one_phase]) + xid)
+    place = len(log.data) + HEADER + 4 + 5 + 11 + 1
+    log.event(41, b"\1\3f.1\2\x09\xfe" + struct.pack("<Q", place) + b"\0", log_pos=0)
+    log.query(b"XA COMMIT X'6162',X'',1")
+    log.begin()
+    log.table_map([ColumnDef(3, unsigned=False)])
+    log.rows(30, 1, image([number]))
+    log.commit()
+    return log.data
+
+
 def seeds() -> list[bytes]:
     """Whole logs."""
     recorded = [path.read_bytes() for path in sorted(RECORDED.iterdir()) if path.suffix[1:].isdigit()]
-    return [*recorded, statements(), old(1), old(3)]
+    return [*recorded, statements(), rare(), old(1), old(3)]
 
 
 def events(data: bytes) -> list[tuple[int, int]]:

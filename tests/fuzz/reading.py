@@ -1,19 +1,26 @@
-"""A log from memory through the reader and into text."""
+"""A log from memory through the reader and into text; and through what keeps it as it is, for an archive."""
 
 from __future__ import annotations
 
+from itertools import count
+
 from connector.capture.filters import Filter
-from connector.capture.frames import EventFrames
+from connector.capture.frames import EventFrames, Frames, PacketFrames
 from connector.capture.naming import Numbered
+from connector.capture.raw import RawEvents
 from connector.capture.reader import BinlogReader
 from connector.config import Filters
 from connector.errors import ConnectorError
 from connector.listing.json_event import JsonPrinter
+from connector.listing.tungsten_event import TungstenPrinter
 from connector.thl.piece import Piece
 from connector.thl.words import Seqno
+from connector.thl.xa import Prepared
+from tests.fuzz.logs import events
 
-KEEPING = Filter(Filters(), keeps_statements=True)
+KEEPING = Filter(Filters(), keeps_statements=True, rows_query_bytes=20)
 PART = 4096
+MAGIC = 4
 
 
 class Bytes:
@@ -39,16 +46,55 @@ def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
     reader = BinlogReader(
         Bytes(data), EventFrames(), filters=KEEPING, service="t", piece_bytes=1 << 16, file="f.1", naming=Numbered()
     )
-    printer, ends = JsonPrinter(), []
+    printers, ends = (JsonPrinter(), TungstenPrinter()), []
     try:
         while not reader.ended:
             for item in reader.read():
-                if isinstance(item, Piece):
-                    if item.begin is not None:
-                        printer.begin(item.begin)
-                    printer.piece(Seqno(0), item)
-                    if item.ending is not None:
-                        ends.append(item.ending.end.offset)
+                piece = item.piece if isinstance(item, Prepared) else item
+                if not isinstance(piece, Piece):
+                    continue
+                for printer in printers:
+                    if piece.begin is not None:
+                        printer.begin(piece.begin)
+                    printer.piece(Seqno(0), piece)
+                if piece.ending is not None:
+                    ends.append(piece.ending.end.offset)
     except ConnectorError as error:
         return ends, error
     return ends, None
+
+
+def read_raw(data: bytes) -> ConnectorError | None:
+    """Keep a log as it is, from a file and from a stream: only whole events of it are kept, in order.
+
+    Returns:
+        What ended it, as a file.
+
+    Raises:
+        AssertionError: something else was kept.
+    """
+    whole = [data[start:end] for start, end in events(data)]
+    of_stream, _ = _kept(PacketFrames(), b"".join(map(_packet, whole, count(1))))
+    of_file, failure = _kept(EventFrames(), data)
+    for kept in (of_stream, of_file):
+        left = iter(whole)
+        found = [kept[start - MAGIC : end - MAGIC] for start, end in events(bytes(MAGIC) + kept)]
+        assert b"".join(found) == kept
+        assert all(any(event == one for one in left) for event in found)
+    return failure
+
+
+def _packet(event: bytes, number: int) -> bytes:
+    """As a server sends it."""
+    return (len(event) + 1).to_bytes(3, "little") + bytes([number % 256, 0]) + event
+
+
+def _kept(frames: Frames, sent: bytes) -> tuple[bytes, ConnectorError | None]:
+    raw, source, kept = RawEvents(frames, "f.1"), Bytes(sent), b""
+    try:
+        while frames.receive(source, 0):
+            kept += b"".join(part for _, part in raw.take())
+        raw.take()
+    except ConnectorError as error:
+        return kept, error
+    return kept, None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog
 from tests.fuzz.logs import changed, events, seeds
-from tests.fuzz.reading import read_whole
+from tests.fuzz.reading import read_raw, read_whole
 
 SEEDS = seeds()
 
@@ -52,4 +52,6 @@ def test_any_damage_ends_in_transactions_or_our_error(
     for _ in range(times):
         data = changed(data, other, draw)
     _, error = read_whole(data)
+    assert error is None or error.message
+    error = read_raw(data)
     assert error is None or error.message
