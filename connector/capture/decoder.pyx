@@ -474,6 +474,8 @@ cdef class Decoder:
     cdef int _table_map(self, Cursor* body) except -1:
         if not self.group.open:
             damaged(b"a table is described outside of a transaction")
+        if self.tables.skipping and not self.group.announced:
+            self.tables.skipping = False  # it was for one with a GTID, and this has none
         return self.tables.describe(body)
 
     cdef int _rows_query(self, Cursor* body) except -1:
