@@ -90,9 +90,10 @@ def test_within_a_transaction_they_say_nothing(beat: type[None], tmp_path: Path)
         (first, {"name": b"log.000002"}),
         (second, {"name": b"log.000002"}),
         (second, {"place": 4}),
+        (second, {"place": (1 << 64) - 1}),
         (second, {"name": b""}),
     ],
-    ids=["another file", "another file, version 2", "an earlier place", "no file"],
+    ids=["another file", "another file, version 2", "an earlier place", "no place", "no file"],
 )
 def test_what_they_tell_is_checked(beat: type[None], wrong: dict[str, object], tmp_path: Path) -> None:
     log = LogWriter()

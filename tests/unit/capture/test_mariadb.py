@@ -218,6 +218,8 @@ def test_a_streamed_place_is_found_behind_where_we_are(offset: int, skipped: int
 
 
 def test_a_heartbeat_beyond_four_gigabytes() -> None:
+    with pytest.raises(CorruptBinlog, match="without a place"):
+        heartbeat(b"\xff" * 8 + b"f", False, 0, 4, mariadb=True)
     body = struct.pack("<Q", 5 << 32 | 7) + b"mariadb-bin.000009"
     assert heartbeat(body, False, 0, 4, mariadb=True) == ("mariadb-bin.000009", 5 << 32 | 7)
     assert heartbeat(b"mariadb-bin.000009", False, 900, 4, mariadb=True) == ("mariadb-bin.000009", 900)
