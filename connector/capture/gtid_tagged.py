@@ -17,6 +17,7 @@ FLAGS, UUID, NUMBER, TAG, LAST_COMMITTED, SEQUENCE, COMMITTED, ORIGINALLY, LENGT
     range(12)
 )
 SIGNED = frozenset({NUMBER, LAST_COMMITTED, SEQUENCE})
+LATEST = 1 << 55  # µs since 1970: an untagged GTID event has 55 bits for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def tagged_gtid(body: bytes) -> GtidEvent:
 
     Raises:
         Unsupported: it has a field that must not be ignored and is not known.
-        CorruptBinlog: a mandatory field is missing.
+        CorruptBinlog: a mandatory field is missing, or a value cannot be.
     """
     event = Fields(body)
     varint(event)  # the version of the serialization
@@ -63,6 +64,8 @@ def tagged_gtid(body: bytes) -> GtidEvent:
     if not source or NUMBER not in values:
         raise CorruptBinlog("a GTID event without uuid or number")
     committed = values.get(COMMITTED, 0)
+    if committed >= LATEST:
+        raise CorruptBinlog("a GTID event's commit time cannot be")
     originally = values.get(ORIGINALLY, committed)
     return GtidEvent(
         ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))),

@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from connector.capture.filters import Filter
 from connector.capture.format_description import format_description
 from connector.capture.gtid_set import decode_gtid_set, encode_gtid_set
+from connector.capture.gtid_tagged import COMMITTED
 from connector.capture.heartbeat import heartbeat
 from connector.capture.query import query
 from connector.config import Filters
@@ -372,3 +373,17 @@ def test_gtid_sets_are_decoded_as_they_were_encoded(text: str) -> None:
     if text:
         with pytest.raises(CorruptBinlog, match="a GTID set with the numbers"):
             decode_gtid_set(encoded[:-8] + bytes(8))
+
+
+def test_a_tagged_gtid_whose_commit_time_cannot_be_is_damage(tmp_path: Path) -> None:
+    """Of 64 bits, of which an untagged one has 55."""
+    first = b"\2\2\0" + b"\2" + b"\2" * 16 + b"\4\4"  # version, size, needed; uuid; number 1
+    for committed, error in ((b"\xff" + struct.pack("<Q", (1 << 64) - 1), CorruptBinlog), (b"\2", None)):
+        log = LogWriter()
+        log.event(42, first + bytes([COMMITTED << 1]) + committed)
+        transaction(log)
+        if error is None:
+            assert len(read_back(log, tmp_path)) == 1
+            continue
+        with pytest.raises(error, match="commit time cannot be"):
+            read_back(log, tmp_path)
