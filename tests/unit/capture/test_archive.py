@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import struct
 import uuid
@@ -12,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from connector.capture.archive import Archive
+from connector.capture.archive import Archive, ArchiveWriter
 from connector.capture.archived_log import covering, previous_gtids
 from connector.capture.frames import EventFrames, PacketFrames
 from connector.capture.log_files import LogBytes, LogFile
 from connector.capture.raw import RawEvents
 from connector.capture.reader import BinlogReader
 from connector.capture.stream import AfterGtids
-from connector.errors import ConfigError, CorruptBinlog, Unsupported
+from connector.errors import ConfigError, CorruptBinlog, HistoriesDiffer, Unsupported
 from connector.thl.definition import Item, Redefined
 from connector.thl.gtid import GtidSet
 from connector.thl.gtids import parse_gtids
@@ -291,3 +292,57 @@ def test_known_by_the_place_in_mariadbs_domain(tmp_path: Path) -> None:
         log.commit()
     found = read_known(log, tmp_path, "0-1-1")
     assert [after for _, _, after in row_changes(found, "t")] == [[2]]
+
+
+def test_a_hole_and_another_log_among_the_files_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="files are missing") as raised:
+        archive(tmp_path, "log.000001", "log.000003").files()
+    assert raised.value.where["between"] == "log.000001 log.000003"
+
+
+def test_an_archive_belongs_to_one_server_and_one_writer(tmp_path: Path) -> None:
+    kept = Archive(tmp_path / "new")
+    with kept.locked():
+        kept.belong("one")
+        kept.belong("one")
+        with pytest.raises(HistoriesDiffer, match="another server's"):
+            kept.belong("other")
+        with pytest.raises(ConfigError, match="another process writes"), Archive(tmp_path / "new").locked():
+            pass
+    with Archive(tmp_path / "new").locked():
+        assert kept.owner == "one"
+
+
+@pytest.mark.parametrize("lost", [1, 30])
+def test_a_whole_file_that_ends_inside_an_event_is_told(tmp_path: Path, lost: int) -> None:
+    (tmp_path / "log.000001").write_bytes(LOG.read_bytes()[:-lost])
+    with pytest.raises(CorruptBinlog, match="ends inside an event") as raised:
+        list(Archive(tmp_path).verify())
+    assert str(raised.value.where["file"]) == str(tmp_path / "log.000001")
+
+
+def test_a_file_has_its_name_when_the_server_has_gone_to_the_next(tmp_path: Path) -> None:
+    data = LOG.read_bytes()
+    writer = ArchiveWriter(Archive(tmp_path))
+    assert writer.take([("log.000001", b""), ("log.000001", data[4:100])]) == []
+    writer.close()
+    assert (tmp_path / "log.000001.part").read_bytes() == data[:100]
+    writer = ArchiveWriter(Archive(tmp_path))  # which goes on behind what is there
+    whole = writer.take([("log.000001", data[100:]), ("log.000002", b""), ("log.000003", b"")])
+    assert whole == ["log.000001", "log.000002"]
+    writer.close()
+    names = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert names == {"log.000001": data, "log.000002": data[:4], "log.000003.part": data[:4]}
+
+
+def test_everything_is_synced_before_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    sync, rename = os.fsync, Path.rename
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("sync"), sync(descriptor)))
+    monkeypatch.setattr(Path, "rename", lambda path, to: (done.append(Path(to).name), rename(path, to))[1])
+    writer = ArchiveWriter(Archive(tmp_path))
+    writer.take([("log.000001", b"x")])
+    done.clear()
+    writer.take([("log.000002", b"")])
+    assert done[:3] == ["sync", "log.000001", "sync"]
+    writer.close()
