@@ -17,6 +17,7 @@ COMMANDS = {
     "produce": ("connector.commands.produce:produce", "Read MySQL's binary log into Kafka."),
     "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target, by Spark."),
     "status": ("connector.commands.status:status", "Say how far producer and applier are."),
+    "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
     "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),
     "archive": ("connector.commands.archive:archive", "Keep the source's binary log in a folder."),
     "list": ("connector.commands.list:list_log", "Print events of the log."),

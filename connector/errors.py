@@ -142,3 +142,10 @@ class SparkGone(ConnectorError):
     """The JVM that reads the log has ended: the process ends with it, and is to be started again."""
 
     exit_code = 11
+
+
+class TimedOut(ConnectorError):
+    """What was waited for did not happen in the time that was given."""
+
+    retry = True
+    exit_code = 12

@@ -24,11 +24,19 @@ UNWELL = 1
 def status(ctx: click.Context, config: Config, max_behind: float, min_purge: float, as_json: bool) -> None:
     """Say how far producer and applier are, under Tungsten's names.
 
+    With --json the names of `trepctl status` are beside the two ends' own.
+
     Exits with 0 when all is well and with 1 when something does not answer or is beyond its limit.
     """
+    from connector.clock import SystemClock
     from connector.status.collect import collect
     from connector.status.report import Limits, as_object, as_text
+    from connector.status.trepctl import tungsten_names
 
     found = collect(config, Limits(max_behind, min_purge))
-    click.echo(json.dumps(as_object(found), indent=2) if as_json else as_text(found))
+    if as_json:
+        names = tungsten_names(found, config, SystemClock().now())
+        click.echo(json.dumps({**names, **as_object(found)}, indent=2))
+    else:
+        click.echo(as_text(found))
     ctx.exit(UNWELL if found.problems else 0)

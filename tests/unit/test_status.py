@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from connector.config import Config, Kafka, Source
 from connector.listing.log import Ends
 from connector.status.collect import applier_status, producer_status
 from connector.status.report import (
@@ -21,6 +22,7 @@ from connector.status.report import (
 )
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
+from connector.status.trepctl import tungsten_names
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
@@ -158,3 +160,44 @@ def test_the_names_are_tungstens() -> None:
     text = as_text(status)
     assert "appliedLastSeqno      : 41\n" in text
     assert text.endswith("problem: one thing")
+
+
+def test_trepctls_names_are_those_of_both_ends() -> None:
+    config = Config(service="shop", source=Source(host="db"), kafka=Kafka(bootstrap="k:9092"))
+    status = Status("shop", replace(WELL[0], maximum_stored_seqno=41, latest_epoch_number=2), WELL[1])
+    found = tungsten_names(status, config, 1_700_000_000_123_456)
+    json.dumps(found)
+    assert found | {"version": ""} == {
+        "appliedLastEventId": "NONE",
+        "appliedLastSeqno": 41,
+        "appliedLatency": -1.0,
+        "currentEventId": "NONE",
+        "currentTimeMillis": 1_700_000_000_123,
+        "latestEpochNumber": 2,
+        "maximumStoredSeqNo": 41,
+        "minimumStoredSeqNo": 5,
+        "pipelineSource": "k:9092/thl.shop",
+        "relativeLatency": -1.0,
+        "serviceName": "shop",
+        "simpleServiceName": "shop",
+        "sourceId": "db:3306",
+        "state": "ONLINE",
+        "version": "",
+    }
+    assert not found.keys() & as_object(status).keys() - {"serviceName"}
+
+
+@pytest.mark.parametrize(
+    ("producer", "applier", "told"),
+    [
+        (State.ONLINE, State.BEHIND, "ONLINE"),
+        (State.BEHIND, State.ONLINE, "ONLINE"),
+        (State.OFFLINE, State.ONLINE, "OFFLINE:NORMAL"),
+        (State.ONLINE, State.NONE, "OFFLINE:NORMAL"),
+        (State.ONLINE, State.LOADING, "GOING-ONLINE:SNAPSHOT"),
+        (State.UNKNOWN, State.ONLINE, "UNKNOWN"),
+    ],
+)
+def test_trepctls_state_is_the_worse_ones(producer: State, applier: State, told: str) -> None:
+    status = Status("shop", replace(WELL[0], state=producer), replace(WELL[1], state=applier))
+    assert tungsten_names(status, Config(), 0)["state"] == told

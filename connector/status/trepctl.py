@@ -1,0 +1,52 @@
+"""A service's numbers under the names of Tungsten's `trepctl status`, for what already reads those.
+
+Only what is known: a name is left out where nobody but a running applier could tell it (`pendingError`,
+`timeInStateSeconds`, `uptimeSeconds`), or where nothing here corresponds to it (`channels`, `masterListenUri`).
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from connector.config import Config
+from connector.status.report import ProducerStatus, State, Status
+
+NOTHING: float = -1.0  # Tungsten's latency before the first event
+
+
+def tungsten_names(status: Status, config: Config, now: int) -> dict[str, object]:
+    """One object, as of one replicator that reads the source and applies to the target.
+
+    Args:
+        status: what is known.
+        config: the ends' names.
+        now: µs since 1970 UTC.
+
+    Returns:
+        Latencies in seconds, -1.0 before the first event. The state is the worse of the two ends'.
+    """
+    producer, applier = status.producer, status.applier
+    latency, relative = applier.applied_latency, applier.relative_latency
+    return {
+        "appliedLastEventId": applier.applied_last_event_id or "NONE",
+        "appliedLastSeqno": applier.applied_last_seqno,
+        "appliedLatency": NOTHING if latency is None else latency,
+        "currentEventId": producer.current_event_id or "NONE",
+        "currentTimeMillis": now // 1000,
+        "latestEpochNumber": producer.latest_epoch_number,
+        "maximumStoredSeqNo": producer.maximum_stored_seqno,
+        "minimumStoredSeqNo": producer.minimum_stored_seqno,
+        "pipelineSource": f"{config.kafka.bootstrap}/{config.topic}",
+        "relativeLatency": NOTHING if relative is None else relative,
+        "serviceName": status.service,
+        "simpleServiceName": status.service,
+        "sourceId": f"{config.source.host}:{config.source.port}",
+        "state": _state(producer, applier.state),
+        "version": f"thl-connector {version('thl-connector')}",
+    }
+
+
+def _state(producer: ProducerStatus, applier: State) -> str:
+    """The producer's where it does not work, else the applier's; one that was never started is offline there."""
+    worse = producer.state if producer.state in {State.OFFLINE, State.UNKNOWN, State.NONE} else applier
+    return {State.NONE: "OFFLINE:NORMAL", State.OFFLINE: "OFFLINE:NORMAL", State.BEHIND: "ONLINE"}.get(worse, worse)

@@ -1,0 +1,91 @@
+"""Waiting until a target has an event: by what the target itself says, whoever applies to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from connector.clock import Clock
+from connector.errors import ConfigError, ConnectorError, TimedOut
+from connector.status.target import TargetRow
+from connector.thl.gtids import lacking, parse_gtids
+from connector.thl.words import NO_SEQNO
+
+LOOK: Final = 0.2  # seconds between looks
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the target is to have.
+
+    Args:
+        seqno: an event, and all before it; None when GTIDs say it.
+        gtids: of transactions, as the source writes them; "" when a seqno says it.
+    """
+
+    seqno: int | None
+    gtids: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Wanted:
+        """Read a seqno, a GTID or a set of them.
+
+        Raises:
+            Unsupported: it is neither.
+        """
+        text = text.strip()
+        if text.isascii() and text.isdecimal():
+            return cls(int(text))
+        return cls(None, str(parse_gtids(text)))
+
+    def reached(self, row: TargetRow | None) -> bool:
+        """Whether the target has it.
+
+        Raises:
+            ConfigError: the source has no GTIDs that could be compared.
+            HistoriesDiffer: it has others: MariaDB's, or MySQL's.
+        """
+        if row is None or row.seqno == NO_SEQNO:
+            return False
+        if self.seqno is not None:
+            return row.seqno >= self.seqno
+        if row.gtid_set is None:
+            raise ConfigError("the source of this target has no GTIDs", hint="wait for a seqno", seqno=row.seqno)
+        return not lacking(self.gtids, row.gtid_set)
+
+
+def wait_for(wanted: Wanted, read: Callable[[], TargetRow | None], clock: Clock, timeout: float | None) -> TargetRow:
+    """Wait.
+
+    Args:
+        wanted: for what.
+        read: asks the target; while it does not answer, it has not reached anything.
+        clock: to look at.
+        timeout: seconds; None: for ever.
+
+    Returns:
+        The target's position.
+
+    Raises:
+        TimedOut: it has not come so far.
+        ConfigError, HistoriesDiffer: it never can.
+    """
+    began = clock.monotonic()
+    while True:
+        row, why = None, None
+        try:
+            row = read()
+        except ConnectorError as error:
+            if not error.retry:
+                raise
+            why = error
+        if row is not None and wanted.reached(row):
+            return row
+        if timeout is not None and clock.monotonic() - began >= timeout:
+            raise TimedOut(
+                f"the target did not come so far within {timeout:g} s" + (f": {why.message}" if why else ""),
+                wanted=wanted.gtids if wanted.seqno is None else wanted.seqno,
+                applied=row.seqno if row else None,
+            )
+        clock.sleep(LOOK)

@@ -1,0 +1,132 @@
+"""`thl wait` looks until the target's own position has what is wanted."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from connector.cli import run as thl
+from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, TargetUnavailable, TimedOut
+from connector.status.target import TargetRow
+from connector.status.waiting import Wanted, wait_for
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+ROW = TargetRow("a" * 32, 40, 2, "b.000002:90;0", f"{UUID}:1-40", True, 0, 0, 3)
+
+
+@dataclass
+class Slept:
+    """A clock that only sleeping moves."""
+
+    seconds: float = 0.0
+
+    def now(self) -> int:
+        return int(self.seconds * 1e6)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@dataclass
+class Target:
+    """Gives one answer after the other, the last for ever."""
+
+    answers: list[TargetRow | ConnectorError | None]
+    asked: int = field(default=0)
+
+    def __call__(self) -> TargetRow | None:
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if isinstance(answer, ConnectorError):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reached"),
+    [
+        ("40", True),
+        ("0", True),
+        ("41", False),
+        (f"{UUID}:40", True),
+        (f"{UUID.upper()}:7-12", True),
+        (f"{UUID}:41", False),
+        (f"{UUID}:40-41", False),
+        (f"{UUID.replace('3', '4')}:1", False),
+    ],
+)
+def test_what_a_target_has(wanted: str, reached: bool) -> None:
+    assert Wanted.parse(wanted).reached(ROW) is reached
+
+
+@pytest.mark.parametrize(("wanted", "reached"), [("0-1-7", True), ("0-1-8", False), ("1-1-1", False)])
+def test_what_a_target_of_mariadb_has(wanted: str, reached: bool) -> None:
+    assert Wanted.parse(wanted).reached(replace(ROW, gtid_set="0-1-7")) is reached
+
+
+def test_nothing_is_reached_before_the_first_event() -> None:
+    assert not Wanted.parse("0").reached(None)
+    assert not Wanted.parse(f"{UUID}:1").reached(replace(ROW, seqno=-1, gtid_set=None))
+
+
+def test_what_can_never_be_reached_is_told_at_once() -> None:
+    clock = Slept()
+    with pytest.raises(ConfigError, match="has no GTIDs"):
+        wait_for(Wanted.parse(f"{UUID}:1"), Target([replace(ROW, gtid_set=None)]), clock, None)
+    with pytest.raises(HistoriesDiffer):
+        wait_for(Wanted.parse("0-1-7"), Target([ROW]), clock, None)
+    assert clock.seconds == 0
+
+
+def test_it_waits_through_a_target_that_is_new_or_gone_for_a_while() -> None:
+    target = Target([None, replace(ROW, seqno=3), TargetUnavailable("gone"), replace(ROW, seqno=39), ROW])
+    assert wait_for(Wanted.parse("40"), target, Slept(), None) == ROW
+    assert target.asked == 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(ROW, r"within 3 s \[wanted=41 applied=40\]"), (TargetUnavailable("gone"), r"within 3 s: gone \[wanted=41\]")],
+)
+def test_it_gives_up(answer: TargetRow | ConnectorError, told: str) -> None:
+    clock = Slept()
+    with pytest.raises(TimedOut) as raised:
+        wait_for(Wanted.parse("41"), Target([answer]), clock, 3.0)
+    assert raised.match("the target did not come so far")
+    assert re.search(told, str(raised.value))
+    assert 3.0 <= clock.seconds < 3.5
+
+
+def test_a_target_that_is_misconfigured_is_not_waited_for() -> None:
+    with pytest.raises(ConfigError, match="no target is called"):
+        wait_for(Wanted.parse("1"), Target([ConfigError("no target is called that")]), Slept(), None)
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Callable[..., int]:
+    """The command, with an SQLite target that has event 40."""
+    file = tmp_path / "t.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "CREATE TABLE thl_position (service, log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, "
+            "applied_at, token)"
+        )
+        connection.execute("INSERT INTO thl_position VALUES ('s', 'a', 40, 2, 'b:9;0', NULL, 1, 0, 0, 1)")
+    return lambda *words: thl(["wait", "--set", "service=s", "--set", f"target.url=sqlite:///{file}", *words])
+
+
+def test_the_command(waiting: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert waiting("--applied", "40") == 0
+    assert capsys.readouterr().err == "applied 40 (b:9;0)\n"
+    assert waiting("-applied", "41", "-limit", "0.3") == TimedOut.exit_code
+    assert "did not come so far within 0.3 s [wanted=41 applied=40]" in capsys.readouterr().err
+    assert waiting("--applied", "soon") == 2
+    assert "neither a seqno nor a GTID" in capsys.readouterr().err
