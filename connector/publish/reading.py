@@ -65,7 +65,8 @@ class LogReader:
             fetch_wait_max_ms=10,
         )
         if self._sparing:
-            chosen |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "auto.offset.reset": "earliest"}
+            chosen |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
+            chosen |= {"auto.offset.reset": "earliest"}
         return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
 
     def __enter__(self) -> Self:

@@ -34,6 +34,7 @@ class LogWriter:
         self.epoch = 0
         self._tails = dict.fromkeys(range(partitions), -1)
         self._last: dict[str, Any] | None = None
+        self.gtid_set = ""  # what an epoch finds to be there
         admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
         sizes = {"max.message.bytes": str(MESSAGE_BYTES)}
         for made in admin.create_topics(
@@ -73,7 +74,7 @@ class LogWriter:
                 server_uuid="u",
                 started=0,
                 reason="online",
-                gtid_set="",
+                gtid_set=self.gtid_set,
             )
         )
         self._producer.begin_transaction()

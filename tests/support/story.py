@@ -69,6 +69,7 @@ class Story:
             self.log.events(part, partition)
         self.seqno += 1
         self.tails[partition] = self.seqno
+        self.log.gtid_set = f"{UUID}:1-{self.seqno + 1}"
         if shard == "#UNKNOWN":
             self.barrier = self.seqno
         changes = [each for fragment in fragments for each in fragment["changes"]]
