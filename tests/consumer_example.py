@@ -1,8 +1,9 @@
 """An ordinary Avro consumer: finished transactions of one log, in order, with nothing from our package.
 
-`python consumer_example.py BOOTSTRAP TOPIC FRAGMENT.AVSC`: a JSON line an event, until the log's end. One partition.
+`python consumer_example.py BOOTSTRAP TOPIC FRAGMENT.AVSC`: a JSON line an event, until the log's end.
 """
 
+import heapq
 import io
 import json
 import sys
@@ -15,11 +16,10 @@ import fastavro
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 
-def finished_events(bootstrap: str, topic: str, schema: Any) -> Iterator[list[dict[str, Any]]]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
-    consumer = Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, 0, 0)])
+def finished_events(consumer: Consumer, topic: str, partition: int, schema: Any) -> Iterator[list[dict[str, Any]]]:
+    consumer.assign([TopicPartition(topic, partition, 0)])
     unfinished: list[dict[str, Any]] = []
+    previous = -1
     while (message := consumer.poll(30)) is not None:
         if message.error():
             if message.error().code() == KafkaError._PARTITION_EOF:
@@ -30,15 +30,23 @@ def finished_events(bootstrap: str, topic: str, schema: Any) -> Iterator[list[di
         assert int.from_bytes(fragment["crc32"], "big") == zlib.crc32(body[:-4])
         if fragment["fragno"] == 0:  # an event begins, or begins again: what was unfinished has been given up
             unfinished = []
+        assert (fragment["fragno"], fragment["prev_seqno"]) == (len(unfinished), previous), "something is missing"
         if fragment["kind"] != "epoch":
             unfinished.append(fragment)
             if fragment["last_frag"]:
                 yield unfinished
+                unfinished, previous = [], fragment["seqno"]
     consumer.close()
 
 
 if __name__ == "__main__":
+    bootstrap, topic = sys.argv[1:3]
     parsed = fastavro.parse_schema(json.loads(Path(sys.argv[3]).read_text()))
-    for event in finished_events(sys.argv[1], sys.argv[2], parsed):
+    settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
+    settings |= {"enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "error"}
+    partitions = Consumer(settings).list_topics(topic, 30).topics[topic].partitions
+    each = [finished_events(Consumer(settings), topic, partition, parsed) for partition in partitions]
+    for seqno, event in enumerate(heapq.merge(*each, key=lambda event: event[0]["seqno"])):
+        assert event[0]["seqno"] == seqno, f"event {seqno} is missing"
         changes = [change for fragment in event for change in fragment["changes"]]
-        print(json.dumps({"seqno": event[0]["seqno"], "epoch": event[0]["epoch"], "changes": changes}, default=repr))
+        print(json.dumps({"seqno": seqno, "epoch": event[0]["epoch"], "changes": changes}, default=bytes.hex))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from connector.config import Config
@@ -30,12 +30,17 @@ class Agreed:
     gtid_set: str | None
 
 
-def shake_hands(config: Config, position: TargetPosition) -> Agreed:
+def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreed:
     """Compare a target's position, as its claim returned it, with the log as it is now.
 
     Both are read settled: an event that the target has may be visible already where its epoch, or the position that
     finished it, is not. The control topic is read before the position topic: an epoch that begins in between is then
     missing in the first, which harms nobody, instead of being ahead of the second.
+
+    Args:
+        config: the service and its brokers.
+        position: the target's.
+        chosen: the partitions that are read; None: all.
 
     Raises:
         HistoriesDiffer: the target followed another log, or another history of it, or lacks what is deleted.
@@ -62,7 +67,7 @@ def shake_hands(config: Config, position: TargetPosition) -> Agreed:
                 expected=control.partitions.count if control.partitions else "unknown",
                 found=partitions,
             )
-        bounds = {number: log.bounds(number) for number in range(partitions)}
+        bounds = {number: log.bounds(number) for number in (range(partitions) if chosen is None else chosen)}
         offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
     starts = {number: low for number, (low, _) in bounds.items()}

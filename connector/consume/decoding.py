@@ -1,0 +1,224 @@
+"""A message of the event topic as what it says: by fastavro, with the schemas that are known.
+
+A message begins with ten bytes: C3 01 and its schema's fingerprint (Avro's single-object encoding). One that was
+written with another schema than ours is read by Avro's resolution of the two, when its schema is given.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
+
+from connector.encode.schema import fragment_schema
+from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.thl.header import FragmentHeader
+from connector.thl.layout import Column
+from connector.thl.words import Action, Epoch, Kind, Outcome, Seqno, ShardId
+
+OPENING: Final = 10  # bytes before the Avro body
+MARKER: Final = b"\xc3\x01"
+CHECKSUM: Final = 4  # bytes behind it
+
+Value = None | int | float | str | bytes
+"""A column's value; docs/types.md says which MySQL's types are."""
+
+_KINDS: Final = {kind.name.lower(): kind for kind in Kind}
+_OUTCOMES: Final = {outcome.name.lower(): outcome for outcome in Outcome}
+_ACTIONS: Final = {action.name.lower(): action for action in Action}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that the source executed: DDL, or a change that it logged as a statement.
+
+    Args:
+        schema: the default schema.
+        sql: its text.
+        options: the session's state it was executed under.
+    """
+
+    schema: str
+    sql: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A changed row. Columns that the source did not log are left out; NULL is None.
+
+    Args:
+        before: by column; None for an insert.
+        after: by column; None for a delete.
+    """
+
+    before: Mapping[str, Value] | None
+    after: Mapping[str, Value] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Rows of one table that one statement changed, or a part of them: what is long comes in several.
+
+    Args:
+        schema, table: whose.
+        action: what happened to the rows.
+        columns: the table's, in order, as it was then.
+        key_columns: the names of its primary key's; empty when it has none.
+        rows: in the order they were changed.
+    """
+
+    schema: str
+    table: str
+    action: Action
+    columns: Sequence[Column]
+    key_columns: tuple[str, ...]
+    rows: Sequence[Row]
+
+
+class Decoder:
+    """Reads messages.
+
+    Args:
+        topic: for messages.
+        schemas: further ones that the log's writers have used, as parsed JSON.
+
+    Raises:
+        ConfigError: a schema is none, or cannot be read as ours.
+    """
+
+    def __init__(self, topic: str, schemas: Iterable[dict[str, Any]] = ()) -> None:
+        self._topic = topic
+        ours = fragment_schema()
+        self._header = fastavro.parse_schema(_header_of(ours))
+        self._whole = fastavro.parse_schema(ours)
+        self._known: dict[bytes, _Written] = {}
+        for schema in (*schemas, ours):
+            try:
+                text = to_parsing_canonical_form(schema)
+                named = MARKER + bytes.fromhex(fingerprint(text, "CRC-64-AVRO"))
+                header, whole = fastavro.parse_schema(_header_of(schema)), fastavro.parse_schema(schema)
+            except (SchemaParseException, KeyError, TypeError, ValueError) as error:
+                raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
+            self._known[named] = _Written(header, whole, ours=schema is ours)
+
+    def header(self, value: bytes, place: str) -> FragmentHeader:
+        """A fragment's header, after its checksum was found right; its changes are not decoded.
+
+        Args:
+            value: the message.
+            place: topic-partition@offset, for errors.
+
+        Raises:
+            LogDamaged: it is no fragment, or its bytes were changed.
+            Unsupported: it was written with a schema that is not known.
+        """
+        written = self._schema_of(value, place)
+        if zlib.crc32(memoryview(value)[OPENING:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
+            raise LogDamaged("A fragment's checksum is wrong", at=place)
+        found = self._read(value, place, written.header, None if written.ours else self._header)
+        try:
+            return FragmentHeader(
+                **{
+                    **found,
+                    "seqno": Seqno(found["seqno"]),
+                    "epoch": Epoch(found["epoch"]),
+                    "shard": ShardId(found["shard"]),
+                    "kind": _KINDS[found["kind"]],
+                    "outcome": _OUTCOMES[found["outcome"]] if found["outcome"] else None,
+                }
+            )
+        except (KeyError, TypeError) as error:
+            raise LogDamaged(f"A fragment's header says what is not known: {error}", at=place) from error
+
+    def changes(self, value: bytes, place: str) -> Iterator[RowChanges | Statement]:
+        """A fragment's changes, in order.
+
+        Raises:
+            LogDamaged: the bytes are no fragment.
+        """
+        written = self._schema_of(value, place)
+        fragment = self._read(value, place, written.whole, None if written.ours else self._whole)
+        for change in fragment["changes"]:
+            yield _rows(change) if "rows" in change else Statement(change["schema"], change["sql"], change["options"])
+
+    def _schema_of(self, value: bytes, place: str) -> _Written:
+        written = self._known.get(value[:OPENING])
+        if written is not None:
+            return written
+        if value[:2] != MARKER:
+            raise LogDamaged("a message of the event topic is not a fragment", at=place, begins=value[:OPENING].hex())
+        raise Unsupported(
+            "a message is written with a schema that is not known",
+            hint="the log's producer is newer: use its version of this package, or give its fragment.avsc as a schema",
+            at=place,
+            fingerprint=value[2:OPENING].hex(),
+        )
+
+    def _read(self, value: bytes, place: str, written: Any, read: Any) -> dict[str, Any]:
+        stream = io.BytesIO(value)
+        stream.seek(OPENING)
+        try:
+            found: Any = fastavro.schemaless_reader(stream, written, read)
+        except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
+            raise LogDamaged(f"a message cannot be read as a fragment: {error!r}", at=place) from error
+        fragment: dict[str, Any] = found
+        return fragment
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A schema that messages were written with, and the beginning of it up to where the changes are."""
+
+    header: Any
+    whole: Any
+    ours: bool
+
+
+def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """A value's beginning can be read alone: a record's fields follow each other, and the header comes first."""
+    fields = schema["fields"]
+    until = [field["name"] for field in fields].index("changes")
+    return {**schema, "fields": fields[:until]}
+
+
+def _rows(change: dict[str, Any]) -> RowChanges:
+    columns = _columns(tuple(_column(column) for column in change["columns"]))
+    names = [column.name for column in columns]
+    before, after = _present(names, change["before_present"]), _present(names, change["after_present"])
+    return RowChanges(
+        change["schema"],
+        change["table"],
+        _ACTIONS[change["action"]],
+        columns,
+        tuple(names[index] for index in change["key_columns"]),
+        [Row(_image(before, row["before"]), _image(after, row["after"])) for row in change["rows"]],
+    )
+
+
+def _column(found: dict[str, Any]) -> Column:
+    return Column(
+        found["name"], found["type"], found["unsigned"], found["charset"], tuple(found["labels"]), found["nullable"]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _columns(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The same object for the same layout: whoever keeps events keeps one."""
+    return columns
+
+
+def _present(names: list[str], bits: bytes) -> list[str]:
+    if not bits:
+        return names
+    return [name for index, name in enumerate(names) if bits[index // 8] >> index % 8 & 1]
+
+
+def _image(names: list[str], values: list[Value] | None) -> dict[str, Value] | None:
+    return None if values is None else dict(zip(names, values, strict=True))

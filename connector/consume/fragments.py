@@ -1,0 +1,60 @@
+"""The bytes of one event: in memory while they are few, in a temporary file when they are many."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Final
+
+LENGTH: Final = 8  # bytes before each message in the file
+
+
+class Fragments:
+    """An event's messages, in order. Can be walked through as often as one likes; a file lives as long as this does.
+
+    Args:
+        partition, offset: where the first one stands.
+        memory: bytes; what is more goes into a file.
+    """
+
+    def __init__(self, partition: int, offset: int, memory: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.size = 0
+        self._memory = memory
+        self._values: list[bytes] = []
+        self._held = 0
+        self._file: IO[bytes] | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes in memory."""
+        return self._held
+
+    def add(self, value: bytes) -> None:
+        """Add the next one."""
+        self._values.append(value)
+        self._held += len(value)
+        self.size += len(value)
+        if self._held > self._memory:
+            self._write_out()
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._file is not None:
+            self._file.flush()
+            number, at, end = self._file.fileno(), 0, os.fstat(self._file.fileno()).st_size
+            while at < end:
+                length = int.from_bytes(os.pread(number, LENGTH, at), "big")
+                yield os.pread(number, length, at + LENGTH)
+                at += LENGTH + length
+        yield from self._values
+
+    def _write_out(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the event)
+        for value in self._values:
+            self._file.write(len(value).to_bytes(LENGTH, "big"))
+            self._file.write(value)
+        self._values.clear()
+        self._held = 0

@@ -1,0 +1,253 @@
+"""Some partitions of a log, joined by its barriers: what one reads who wants some shards alone.
+
+The ledger gives every event by its number, for which it needs every partition. Here partition 0 and those of the wanted
+shards are read. Within a partition nothing can be missing, because every fragment names the event before it. Between
+partitions only barriers tell the order, and they are all in partition 0: an event is given when the last barrier that
+it names has been given, and a barrier when nothing before it can still come from any of the partitions. That a
+partition has nothing more before a barrier shows when it goes on behind it; or its reader finds it read to the end that
+it had when the barrier was met already, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.header import FragmentHeader
+from connector.thl.ledger import Release
+from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
+
+B = TypeVar("B")
+
+
+@dataclass(slots=True)
+class Begun(Generic[B]):
+    """An event of which fragments have come, or all.
+
+    Args:
+        start: the offset of its fragment 0.
+        header: of its newest fragment.
+    """
+
+    start: int
+    header: FragmentHeader
+    bodies: list[B]
+
+
+@dataclass(slots=True)
+class Strand(Generic[B]):
+    """One of the partitions.
+
+    Args:
+        partition: its number.
+        next_offset: nothing before it is expected any more.
+        tail: the last finished event that was met, None while that is not known.
+        epoch: of the newest thing read.
+        met: nothing below it can come any more.
+        open: the unfinished event.
+        waiting: finished events that have not been given.
+    """
+
+    partition: int
+    next_offset: int
+    tail: Seqno | None
+    epoch: Epoch = NO_EPOCH
+    met: Seqno = NO_SEQNO
+    open: Begun[B] | None = None
+    waiting: deque[Begun[B]] = field(default_factory=deque)
+
+
+class Joined(Generic[B]):
+    """The events of some shards, and all barriers.
+
+    Args:
+        topic: for messages.
+        log_id: the log's.
+        shards: which events are wanted beside barriers.
+        offsets: partition → where it is read from; 0 is among them.
+        floor: events up to this one are passed over.
+        tails: partition → the last event before its offset; NO_SEQNO if none; left out where it is not known.
+        barrier: the last one that was given; None: the last one up to `floor`, whichever that is.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        log_id: LogId,
+        shards: Collection[ShardId],
+        offsets: Mapping[int, int],
+        floor: Seqno = NO_SEQNO,
+        tails: Mapping[int, Seqno] | None = None,
+        barrier: Seqno | None = None,
+    ) -> None:
+        self._topic = topic
+        self._log_id = log_id
+        self._shards = frozenset(shards)
+        self._floor = floor
+        self._barrier = barrier
+        known = tails or {}
+        self._strands = {p: Strand[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
+
+    @property
+    def barrier(self) -> Seqno | None:
+        """The last barrier that was given; None: none yet, and the one before the first event is not known."""
+        return self._barrier
+
+    def take(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
+        """Take the next message of a partition.
+
+        Raises:
+            LogDamaged: something is missing before it, or it cannot be there by the protocol.
+            HistoriesDiffer: the topic holds another log.
+        """
+        strand = self._strands[partition]
+        if offset < strand.next_offset:
+            self._damaged(strand, offset, header, "The partition was read again from an earlier offset")
+        strand.next_offset = offset + 1
+        if header.kind is Kind.EPOCH:
+            self._marker(strand, offset, header)
+        else:
+            self._fragment(strand, offset, header, body)
+        strand.met = max(strand.met, header.seqno)
+
+    def next(self) -> Release[B] | None:
+        """The next event that may be given, None if there is none now: of several the one with the smallest seqno."""
+        best = None
+        for strand in self._strands.values():
+            if not strand.waiting or not self._ready(strand, strand.waiting[0]):
+                continue
+            if best is None or strand.waiting[0].header.seqno < best.waiting[0].header.seqno:
+                best = strand
+        if best is None:
+            return None
+        event = best.waiting.popleft()
+        header = event.header
+        if header.barrier:
+            self._barrier = header.seqno
+        return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)
+
+    def place(self) -> tuple[dict[int, int], dict[int, Seqno]]:
+        """Where to read on from after what was given: partition → offset, and → the last event before it."""
+        offsets, tails = {}, {}
+        for number, strand in self._strands.items():
+            first = strand.waiting[0] if strand.waiting else strand.open
+            offsets[number] = first.start if first else strand.next_offset
+            if first is not None:
+                tails[number] = first.header.prev_seqno
+            elif strand.tail is not None:
+                tails[number] = strand.tail
+        return offsets, tails
+
+    def lagging(self) -> tuple[Seqno, list[int]]:
+        """The barrier that waits to be given, and the partitions that may still have something before it.
+
+        `reached` is to be told of each of them that has no more, unless it goes on by itself.
+        """
+        first = self._strands[0].waiting
+        if not first or not first[0].header.barrier:
+            return NO_SEQNO, []
+        seqno = first[0].header.seqno
+        return seqno, [number for number, strand in self._strands.items() if number and strand.met < seqno]
+
+    def reached(self, partition: int, seqno: Seqno) -> None:
+        """A partition has nothing more before an event: it was read to an end that it had after that event was met."""
+        strand = self._strands[partition]
+        strand.met = max(strand.met, seqno)
+
+    def held(self, partition: int) -> Iterator[B]:
+        """Of each event of a partition that waits for another partition its newest body."""
+        for event in self._strands[partition].waiting:
+            yield event.bodies[-1]
+
+    def _fragment(self, strand: Strand[B], offset: int, header: FragmentHeader, body: B) -> None:
+        if header.epoch < strand.epoch:
+            self._damaged(strand, offset, header, f"An older producer wrote after epoch {strand.epoch} had begun here")
+        if header.epoch > strand.epoch != NO_EPOCH:
+            self._damaged(strand, offset, header, f"The epoch's marker is missing after epoch {strand.epoch}")
+        strand.epoch = header.epoch
+        event = strand.open
+        if event is None:
+            if header.fragno:
+                self._damaged(strand, offset, header, "A fragment is missing before this one")
+            self._link(strand, offset, header)
+            event = strand.open = Begun(offset, header, [body])
+        else:
+            if header.seqno != event.header.seqno:
+                self._damaged(strand, offset, header, f"Event {event.header.seqno} is not finished before this one")
+            if header.fragno != event.header.fragno + 1:
+                self._damaged(strand, offset, header, f"Fragment {event.header.fragno + 1} is missing before this one")
+            if header.prev_seqno != event.header.prev_seqno or header.rows < event.header.rows:
+                self._damaged(strand, offset, header, "The event's fragments contradict each other")
+            event.header = header
+            event.bodies.append(body)
+        if header.seqno <= self._floor or not (header.barrier or header.shard in self._shards):
+            event.bodies.clear()
+        if header.last_frag:
+            strand.open = None
+            strand.tail = header.seqno
+            if event.bodies:
+                strand.waiting.append(event)
+
+    def _marker(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+        log_id = header.metadata.get("log_id", "")
+        if log_id != self._log_id:
+            raise HistoriesDiffer(
+                "The topic holds another log than the one that is followed: it was made anew",
+                at=f"{self._topic}-{strand.partition}@{offset}",
+                log_id=log_id,
+                expected=self._log_id,
+            )
+        if strand.epoch != NO_EPOCH and header.epoch != strand.epoch + 1:
+            self._damaged(strand, offset, header, f"An epoch is missing or came late: the last is {strand.epoch}")
+        if strand.open is not None and strand.open.header.seqno < header.seqno:
+            self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
+        strand.open = None
+        self._link(strand, offset, header)
+        strand.epoch = header.epoch
+
+    def _link(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+        prev = header.prev_seqno
+        if strand.tail is None:
+            if prev > self._floor:
+                self._damaged(strand, offset, header, f"Events are missing: those up to {self._floor} were taken")
+            strand.tail = prev
+        elif prev != strand.tail:
+            self._damaged(strand, offset, header, f"Events are missing: the last one read here is {strand.tail}")
+        if not prev < header.seqno > header.last_barrier:
+            self._damaged(strand, offset, header, "The event names a later one as an earlier one")
+
+    def _ready(self, strand: Strand[B], event: Begun[B]) -> bool:
+        """Whether an event that stands first in its partition may be given."""
+        header = event.header
+        given = self._floor if self._barrier is None else self._barrier
+        if header.last_barrier > given:
+            first = self._strands[0].waiting
+            if not strand.partition or (first and first[0].header.seqno > header.last_barrier):
+                self._damaged(strand, event.start, header, f"A barrier is missing: the last one read is {given}")
+            return False
+        if self._barrier is not None and header.last_barrier != self._barrier:
+            self._damaged(strand, event.start, header, f"The barrier {self._barrier} came before it")
+        if not header.barrier:
+            return True
+        if strand.partition:
+            self._damaged(strand, event.start, header, "A barrier outside partition 0: who reads one shard misses it")
+        others = (other for other in self._strands.values() if other.partition)
+        return all(
+            other.met >= header.seqno and not (other.waiting and other.waiting[0].header.seqno < header.seqno)
+            for other in others
+        )
+
+    def _damaged(self, strand: Strand[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
+        raise LogDamaged(
+            message,
+            at=f"{self._topic}-{strand.partition}@{offset}",
+            seqno=header.seqno,
+            fragno=header.fragno,
+            epoch=header.epoch,
+            prev_seqno=header.prev_seqno,
+            last_barrier=header.last_barrier,
+        )

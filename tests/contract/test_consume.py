@@ -1,0 +1,301 @@
+"""`connector.consume` on a real broker: the same transactions whoever reads, from wherever one begins."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connector.config import Config, Kafka
+from connector.consume import (
+    Consumer,
+    ConsumerPosition,
+    Event,
+    HistoriesDiffer,
+    LogDamaged,
+    Start,
+    Statement,
+)
+from connector.errors import BrokerUnavailable, ConfigError
+from connector.sandbox.environment import Broker
+from tests.support.log_writer import LogWriter
+from tests.support.story import BEGAN, SECOND, UUID, Story, shard_in
+
+ROOT = Path(__file__).parents[2]
+PARTITIONS = 3
+
+
+def config_of(broker: Broker) -> Config:
+    return Config(service=f"read-{uuid.uuid4().hex[:8]}", kafka=Kafka(bootstrap=broker.bootstrap))
+
+
+@pytest.fixture(scope="module")
+def story(kafka_broker: Broker) -> Story:
+    story = Story(LogWriter(config_of(kafka_broker), partitions=PARTITIONS))
+    story.tell()
+    return story
+
+
+def consumer(story: Story, **options: Any) -> Consumer:
+    return Consumer(story.log.config.kafka.bootstrap, story.log.config.service, until_end=True, **options)
+
+
+def plain(event: Event) -> tuple[int, int, str, list[Any]]:
+    """An event as `Story.expected` has it, with the values of rows alone."""
+    changes: list[Any] = []
+    for change in event.changes:
+        if isinstance(change, Statement):
+            changes.append(change.sql)
+        else:
+            assert change.key_columns == ("id",)
+            changes += [tuple(row.after.values()) for row in change.rows if row.after is not None]
+    return event.seqno, event.epoch, event.shard, changes
+
+
+def expected(story: Story, shards: Sequence[str] | None = None) -> list[tuple[int, int, str, list[Any]]]:
+    found = []
+    for seqno, epoch, shard, changes in story.expected:
+        if shards is not None and shard not in (*shards, "#UNKNOWN"):
+            continue
+        values: list[Any] = []
+        for change in changes:
+            values += [change["sql"]] if "sql" in change else [tuple(row["after"]) for row in change["rows"]]
+        found.append((seqno, epoch, shard, values))
+    return found
+
+
+def test_every_finished_event_is_given_once_and_in_order(story: Story) -> None:
+    with consumer(story) as reading:
+        found = [plain(event) for event in reading]
+        assert reading.at_end
+        assert reading.position.seqno == story.seqno
+    assert found == expected(story)
+    assert [seqno for seqno, *_ in found] == list(range(story.seqno + 1))
+
+
+def test_from_any_position_the_rest_is_given(story: Story) -> None:
+    with consumer(story) as reading:
+        positions = [reading.position, *(event.position for event in reading)]
+    for taken in (0, 1, 9, 14, 15, 17, len(positions) - 1):
+        stored = ConsumerPosition.from_json(positions[taken].to_json())
+        assert stored == positions[taken]
+        with consumer(story, start=stored) as reading:
+            assert [plain(event) for event in reading] == expected(story)[taken:]
+
+
+@pytest.mark.parametrize("seqno", [0, 1, 13, 15, 16, 20])
+def test_by_seqno_gtid_and_time_the_same_event_is_found(story: Story, seqno: int) -> None:
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGAN + seqno * SECOND)
+    for start in (
+        Start.seqno(seqno),
+        Start.gtid(f"{UUID.upper()}:{seqno + 1}"),
+        Start.time(when, slack=timedelta(seconds=3)),
+        Start.time(when - timedelta(milliseconds=999)),
+    ):
+        with consumer(story, start=start) as reading:
+            first = next(reading)
+            assert (first.seqno, first.commit_time) == (seqno, when), start
+    with consumer(story, start=Start.seqno(seqno)) as reading:
+        assert [plain(event) for event in reading] == expected(story)[seqno:]
+
+
+def test_from_the_end_only_what_comes_is_given(story: Story) -> None:
+    for start in (Start.end(), Start.time(datetime(2100, 1, 1, tzinfo=UTC)), Start.seqno(story.seqno + 1)):
+        with consumer(story, start=start) as reading:
+            assert reading.position.seqno == story.seqno
+            assert list(reading) == []
+
+
+def test_what_is_not_there_is_said(story: Story, kafka_broker: Broker) -> None:
+    for start, said in (
+        (Start.seqno(story.seqno + 2), "no such event"),
+        (Start.gtid(f"{UUID}:999"), "no event that Kafka holds has the GTID"),
+        (Start.committed(), "without a group"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            consumer(story, start=start).open()
+    with pytest.raises(BrokerUnavailable, match="does not exist yet"):
+        Consumer(kafka_broker.bootstrap, "nothing").open()
+
+
+def test_a_group_goes_on_after_what_it_committed(story: Story) -> None:
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    for low, high in ((0, 4), (4, 15), (15, 16)):
+        with consumer(story, group=group) as reading:
+            for event in reading:
+                assert event.seqno >= low
+                if event.seqno == high - 1:
+                    reading.commit(event)
+                elif event.seqno == high + 2:  # given, and not committed
+                    break
+    with consumer(story, group=group) as reading:
+        assert [plain(event) for event in reading] == expected(story)[16:]
+
+
+@pytest.mark.parametrize("partitions", [(1,), (2,), (0, 2), (1, 2), ()])
+def test_some_shards_are_given_in_order_with_every_barrier_in_its_place(
+    story: Story, partitions: tuple[int, ...]
+) -> None:
+    shards = [shard_in(partition, PARTITIONS) for partition in partitions]
+    with consumer(story, shards=shards) as reading:
+        events = [(event, plain(event)) for event in reading]
+    found = [each for _, each in events]
+    assert sorted(found) == expected(story, shards)
+    for shard in (*shards, "#UNKNOWN"):
+        assert [e for e in found if e[2] in (shard, "#UNKNOWN")] == expected(story, [shard])
+    for taken in (1, len(events) // 2, len(events)):
+        stored = ConsumerPosition.from_json(events[taken - 1][0].position.to_json())
+        with consumer(story, shards=shards, start=stored) as reading:
+            assert sorted(plain(event) for event in reading) == sorted(found[taken:])
+    with pytest.raises(ConfigError, match="other shards"):
+        consumer(story, start=events[0][0].position).open()
+
+
+def test_some_shards_from_a_seqno_on_and_with_a_group(story: Story) -> None:
+    shard, group = shard_in(1, PARTITIONS), f"g-{uuid.uuid4().hex[:8]}"
+    wanted = [event for event in expected(story, [shard]) if event[0] >= 5]
+    with consumer(story, shards=[shard], start=Start.seqno(5)) as reading:
+        assert [plain(event) for event in reading] == wanted
+    with consumer(story, shards=[shard], group=group, start=Start.seqno(5)) as reading:
+        next(reading)
+        next(reading)
+        reading.commit()
+    with consumer(story, shards=[shard], group=group) as reading:
+        assert [plain(event) for event in reading] == wanted[2:]
+
+
+def test_events_come_as_they_are_published(kafka_broker: Broker) -> None:
+    story = Story(LogWriter(config_of(kafka_broker), partitions=2))
+    story.log.online()
+    shards = [shard_in(0, 2), shard_in(1, 2)]
+    live = Consumer(kafka_broker.bootstrap, story.log.config.service)
+    of_shard = Consumer(kafka_broker.bootstrap, story.log.config.service, shards=shards[1:])
+    with live, of_shard:
+        assert live.poll(0.1) is None
+        for shard in (shards[1], "#UNKNOWN", shards[0], shards[1], "#UNKNOWN"):
+            story.event(shard, 2, cut=True)
+            for reading in (live, of_shard):
+                if reading is live or shard != shards[0]:
+                    event = reading.poll(30)
+                    assert event is not None
+                    assert plain(event) == expected(story)[-1]
+        story.given_up(shards[1])
+        story.event(shards[0], 3)
+        event = live.poll(30)
+        assert event is not None
+        assert plain(event) == expected(story)[-1]
+        assert of_shard.poll(0.5) is None
+
+
+def test_a_large_event_is_in_a_file(kafka_broker: Broker) -> None:
+    """Memory: 4 KiB an event, 16 KiB ahead; the log has 200 KiB in one event."""
+    story = Story(LogWriter(config_of(kafka_broker), partitions=2))
+    story.log.online()
+    story.event(shard_in(0, 2), 40, rows=250)
+    for _ in range(30):
+        story.event(shard_in(1, 2), rows=50)
+    story.event("#UNKNOWN")
+    with consumer(story, event_bytes=4096, ahead_bytes=16384) as reading:
+        events = list(reading)
+    assert [plain(event) for event in events] == expected(story)
+    large = events[0]
+    assert large.size > 50 * 4096
+    assert large._fragments.held <= 4096
+    assert plain(large) == plain(large)  # as often as one likes
+    assert large.rows == 10_000
+
+
+def test_a_hole_is_told_with_its_place(kafka_broker: Broker) -> None:
+    story = Story(LogWriter(config_of(kafka_broker)))
+    story.log.online()
+    story.event("a")
+    story.seqno, story.tails = 1, {0: 1}  # as if there had been another
+    story.event("a")
+    service = story.log.config.service
+    with consumer(story) as reading:
+        assert next(reading).seqno == 0
+        with pytest.raises(LogDamaged, match="Events are missing") as raised:
+            next(reading)
+        assert (raised.value.where["seqno"], raised.value.where["at"]) == (2, f"thl.{service}-0@4")
+        with pytest.raises(LogDamaged):
+            reading.poll(0)
+
+
+def test_another_history_and_another_log_are_refused(kafka_broker: Broker) -> None:
+    config = config_of(kafka_broker)
+    story = Story(LogWriter(config))
+    story.log.online()
+    story.event("a")
+    story.event("a")
+    with consumer(story) as reading:
+        events = list(reading)
+    forked = ConsumerPosition.from_json(events[1].position.to_json().replace('"epoch":1', '"epoch":2'))
+    with pytest.raises(HistoriesDiffer, match=r"Log epoch numbers do not match: .*seqno=1 .*=1 client epoch number=2"):
+        consumer(story, start=forked).open()
+    other = ConsumerPosition.from_json(events[1].position.to_json().replace("f" * 32, "e" * 32))
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        consumer(story, start=other).open()
+
+
+def test_what_retention_deleted_is_not_passed_over(kafka_broker: Broker) -> None:
+    story = Story(LogWriter(config_of(kafka_broker), partitions=2))
+    story.log.online()
+    shards = [shard_in(0, 2), shard_in(1, 2)]
+    for n in range(10):
+        story.event(shards[n % 2])
+    with consumer(story) as reading:
+        positions = [event.position for event in reading]
+    # Of partition 0 everything before event 6; event 5, of partition 1, is still there.
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    before = TopicPartition(story.log.config.topic, 0, positions[5].offsets[0])
+    for deleted in admin.delete_records([before]).values():
+        deleted.result(30)
+    with consumer(story, start=Start.oldest()) as reading:
+        assert [event.seqno for event in reading] == [5, 6, 7, 8, 9]
+    with consumer(story, start=positions[4]) as reading:
+        assert [event.seqno for event in reading] == [5, 6, 7, 8, 9]
+    for start in (Start.seqno(4), positions[3]):
+        with pytest.raises(LogDamaged, match="deleted by the topic's retention"):
+            consumer(story, start=start).open()
+    with pytest.raises(HistoriesDiffer, match="first events are deleted"):
+        consumer(story).open()
+
+
+def test_readers_of_others_give_the_same(story: Story) -> None:
+    """One with nothing of this package."""
+    example = ROOT / "tests" / "consumer_example.py"
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            example,
+            story.log.config.kafka.bootstrap,
+            story.log.config.topic,
+            ROOT / "schemas" / "fragment.avsc",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert [json.loads(line) for line in told.stdout.splitlines()] == as_told(story)
+
+
+def where(story: Story) -> list[str]:
+    config = story.log.config
+    return [config.kafka.bootstrap, config.topic, str(ROOT / "schemas" / "fragment.avsc")]
+
+
+def as_told(story: Story) -> list[dict[str, Any]]:
+    """What readers that are not ours print, a line an event."""
+    changes = [(seqno, epoch, changes) for seqno, epoch, _, changes in story.expected]
+    return [json.loads(json.dumps({"seqno": s, "epoch": e, "changes": c}, default=bytes.hex)) for s, e, c in changes]
