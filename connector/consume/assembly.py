@@ -76,7 +76,7 @@ class WholeLog:
             waiting = self._waiting.setdefault(partition, deque())
             if waiting and waiting[-1][0] == header.seqno:
                 waiting.pop()
-            waiting.append((header.seqno, fragments.held))
+            waiting.append((header.seqno, fragments.size))
 
     def next(self) -> tuple[FragmentHeader, Fragments, ConsumerPosition] | None:
         """As `Order`."""
@@ -152,7 +152,7 @@ class SomeShards:
 
     def ahead(self, limit: int) -> Collection[int]:
         """What a partition waits for is never in one that itself waits: barriers are given in order."""
-        return [p for p in self._partitions if sum(each.held for each in self._joined.held(p)) > limit]
+        return [p for p in self._partitions if sum(each.size for each in self._joined.held(p)) > limit]
 
     def _pass(self, tails: Mapping[int, Seqno]) -> None:
         """The last event behind a place is of the newest epoch there; its seqno and epoch prove the place."""

@@ -47,11 +47,11 @@ class Consumer:
 
     Never given: an event before its last fragment has come; one that its producer gave up; EPOCH markers.
 
-    What is wrong is raised as a `ConnectorError`, after everything before it was given. The consumer reads no more then:
-    open another one, with the position behind the last event that was dealt with. `LogDamaged` names the seqno and the
-    topic-partition@offset where something is missing or wrong; `HistoriesDiffer` says that the log is not the one that
-    the position is of, or was given another history since. For both, trying again does not help; `BrokerUnavailable`
-    may pass.
+    What is wrong is raised as a `ConnectorError`, after everything before it was given. The consumer reads no more
+    then: open another one, with the position behind the last event that was dealt with. `LogDamaged` names the seqno
+    and the topic-partition@offset where something is missing or wrong; `HistoriesDiffer` says that the log is not the
+    one that the position is of, or was given another history since. For both, trying again does not help;
+    `BrokerUnavailable` may pass.
 
     Not for several threads at once, and there is no fencing: two consumers with one group both read everything, and
     overwrite each other's commits.

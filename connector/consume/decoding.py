@@ -1,7 +1,9 @@
 """A message of the event topic as what it says: by fastavro, with the schemas that are known.
 
 A message begins with ten bytes: C3 01 and its schema's fingerprint (Avro's single-object encoding). One that was
-written with another schema than ours is read by Avro's resolution of the two, when its schema is given.
+written with another version of our schema is read with that one, and what we know is taken out of it by name. It is
+not left to Avro's resolution: by its rule the first branch of the reader's union that fits is taken, and to a column's
+bytes `string` fits, too.
 """
 
 from __future__ import annotations
@@ -96,17 +98,18 @@ class Decoder:
     def __init__(self, topic: str, schemas: Iterable[dict[str, Any]] = ()) -> None:
         self._topic = topic
         ours = fragment_schema()
-        self._header = fastavro.parse_schema(_header_of(ours))
-        self._whole = fastavro.parse_schema(ours)
+        self._fields = [field["name"] for field in _header_of(ours)["fields"]]
         self._known: dict[bytes, _Written] = {}
         for schema in (*schemas, ours):
             try:
                 text = to_parsing_canonical_form(schema)
                 named = MARKER + bytes.fromhex(fingerprint(text, "CRC-64-AVRO"))
-                header, whole = fastavro.parse_schema(_header_of(schema)), fastavro.parse_schema(schema)
+                header = _header_of(schema)
+                self._known[named] = _Written(fastavro.parse_schema(header), fastavro.parse_schema(schema))
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
-            self._known[named] = _Written(header, whole, ours=schema is ours)
+            if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:
+                raise ConfigError("a schema of the log's lacks what a fragment has", lacks=sorted(lacking))
 
     def header(self, value: bytes, place: str) -> FragmentHeader:
         """A fragment's header, after its checksum was found right; its changes are not decoded.
@@ -122,11 +125,11 @@ class Decoder:
         written = self._schema_of(value, place)
         if zlib.crc32(memoryview(value)[OPENING:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
             raise LogDamaged("A fragment's checksum is wrong", at=place)
-        found = self._read(value, place, written.header, None if written.ours else self._header)
+        found = self._read(value, place, written.header)
         try:
             return FragmentHeader(
                 **{
-                    **found,
+                    **{name: found[name] for name in self._fields},
                     "seqno": Seqno(found["seqno"]),
                     "epoch": Epoch(found["epoch"]),
                     "shard": ShardId(found["shard"]),
@@ -144,7 +147,7 @@ class Decoder:
             LogDamaged: the bytes are no fragment.
         """
         written = self._schema_of(value, place)
-        fragment = self._read(value, place, written.whole, None if written.ours else self._whole)
+        fragment = self._read(value, place, written.whole)
         for change in fragment["changes"]:
             yield _rows(change) if "rows" in change else Statement(change["schema"], change["sql"], change["options"])
 
@@ -161,11 +164,11 @@ class Decoder:
             fingerprint=value[2:OPENING].hex(),
         )
 
-    def _read(self, value: bytes, place: str, written: Any, read: Any) -> dict[str, Any]:
+    def _read(self, value: bytes, place: str, written: Any) -> dict[str, Any]:
         stream = io.BytesIO(value)
         stream.seek(OPENING)
         try:
-            found: Any = fastavro.schemaless_reader(stream, written, read)
+            found: Any = fastavro.schemaless_reader(stream, written, None)
         except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
             raise LogDamaged(f"a message cannot be read as a fragment: {error!r}", at=place) from error
         fragment: dict[str, Any] = found
@@ -178,7 +181,6 @@ class _Written:
 
     header: Any
     whole: Any
-    ours: bool
 
 
 def _header_of(schema: dict[str, Any]) -> dict[str, Any]:

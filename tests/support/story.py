@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.thl.control import EpochRecord
 from connector.thl.shard import partition_of
-from connector.thl.words import ShardId
+from connector.thl.words import Epoch, Seqno, ShardId
 from tests.support.log_writer import LogWriter
-from tests.unit.reassemble.fragments import change, encoded, record, statement
+from tests.unit.reassemble.fragments import change, encoded, marker, record, statement
 
 BEGAN = 1_700_000_000_000_000  # µs
 SECOND = 1_000_000
@@ -21,6 +23,51 @@ def shard_in(partition: int, partitions: int) -> str:
 
 
 @dataclass
+class MemoryLog:
+    """A log as the events of `LogWriter` make it, in memory: offset and message by partition."""
+
+    partitions: int = 1
+    log_id: str = "f" * 32
+    epoch: int = 0
+    gtid_set: str = ""
+    epochs: list[EpochRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.messages: dict[int, list[tuple[int, bytes]]] = {p: [] for p in range(self.partitions)}
+        self._ends = dict.fromkeys(range(self.partitions), 0)
+        self._tails = dict.fromkeys(range(self.partitions), -1)
+        self._last = -1
+
+    def online(self) -> None:
+        self.epoch += 1
+        first = Seqno(self._last + 1)
+        started = {"source_id": "db:3306", "server_uuid": "u", "started": 0, "reason": "online"}
+        self.epochs.append(EpochRecord(epoch=Epoch(self.epoch), first_seqno=first, **started))
+        for partition, tail in self._tails.items():
+            self.raw(encoded(marker(self.epoch, first, self._last, log_id=self.log_id, tail=tail)), partition=partition)
+
+    def events(self, records: Sequence[dict[str, Any]], partition: int = 0) -> None:
+        for each in records:
+            if each["last_frag"]:
+                self._last = self._tails[partition] = each["seqno"]
+        self.raw(*(encoded({**each, "epoch": self.epoch}) for each in records), partition=partition)
+
+    def raw(self, *values: bytes, partition: int = 0, abort: bool = False) -> None:
+        for value in values:
+            if not abort:
+                self.messages[partition].append((self._ends[partition], value))
+            self._ends[partition] += 1
+        self._ends[partition] += 1  # Kafka's own marker
+
+
+COLUMNS = ("id", "text", "nothing", "double", "bytes")
+
+
+def values(shard: str, number: int) -> list[Any]:
+    return [number, f"{shard} ü {number}", None, number / 8, bytes((number % 256, 255))]
+
+
+@dataclass
 class Story:
     """Writes events as a producer does that has one run after the other.
 
@@ -29,7 +76,7 @@ class Story:
         expected: of each finished event its seqno, epoch, shard and changes.
     """
 
-    log: LogWriter
+    log: LogWriter | MemoryLog
     expected: list[tuple[int, int, str, list[dict[str, Any]]]] = field(default_factory=list)
     seqno: int = -1
     barrier: int = -1
@@ -41,8 +88,12 @@ class Story:
         result = []
         for fragno in range(count):
             last = fragno == count - 1
-            images = [(None, [seqno * 1000 + fragno * rows + n, f"{shard} ü {n}"]) for n in range(rows)]
-            changes = [statement(f"CREATE TABLE t{seqno} (id INT)")] if kind == "ddl" else [change("insert", images)]
+            images = [(None, values(shard, seqno * 1000 + fragno * rows + n)) for n in range(rows)]
+            changes = (
+                [statement(f"CREATE TABLE t{seqno} (id INT)")]
+                if kind == "ddl"
+                else [change("insert", images, columns=COLUMNS)]
+            )
             result.append(
                 record(
                     seqno,

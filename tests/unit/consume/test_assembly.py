@@ -1,0 +1,245 @@
+"""Whatever the log went through, and however its partitions are read beside each other: its events, whole, once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.consume.assembly import Assembly, Message, SomeShards, WholeLog
+from connector.consume.decoding import Decoder
+from connector.consume.event import Event
+from connector.consume.fragments import Fragments
+from connector.consume.position import ConsumerPosition
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.history import History
+from connector.thl.joined import Joined
+from connector.thl.ledger import Ledger
+from connector.thl.position import TargetPosition
+from connector.thl.shard import partition_of
+from connector.thl.words import LogId, Seqno, ShardId
+from tests.support.story import MemoryLog, Story, shard_in
+
+DECODER = Decoder("t")
+STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online")
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> Story:
+    partitions = draw(st.integers(1, 3))
+    story = Story(MemoryLog(partitions))
+    story.log.online()
+    shards = [shard_in(partition, partitions) for partition in range(partitions)] + ["more", "#UNKNOWN"]
+    for what, shard in draw(st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(shards)), max_size=25)):
+        match what:
+            case "event" | "long":
+                story.event(shard, 3 if what == "long" else 1, 1)
+            case "barrier" | "ddl":
+                story.event("#UNKNOWN", 1, 1, "ddl" if what == "ddl" else "transaction")
+            case "given up":
+                story.given_up(shard)
+            case "aborted":
+                story.aborted(shard)
+            case "online":
+                story.log.online()
+    return story
+
+
+class Reading:
+    """A consumer's work without Kafka: reads what it may of any partition, in an order that is drawn."""
+
+    def __init__(self, story: Story, start: ConsumerPosition, *, seed: int = 0, limit: int = 1 << 30) -> None:
+        log = story.log
+        assert isinstance(log, MemoryLog)
+        self.random, self.limit = random.Random(seed), limit
+        self.joined: Joined[Fragments] | None = None
+        offsets = dict.fromkeys(range(log.partitions), 0) | dict(start.offsets)
+        history = History(LogId(log.log_id), tuple(log.epochs), Seqno(story.seqno))
+        if start.shards is None:
+            history.prove(start.log_id, start.seqno, start.epoch)
+            target = TargetPosition(
+                service="s", log_id=start.log_id, seqno=start.seqno, epoch=start.epoch, offsets=start.offsets
+            )
+            ledger: Ledger[Fragments, Any] = Ledger(
+                topic="t", partitions=log.partitions, position=target, history=history
+            )
+            self.order: WholeLog | SomeShards = WholeLog(ledger, "s", history.log_id)
+        else:
+            chosen = {0, *(partition_of(shard, log.partitions) for shard in start.shards)}
+            offsets = {partition: offsets[partition] for partition in chosen}
+            self.joined = Joined(
+                topic="t",
+                log_id=history.log_id,
+                shards=start.shards,
+                offsets=offsets,
+                floor=start.floor,
+                tails=start.tails,
+                barrier=start.barrier,
+            )
+            self.order = SomeShards(self.joined, start)
+        self.rest = {p: [m for m in log.messages[p] if m[0] >= offset] for p, offset in offsets.items()}
+        self.assembly = Assembly(self.order, DECODER, "t", 200)
+
+    def __iter__(self) -> Iterator[Event]:
+        paused: set[int] = set()
+        while readable := [p for p, rest in self.rest.items() if rest and p not in paused]:
+            partition = self.random.choice(readable)
+            for _ in range(self.random.randint(1, 4)):
+                if self.rest[partition]:
+                    yield from self.assembly.take(Message(partition, *self.rest[partition].pop(0)))
+            yield from self.shown()
+            paused = set(self.order.ahead(self.limit))
+        yield from self.shown()
+        assert not any(self.rest.values()), "nothing may be read, and something is left"
+
+    def shown(self) -> Iterator[Event]:
+        """Here a partition's end is known."""
+        while self.joined is not None and (lagging := self.joined.lagging())[1]:
+            ended = [partition for partition in lagging[1] if not self.rest[partition]]
+            for partition in ended:
+                self.joined.reached(partition, lagging[0])
+            yield from self.assembly.ready()
+            if not ended:
+                return
+
+
+def place(*shards: str) -> ConsumerPosition:
+    return ConsumerPosition(
+        service="s", log_id=LogId("f" * 32 if shards else ""), shards=tuple(map(ShardId, shards)) if shards else None
+    )
+
+
+def plain(event: Event) -> tuple[int, int, str, int]:
+    return event.seqno, event.epoch, event.shard, sum(len(getattr(change, "rows", [1])) for change in event.changes)
+
+
+def expected(story: Story, *shards: str) -> list[tuple[int, int, str, int]]:
+    return [
+        (seqno, epoch, shard, sum(len(change.get("rows", [1])) for change in changes))
+        for seqno, epoch, shard, changes in story.expected
+        if not shards or shard in (*shards, "#UNKNOWN")
+    ]
+
+
+@given(stories(), st.integers(0, 99), st.sampled_from((0, 500, 1 << 30)), st.data())
+def test_every_event_is_given_in_order_and_from_each_place_the_rest(
+    story: Story, seed: int, limit: int, data: st.DataObject
+) -> None:
+    found = list(Reading(story, place(), seed=seed, limit=limit))
+    assert [plain(event) for event in found] == expected(story)
+    if found:
+        event = data.draw(st.sampled_from(found))
+        stored = ConsumerPosition.from_json(event.position.to_json())
+        assert stored.seqno == event.seqno
+        assert [plain(e) for e in Reading(story, stored, seed=seed + 1)] == expected(story)[event.seqno + 1 :]
+
+
+@given(stories(), st.integers(0, 99), st.sampled_from((0, 500, 1 << 30)), st.data())
+def test_some_shards_are_given_in_order_each_event_on_its_side_of_every_barrier(
+    story: Story, seed: int, limit: int, data: st.DataObject
+) -> None:
+    names = ["more", *(shard_in(partition, story.log.partitions) for partition in range(story.log.partitions))]
+    shards = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    found = list(Reading(story, place(*shards), seed=seed, limit=limit))
+    told = [plain(event) for event in found]
+    assert sorted(told) == expected(story, *shards)
+    for shard in shards:
+        assert [event for event in told if event[2] in (shard, "#UNKNOWN")] == expected(story, shard)
+    if found:
+        taken = data.draw(st.integers(1, len(found)))
+        stored = ConsumerPosition.from_json(found[taken - 1].position.to_json())
+        rest = [plain(event) for event in Reading(story, stored, seed=seed + 1)]
+        assert sorted(rest) == sorted(told[taken:])
+
+
+@given(stories(), st.integers(0, 99), st.booleans(), st.data())
+def test_without_any_one_message_nothing_is_skipped(story: Story, seed: int, whole: bool, data: st.DataObject) -> None:
+    log = story.log
+    assert isinstance(log, MemoryLog)
+    partition = data.draw(st.sampled_from(range(log.partitions)))
+    messages = log.messages[partition]
+    at = data.draw(st.integers(0, len(messages) - 1))
+    last = all(DECODER.header(value, "").kind.name == "EPOCH" for _, value in messages[at + 1 :])
+    del messages[at]
+    shard = shard_in(log.partitions - 1, log.partitions)
+    shards = () if whole else (shard,)
+    wanted, found = expected(story, *shards), []
+    try:
+        for event in Reading(story, place(*shards), seed=seed):
+            found.append(plain(event))
+    except LogDamaged as error:
+        assert "seqno" in error.where
+        assert str(error.where["at"]).startswith("t-")
+    else:
+        # What was taken out is an end then, or nobody's: not between two events of the partition.
+        assert last or found == wanted
+    assert found == wanted[: len(found)]
+
+
+def test_a_partition_that_is_far_ahead_is_read_no_further() -> None:
+    story = Story(MemoryLog(2))
+    story.log.online()
+    first, second = shard_in(0, 2), shard_in(1, 2)
+    story.event(first)
+    for _ in range(50):
+        story.event(second)
+    story.event(first)
+    reading = Reading(story, place(), limit=1000)
+    given: list[Event] = []
+
+    def read(partition: int) -> None:
+        given.extend(reading.assembly.take(Message(partition, *reading.rest[partition].pop(0))))
+
+    read(1)
+    while 1 not in reading.order.ahead(1000):
+        read(1)
+    assert 40 < len(reading.rest[1]) < 50
+    assert not given
+    read(0)
+    assert set(reading.order.ahead(1000)) == {1}
+    read(0)
+    assert not reading.order.ahead(1000)
+    assert [event.seqno for event in given] == list(range(len(given)))
+    assert len(given) > 2
+
+
+def test_another_log_in_the_topic_is_refused() -> None:
+    for start in (place(), place("more")):
+        story = Story(MemoryLog(1))
+        story.log.online()
+        story.event("more")
+        story.log.log_id = "e" * 32
+        story.log.online()
+        story.log.log_id = "f" * 32
+        with pytest.raises(HistoriesDiffer, match="made anew"):
+            list(Reading(story, start))
+
+
+DAMAGE: dict[str, Callable[[list[dict[str, Any]]], None]] = {
+    "Events are missing": lambda f: f[0].update(prev_seqno=7),
+    "names a later one": lambda f: f[0].update(last_barrier=3),
+    "A fragment is missing": lambda f: f.pop(0) and None,
+    "Fragment 1 is missing": lambda f: f.pop(1) and None,
+    "is not finished before": lambda f: f[1].update(seqno=9),
+    "A barrier outside|barrier is missing|last barrier": lambda f: [e.update(last_barrier=0) for e in f] and None,
+}
+
+
+@pytest.mark.parametrize("shards", [(), ("more",)])
+@pytest.mark.parametrize("said", DAMAGE)
+def test_what_contradicts_the_protocol_is_said(said: str, shards: tuple[str, ...]) -> None:
+    story = Story(MemoryLog(1))
+    story.log.online()
+    story.event("more")
+    broken = story.fragments("more", 3, 1)
+    DAMAGE[said](broken)
+    story.log.events(broken)
+    found = []
+    with pytest.raises(LogDamaged, match=said):
+        for event in Reading(story, place(*shards)):
+            found.append(event.seqno)
+    assert found == [0]

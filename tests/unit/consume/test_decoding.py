@@ -1,0 +1,113 @@
+"""What a message says; and Avro's resolution between older and newer versions of its schema, both ways."""
+
+from __future__ import annotations
+
+import copy
+import io
+import zlib
+from typing import Any
+
+import fastavro
+import pytest
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.consume import Action, Column, Row, RowChanges, Statement
+from connector.consume.decoding import Decoder
+from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.thl.words import Kind, Outcome
+from tests.unit.reassemble.fragments import RAW, change, encoded, record, statement
+
+CHANGES = [
+    statement("CREATE TABLE t (id INT)", options={"sql_mode": "ANSI"}),
+    change("update", [((7, None, b"\xff"), (7, 1.5))], columns=("id", "v", "b"), after_present=b"\x03"),
+    change("delete", [((2**63 - 1, "ü"), None)], key=()),
+]
+
+
+def written(fields: dict[str, Any], schema: Any) -> bytes:
+    """As a producer with this schema does."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), fields)
+    body = out.getvalue()[:-4]
+    named = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+    return b"\xc3\x01" + named + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def newer() -> dict[str, Any]:
+    """A schema with a field more in the header, one in a column, and one behind the changes."""
+    schema = copy.deepcopy(RAW)
+    names = [field["name"] for field in schema["fields"]]
+    schema["fields"].insert(names.index("changes"), {"name": "region", "type": "string", "default": "eu"})
+    schema["fields"].insert(-1, {"name": "note", "type": ["null", "string"], "default": None})
+    column = schema["fields"][names.index("changes") + 1]["type"]["items"][1]["fields"][2]["type"]["items"]
+    column["fields"].append({"name": "comment", "type": "string", "default": ""})
+    return schema
+
+
+def test_a_message_is_read_as_what_it_says() -> None:
+    decoder, value = Decoder("t"), encoded(record(41, CHANGES, kind="ddl", shard="#UNKNOWN"))
+    header = decoder.header(value, "t-0@0")
+    assert (header.seqno, header.kind, header.outcome, header.rows) == (41, Kind.DDL, Outcome.COMMIT, 2)
+    assert header.barrier
+    first, second, third = decoder.changes(value, "t-0@0")
+    assert first == Statement("shop", "CREATE TABLE t (id INT)", {"sql_mode": "ANSI"})
+    assert isinstance(second, RowChanges)
+    assert (second.schema, second.table, second.action, second.key_columns) == (
+        "shop",
+        "orders",
+        Action.UPDATE,
+        ("id",),
+    )
+    assert second.columns[1] == Column("v", "int")
+    assert second.rows == [Row({"id": 7, "v": None, "b": b"\xff"}, {"id": 7, "v": 1.5})]
+    assert isinstance(third, RowChanges)
+    assert (third.key_columns, third.rows) == ((), [Row({"id": 2**63 - 1, "v": "ü"}, None)])
+
+
+def test_a_newer_producers_event_is_read_with_its_schema() -> None:
+    fields = record(41, copy.deepcopy(CHANGES)) | {"region": "us", "note": "new"}
+    for each in fields["changes"]:
+        for column in each.get("columns", ()):
+            column["comment"] = "a column"
+    value = written(fields, newer())
+    with pytest.raises(Unsupported, match="a schema that is not known"):
+        Decoder("t").header(value, "t-0@0")
+    decoder, ours = Decoder("t", [newer()]), encoded(record(41, CHANGES))
+    assert decoder.header(value, "p") == decoder.header(ours, "p")
+    assert list(decoder.changes(value, "p")) == list(decoder.changes(ours, "p"))
+
+
+def test_an_older_producers_event_is_read_by_a_newer_schema_and_the_other_way_round() -> None:
+    """By fastavro alone, as a consumer that is not ours does. Without bytes: see `connector.consume.decoding`."""
+    ours, more = fastavro.parse_schema(copy.deepcopy(RAW)), fastavro.parse_schema(newer())
+    fields = record(41, [change("insert", [(None, (7, "ü")), (None, (2**40, None))])])
+    read: Any = fastavro.schemaless_reader(io.BytesIO(encoded(fields)[10:]), ours, more)
+    assert (read["seqno"], read["region"], read["note"]) == (41, "eu", None)
+    assert read["changes"][0]["rows"] == fields["changes"][0]["rows"]
+    fewer = copy.deepcopy(RAW)
+    fewer["fields"] = [field for field in RAW["fields"] if field["name"] not in ("thread_id", "metadata")]
+    read = fastavro.schemaless_reader(io.BytesIO(encoded(fields)[10:]), ours, fastavro.parse_schema(fewer))
+    assert "thread_id" not in read
+    assert read == {name: value for name, value in _whole(fields).items() if name in read}
+
+
+def _whole(fields: dict[str, Any]) -> dict[str, Any]:
+    found: Any = fastavro.schemaless_reader(io.BytesIO(encoded(fields)[10:]), fastavro.parse_schema(RAW), None)
+    return dict(found)
+
+
+@given(st.data())
+def test_no_damage_passes(data: st.DataObject) -> None:
+    value = bytearray(encoded(record(41, CHANGES)))
+    at = data.draw(st.integers(0, len(value) - 1))
+    value[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises((LogDamaged, Unsupported)):
+        Decoder("t").header(bytes(value[: data.draw(st.integers(at + 1, len(value)))]), "t-0@7")
+
+
+def test_a_schema_that_is_none_is_refused() -> None:
+    for schema in ({"type": "record"}, {"type": "record", "name": "F", "fields": [{"name": "a", "type": "long"}]}):
+        with pytest.raises(ConfigError, match="a schema"):
+            Decoder("t", [schema])

@@ -1,0 +1,68 @@
+"""An event's bytes and a consumer's position come back as they were."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.consume import ConsumerPosition, Start
+from connector.consume.fragments import Fragments
+from connector.errors import ConfigError
+from connector.thl.words import Epoch, LogId, Seqno, ShardId
+
+numbers = st.integers(0, 2**62)
+
+
+@given(st.lists(st.binary(max_size=300), max_size=20), st.integers(0, 1000))
+def test_an_event_is_walked_through_as_often_as_one_likes(values: list[bytes], memory: int) -> None:
+    fragments = Fragments(0, 0, memory)
+    for count, value in enumerate(values, 1):
+        fragments.add(value)
+        assert fragments.held <= memory
+        if count == len(values) // 2:
+            assert list(fragments) == values[:count]
+    first, second = iter(fragments), iter(fragments)
+    assert [next(first) for _ in values] == [next(second) for _ in values] == values
+    assert fragments.size == sum(map(len, values))
+
+
+@given(
+    st.builds(
+        ConsumerPosition,
+        service=st.text(),
+        log_id=st.text().map(LogId),
+        seqno=st.integers(-1, 2**62).map(Seqno),
+        epoch=numbers.map(Epoch),
+        offsets=st.dictionaries(st.integers(0, 1023), numbers),
+        shards=st.none(),
+    )
+    | st.builds(
+        ConsumerPosition,
+        service=st.text(),
+        log_id=st.text().map(LogId),
+        offsets=st.dictionaries(st.integers(0, 1023), numbers),
+        shards=st.lists(st.text().map(ShardId)).map(tuple),
+        tails=st.dictionaries(st.integers(0, 1023), numbers.map(Seqno)),
+        floor=numbers.map(Seqno),
+        barrier=st.none() | numbers.map(Seqno),
+    )
+)
+def test_a_position_comes_back(position: ConsumerPosition) -> None:
+    assert ConsumerPosition.from_json(position.to_json()) == position
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "7", '{"service":"s","log_id":"x","seqno":"a","epoch":1,"offsets":{}}']
+)
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="no position of a consumer"):
+        ConsumerPosition.from_json(text)
+
+
+def test_a_time_has_a_zone_and_keeps_its_microseconds() -> None:
+    assert Start.time(datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)).number == 1_709_208_000_000_001
+    with pytest.raises(ValueError, match="in no zone"):
+        Start.time(datetime(2024, 2, 29))
