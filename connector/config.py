@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
+ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 
 class Section(BaseModel):
@@ -37,7 +38,15 @@ class Source(Section):
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
     user: str = Field("thl", description="Needs REPLICATION SLAVE and CLIENT, for a snapshot SELECT and FLUSH_TABLES.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
-    server_id: int = Field(7411, ge=1, le=2**32 - 1, description="Ours: no server or replica may share it.")
+    server_id: int = Field(
+        7411,
+        ge=1,
+        le=2**32 - 1,
+        description="Ours: no server or replica may share it. What was written under it is not published.",
+    )
+    ignore_server_ids: tuple[ServerId, ...] = Field(
+        (), description="What servers of these ids wrote is not published: so a ring of replications does not turn."
+    )
     start: str = Field(
         "snapshot",
         description="Where a new log begins: snapshot | now | earliest | a GTID set | file:position. "

@@ -19,6 +19,11 @@ published_latency = Histogram(
 kafka_commit = Histogram("thl_kafka_commit_seconds", "Duration of a Kafka transaction's commit", ["service"])
 epoch = Gauge("thl_epoch", "The producer's epoch", ["service"])
 ignored_events = Counter("thl_ignored_binlog_events", "Binlog events left out on purpose", ["service", "type"])
+ignored_transactions = Counter(
+    "thl_ignored_transactions",
+    "Transactions left out because of the server id that wrote them",
+    ["service", "server_id"],
+)
 prepared_transactions = Gauge("thl_prepared_transactions", "XA transactions prepared and not decided", ["service"])
 prepared_since = Gauge(
     "thl_prepared_since_seconds",

@@ -33,6 +33,7 @@ MARIADB_GTID_LIST: Final = 163
 START_V3: Final = b"\1"  # the first event of logs before MySQL 5.0
 HEADER: Final = 19
 TYPE_AT: Final = len(MAGIC) + 4
+SERVER_ID: Final = slice(TYPE_AT + 1, TYPE_AT + 5)
 
 Open = Callable[[ByteSource, LogFile, Gtids | None], BinlogReader]
 """A reader of a file's bytes, that need not decode the rows of transactions with these GTIDs: they are left out."""
@@ -226,6 +227,23 @@ def previous_gtids(file: LogFile) -> Gtids | None:
     if event[4] == PREVIOUS_GTIDS:
         return decode_gtid_set(body)
     return gtid_list(body) if event[4] == MARIADB_GTID_LIST else None
+
+
+def writer(file: LogFile) -> int:
+    """The server id of the server that wrote a file: that of its first event.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        CorruptBinlog: it has no event.
+    """
+    start = bytearray(SERVER_ID.stop)
+    with closing(LogBytes(file)) as source:
+        filled = 0
+        while filled < len(start) and (got := source.receive(memoryview(start)[filled:], 0)):
+            filled += got
+    if filled < len(start):
+        raise CorruptBinlog("the file ends before its format description", file=file)
+    return int.from_bytes(start[SERVER_ID], "little")
 
 
 def _second(start: bytes) -> bytes | None:

@@ -53,6 +53,7 @@ from connector.thl.place cimport SourcePosition, source_position
 
 import uuid
 
+from connector import metrics
 from connector.capture import event_types, mariadb
 from connector.capture.dialect import old_dialect
 from connector.capture.format_description import format_description
@@ -79,7 +80,7 @@ cdef class Decoder:
 
     Args:
         frames: where events come from.
-        filters: `wants(schema, table)` and `wants_schema(schema)`.
+        filters: a `connector.capture.query.Wanted`.
         naming: names the columns that the log does not.
         piece_bytes: encoded bytes after which a piece is handed out.
         service: the name under which ignored events are counted.
@@ -123,7 +124,7 @@ cdef class Decoder:
         if piece_bytes < 1:
             raise ValueError("a piece has at least one byte")
         self.frames = frames
-        self.group = Group()
+        self.group = Group(filters.ignored_servers, filters.spared)
         self.filters = filters
         self.naming = naming
         self.known = known
@@ -394,13 +395,17 @@ cdef class Decoder:
         """A statement; outside of a transaction it is one of its own."""
         cdef bint alone = not self.group.open
         cdef bint definition = not query.control
-        cdef object statement = self.statements.of(query)
+        cdef object statement
+        if alone:
+            self.group.begin(self._started(), event.server_id, thread_id)
+        if self.group.ignored:
+            self.statements.leave_out()
+            return self._finish(event.timestamp, COMMIT) if alone else 0
+        statement = self.statements.of(query)
         if definition and self.group.changed() and not self.statements.keeps:
             raise Unsupported(
                 "a definition follows changes of its own transaction", hint=HINT, sql=query.statement.sql[:200]
             )
-        if alone:
-            self.group.begin(self._started(), event.server_id, thread_id)
         if statement is not None and blocks is not None:
             self.blocks = blocks
             self.loading = statement, alone, event.timestamp
@@ -444,6 +449,8 @@ cdef class Decoder:
     cdef int _xa_prepare(self, Event* event, Cursor* body) except -1:
         xid, one_phase = xa_prepare(rest(body))
         self._same_xid(xid)
+        if self.group.ignored:
+            self._count_ignored()
         self.produced += self.group.size
         self.found.append(self.group.prepared(self._here(), event.timestamp, one_phase))
         self.reported = self.offset
@@ -461,6 +468,8 @@ cdef class Decoder:
             damaged(b"values for a statement come without it")
         if self.group.xid is not None:
             damaged(b"an XA transaction ends without having been prepared")
+        if self.group.ignored:
+            self._count_ignored()
         self.produced += self.group.size
         self.found.append(self.group.finish(self._here(), timestamp, outcome))
         self.reported = self.offset
@@ -469,11 +478,17 @@ cdef class Decoder:
             self.found.append(self.naming.taken())
         return 0
 
+    cdef int _count_ignored(self) except -1:
+        metrics.ignored_transactions.labels(self.service, str(self.group.server_id)).inc()
+        return 0
+
     # Rows
 
     cdef int _table_map(self, Cursor* body) except -1:
         if not self.group.open:
             damaged(b"a table is described outside of a transaction")
+        if self.group.ignored:
+            return 0
         if self.tables.skipping and not self.group.announced:
             self.tables.skipping = False  # it was for one with a GTID, and this has none
         return self.tables.describe(body)
@@ -489,6 +504,8 @@ cdef class Decoder:
         cdef bint answered = self.group.query is not None and ends_statement(body)
         if not self.group.open:
             damaged(b"rows stand outside of a transaction")
+        if self.group.ignored:
+            return 0
         table = self.tables.of_rows(body, second, action)
         while table is not None:
             self.group.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.piece_bytes)

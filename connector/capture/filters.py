@@ -1,4 +1,5 @@
-"""Which schemas and tables are for us: the do and ignore patterns of the configuration; and which text may be invalid.
+"""Which schemas and tables are for us: the do and ignore patterns of the configuration; whose writes are not for us;
+and which text may be invalid.
 
 A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
 its first dot: `?` in a schema's part also finds a dot in the name. Ignore wins over do; no do pattern means all.
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
-from connector.config import Filters
+from connector.config import Filters, Source
 from connector.errors import ConfigError
+from connector.thl.position import Finished
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 
@@ -54,6 +57,7 @@ class Filter:
         keep_invalid_text: patterns of columns, `schema.table.column`.
         keeps_statements: whether changes that were logged as statements are for us as they are.
         rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
+        ignored_servers: what these server ids wrote is not for us.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -67,13 +71,34 @@ class Filter:
         *,
         keeps_statements: bool = False,
         rows_query_bytes: int = 0,
+        ignored_servers: frozenset[int] = frozenset(),
     ) -> None:
         self.keeps_statements = keeps_statements
         self.rows_query_bytes = rows_query_bytes
+        self.ignored_servers = ignored_servers
+        self.spared: Finished | None = None
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
+
+    @classmethod
+    def of(cls, source: Source, lower_case_table_names: int = 0) -> Filter:
+        """What a producer of this source takes: not what was written under its own server id either."""
+        return cls(
+            source.filters,
+            lower_case_table_names,
+            source.keep_invalid_text,
+            keeps_statements=source.statements == "keep",
+            rows_query_bytes=source.rows_query_bytes,
+            ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
+        )
+
+    def sparing(self, finished: Finished | None) -> Filter:
+        """The same, but this event of the log is read whoever wrote it: so that it can be compared."""
+        spares = copy(self)
+        spares.spared = finished
+        return spares
 
     def wants(self, schema: str, table: str) -> bool:
         """Whether changes of this table are published."""

@@ -11,12 +11,16 @@ cdef class Group:
     cdef bint open  # a BEGIN was seen
     cdef bint announced  # a GTID event was seen
     cdef bint given  # its first piece was handed out
+    cdef bint ignored  # its server is not for us: nothing of it is kept
     cdef str gtid
     cdef str xid  # of an XA transaction
     cdef SourcePosition start
     cdef object metadata
     cdef int64_t last_committed, sequence_number, commit_time
     cdef int64_t server_id, thread_id
+    cdef object ignored_servers, spared  # as the filters have them
+    cdef int64_t judged  # the newest server that was looked for among them
+    cdef bint unwanted  # whether it is
     cdef bint ddl
     cdef list changes
     cdef Table table  # of the run that is being gathered
@@ -26,6 +30,7 @@ cdef class Group:
     cdef Out data, ends
     cdef Py_ssize_t size  # encoded bytes that are not handed out yet
     cdef int _clear(self) except -1
+    cdef bint _left_out(self) except -1
     cdef Begin _begin(self)
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1

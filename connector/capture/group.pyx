@@ -25,11 +25,20 @@ cdef enum:
 
 
 cdef class Group:
-    """Gathers one transaction after the other; every `finish` makes it ready for the next."""
+    """Gathers one transaction after the other; every `finish` makes it ready for the next.
 
-    def __cinit__(self):
+    Args:
+        ignored_servers: transactions of these server ids are `ignored`.
+        spared: the one event that is read whoever wrote it; None: there is none.
+    """
+
+    def __cinit__(self, ignored_servers, spared):
         memset(&self.data, 0, sizeof(Out))
         memset(&self.ends, 0, sizeof(Out))
+        self.ignored_servers = ignored_servers
+        self.spared = spared
+        self.judged = -1
+        self.unwanted = False
         self._clear()
 
     def __dealloc__(self):
@@ -37,7 +46,7 @@ cdef class Group:
         release(&self.ends)
 
     cdef int _clear(self) except -1:
-        self.open = self.announced = self.given = self.ddl = False
+        self.open = self.announced = self.given = self.ddl = self.ignored = False
         self.gtid = self.start = self.xid = self.query = None
         self.metadata = NOTHING
         self.last_committed = self.sequence_number = self.commit_time = 0
@@ -67,7 +76,19 @@ cdef class Group:
         self.thread_id = thread_id
         if self.start is None:
             self.start = start
+        self.ignored = self._left_out()
         return 0
+
+    cdef bint _left_out(self) except -1:
+        """Whether nothing of it is for us, by the server that it comes from; mostly the one before did, too."""
+        if self.server_id != self.judged:
+            self.judged = self.server_id
+            self.unwanted = self.server_id in self.ignored_servers
+        if not self.unwanted:
+            return False
+        if self.spared is None:
+            return True
+        return self.gtid != self.spared.gtid if self.gtid is not None else self.start != self.spared.start
 
     cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
                   Py_ssize_t piece_bytes) except -1:

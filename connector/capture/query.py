@@ -17,6 +17,7 @@ from connector.capture.xa import xa_statement
 from connector.errors import Unsupported
 from connector.thl import replay
 from connector.thl.piece import Statement
+from connector.thl.position import Finished
 
 # Comments and what MySQL executes inside of them, before a statement's first word.
 LEADING = re.compile(r"(?:\s+|#[^\n]*(?:\n|$)|--(?=\s)[^\n]*(?:\n|$)|/\*M?!\d*|/\*(?!M?!).*?\*/|\()*", re.DOTALL)
@@ -58,6 +59,14 @@ class Wanted(Protocol):
     @property
     def rows_query_bytes(self) -> int:
         """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
+
+    @property
+    def ignored_servers(self) -> frozenset[int]:
+        """Transactions of these server ids are not for us."""
+
+    @property
+    def spared(self) -> Finished | None:
+        """The one event that is for us whoever wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

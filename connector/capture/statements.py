@@ -103,3 +103,7 @@ class Statements:
         if not values:
             return found.statement
         return Statement(found.statement.schema, found.statement.sql, {**found.statement.options, **values})
+
+    def leave_out(self) -> None:
+        """A statement is not for us, nor are the values that came before it. The file that it reads is gone already."""
+        self.pending.clear()

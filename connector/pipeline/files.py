@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from connector.capture.archive import Archive
-from connector.capture.archived_log import ArchivedLog, Files, covering, holds, previous_gtids
+from connector.capture.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
 from connector.capture.filters import Filter
 from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, LogBytes, LogFile, log_files
@@ -26,12 +26,13 @@ from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.pipeline.source import Load, Stream
 from connector.pipeline.stream_start import start_after, start_redo
-from connector.thl.definition import Definitions
+from connector.thl.definition import Definitions, Item
 from connector.thl.gtids import Gtids
 from connector.thl.online import SourceFacts
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 from connector.thl.words import LogId
+from connector.thl.xa import Decided, Prepared
 
 NOTHING: Final = Filter(Filters(ignore=("*",)))
 
@@ -65,12 +66,7 @@ class FileSource:
     def __init__(self, config: Config, places: Sequence[Path], clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._filter = Filter(
-            config.source.filters,
-            keep_invalid_text=config.source.keep_invalid_text,
-            keeps_statements=config.source.statements == "keep",
-            rows_query_bytes=config.source.rows_query_bytes,
-        )
+        self._filter = Filter.of(config.source)
         folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
         self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))
         self._owner = folder.owner if folder else None
@@ -115,7 +111,7 @@ class FileSource:
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the last finished transaction on."""
-        return self._read(start_redo(position), position, tables)
+        return self._read(start_redo(position), position, tables, self._filter.sparing(position.finished))
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the position on.
@@ -123,13 +119,15 @@ class FileSource:
         Raises:
             Purged: they begin behind it.
         """
-        return self._read(start_after(position), position, tables)
+        return self._read(start_after(position), position, tables, self._filter)
 
     def load(self) -> Load:
         """There is none: see `check`."""
         raise PreflightError("files give no initial load", service=self._config.service)
 
-    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None) -> ArchivedLog:
+    def _read(
+        self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter
+    ) -> ArchivedLog:
         first = covering(self._files, start)
         if first is None:
             raise Purged(
@@ -138,10 +136,11 @@ class FileSource:
                 start=start,
                 oldest=self._files.files()[0],
             )
-        naming = history_of(tables, self._filter, position)
+        naming = history_of(tables, wanted, position)
 
         def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
-            return self._reader(source, file, self._filter, naming, known)
+            self._check_writer(file)
+            return self._reader(source, file, wanted, naming, known)
 
         return ArchivedLog(self._files, start, first, of_file, None)
 
@@ -159,6 +158,15 @@ class FileSource:
             known=known,
         )
 
+    def _check_writer(self, file: LogFile) -> None:
+        """A server that has our id: all of its transactions would be left out."""
+        if writer(file) == self._config.source.server_id:
+            raise PreflightError(
+                f"source.server_id {self._config.source.server_id} is that of the server that wrote the file",
+                hint="set source.server_id to a number that no server or replica of this source has",
+                file=file,
+            )
+
     def _executed(self, newest: LogFile) -> str:
         """Every GTID up to the end of the newest file."""
         executed = previous_gtids(newest)
@@ -168,7 +176,7 @@ class FileSource:
         try:
             while not reader.ended:
                 for item in reader.read():
-                    gtid = item.gtid if isinstance(item, Passed) else _gtid(item) if isinstance(item, Piece) else None
+                    gtid = _gtid(item)
                     if gtid is not None:
                         executed.add(gtid)
         finally:
@@ -176,5 +184,11 @@ class FileSource:
         return str(executed)
 
 
-def _gtid(piece: Piece) -> str | None:
-    return piece.begin.gtid if piece.begin is not None else None
+def _gtid(item: Item) -> str | None:
+    match item:
+        case Passed():
+            return item.gtid
+        case Prepared(piece=Piece(begin=begin)) | Piece(begin=begin) | Decided(begin=begin):
+            return begin.gtid if begin is not None else None
+        case _:
+            return None

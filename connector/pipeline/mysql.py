@@ -58,7 +58,7 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = self._made(facts.lower_case_table_names)
+        self._filter = Filter.of(self._source, facts.lower_case_table_names)
         if facts.warnings != self._told:
             self._told = facts.warnings
             for warning in facts.warnings:
@@ -100,11 +100,11 @@ class MySqlSource:
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the last finished transaction on."""
-        return self._read(start_redo(position), position, tables)
+        return self._read(start_redo(position), position, tables, self._wanted().sparing(position.finished))
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the position on, which must be there."""
-        return self._read(start_after(position), position, tables)
+        return self._read(start_after(position), position, tables, self._wanted())
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""
@@ -119,23 +119,13 @@ class MySqlSource:
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
-    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None) -> Stream:
-        wanted = self._wanted()
+    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter) -> Stream:
         return self._log.read(start, wanted, history_of(tables, wanted, position))
 
     def _wanted(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
-        return self._filter or self._made(0)
-
-    def _made(self, lower_case_table_names: int) -> Filter:
-        return Filter(
-            self._source.filters,
-            lower_case_table_names,
-            self._source.keep_invalid_text,
-            keeps_statements=self._source.statements == "keep",
-            rows_query_bytes=self._source.rows_query_bytes,
-        )
+        return self._filter or Filter.of(self._source)
 
 
 def _check_start(metadata: str, start: str) -> None:

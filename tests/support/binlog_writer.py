@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +45,9 @@ class ColumnDef:
 
 
 class LogWriter:
-    """Appends events; `data` is the file."""
+    """Appends events; `data` is the file, `server_id` what the next events say."""
+
+    server_id = 1
 
     def __init__(self, *, checksum: bool = True, server: bytes = b"8.4.0") -> None:
         self.data = b"\xfebin"
@@ -55,12 +58,15 @@ class LogWriter:
     def event(self, kind: int, body: bytes, *, flags: int = 0, log_pos: int | None = None) -> None:
         size = 19 + len(body) + 4 * self.checksum
         end = len(self.data) + size if log_pos is None else log_pos
-        event = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, size, end & 0xFFFFFFFF, flags) + body
+        event = struct.pack("<IBIIIH", 1_700_000_000, kind, self.server_id, size, end & 0xFFFFFFFF, flags) + body
         self.data += event + (struct.pack("<I", zlib.crc32(event)) if self.checksum else b"")
 
     def query(self, sql: bytes, *, schema: bytes = b"s", state: bytes = b"") -> None:
         head = struct.pack("<IIBHH", 7, 0, len(schema), 0, len(state))
         self.event(2, head + state + schema + b"\0" + sql)
+
+    def gtid(self, source: uuid.UUID, number: int) -> None:
+        self.event(33, b"\1" + source.bytes + struct.pack("<Q", number))
 
     def begin(self) -> None:
         self.query(b"BEGIN")
