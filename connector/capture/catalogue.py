@@ -129,6 +129,11 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
         connection, "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset FROM information_schema.SCHEMATA"
     )
     schemas = {filter.fold(row["s"]): charset_name(row["charset"]) for row in rows if filter.wants_schema(row["s"])}
+    for row in query(connection, _OTHER_TABLES):
+        name = TableName(filter.fold(row["s"]), filter.fold(row["t"]))
+        if filter.wants_schema(name.schema):
+            why = f"the data dictionary does not tell all columns of a {row['kind'].lower()} table"
+            tables[name] = TableDefinition(TableLayout(name, ()), "", why)
     return Definitions(tables, schemas)
 
 

@@ -36,6 +36,19 @@ def charset_of(collation: int) -> str:
 
 
 @cache
+def collation_of(charset: str) -> int:
+    """A collation of a character set, whichever.
+
+    Raises:
+        Unsupported: the set is not known.
+    """
+    found = next((first for first, _, name in COLLATIONS if name == charset), None)
+    if found is None:
+        raise Unsupported(f"the character set {charset} is not known")
+    return found
+
+
+@cache
 def width(charset: str) -> int:
     """How many bytes a character of the set can have: what MySQL calls mbmaxlen."""
     return WIDTH.get(charset, 1)

@@ -71,33 +71,30 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     if source.statements == "keep":
         del wanted["binlog_format"]
     if facts.mariadb:
-        reason = (
-            "without it the log holds no column names, and a MariaDB's tables are not followed by their definitions"
-        )
-        wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
         reason = "what a MariaDB leaves out of a row image was not looked at, so nobody can tell what it means"
         wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
-    elif source.statements == "keep":
+    if source.statements == "keep":
         reason = "columns' names cannot be followed where statements about temporary tables stand among the others"
         wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
-        reason = "what a MariaDB leaves out of a row image was not looked at, so nobody can tell what it means"
-        wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
     for name, (found, needed, reason) in wanted.items():
         if found != needed:
             yield PreflightError(
                 f"{name} is {found or 'empty'}, needed is {needed or 'empty'}: {reason}",
-                hint=f"{_set(facts)} {name} = '{needed}'; (sessions that are open keep theirs until they reconnect)",
+                hint=f"{facts.set_variable} {name} = '{needed}'; "
+                "(sessions that are open keep theirs until they reconnect)",
             )
+    if facts.binlog_row_metadata != "FULL" and not facts.utf8_is_utf8mb3:
+        yield PreflightError(
+            "old_mode lacks UTF8_IS_UTF8MB3: what `utf8` means in a definition is not in the log, and the log does not "
+            f"name columns (binlog_row_metadata is {facts.binlog_row_metadata})",
+            hint="SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'; "
+            "(and in the server's configuration)",
+        )
     if not facts.gtid_strict_mode:
         yield PreflightError(
             "gtid_strict_mode is OFF: the numbers of a domain could go back, and no place be found again",
             hint="SET GLOBAL gtid_strict_mode = ON; (and in the server's configuration)",
         )
-
-
-def _set(facts: SourceFacts) -> str:
-    """MariaDB keeps no variable by SQL: it has to be set in its configuration too."""
-    return "SET GLOBAL" if facts.mariadb else "SET PERSIST"
 
 
 def _grants(
@@ -166,25 +163,25 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
     if facts.sync_binlog != 1:
         yield (
             f"sync_binlog is {facts.sync_binlog}: after a crash the source may have lost transactions that are "
-            f"published: {_set(facts)} sync_binlog = 1;"
+            f"published: {facts.set_variable} sync_binlog = 1;"
         )
     if facts.flush_log_at_commit != 1:
         yield (
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
-            f"transactions that are published: {_set(facts)} innodb_flush_log_at_trx_commit = 1;"
+            f"transactions that are published: {facts.set_variable} innodb_flush_log_at_trx_commit = 1;"
         )
-    if facts.binlog_row_metadata != "FULL" and not facts.mariadb:
+    if facts.binlog_row_metadata != "FULL":
         yield (
             f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
             "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "
-            "SET PERSIST binlog_row_metadata = 'FULL';"
+            f"{facts.set_variable} binlog_row_metadata = 'FULL';"
         )
     if facts.binlog_row_image != "FULL":
         yield (
             f"binlog_row_image is {facts.binlog_row_image}: the log does not hold whole rows. Applying stops at an "
             "insert that leaves out a column whose default is not known, and at changes of tables without a primary "
             "key that leave out columns of the old row; nothing can be applied a second time from an earlier place: "
-            "SET PERSIST binlog_row_image = 'FULL';"
+            f"{facts.set_variable} binlog_row_image = 'FULL';"
         )
     if facts.binlog_row_value_options:
         yield (
@@ -194,7 +191,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
     if facts.binlog_format != "ROW":
         yield (
             f"binlog_format is {facts.binlog_format}: changes that are logged as statements are kept as statements, "
-            f"which no target can apply: {_set(facts)} binlog_format = 'ROW';"
+            f"which no target can apply: {facts.set_variable} binlog_format = 'ROW';"
         )
     if not facts.gtids:
         yield (

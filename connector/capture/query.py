@@ -181,6 +181,8 @@ class State:
             "foreign_key_checks": str(1 - (flags >> 26 & 1)),
             "unique_checks": str(1 - (flags >> 27 & 1)),
         }
+        if flags >> 24 & 1:  # MariaDB's; MySQL tells it by a variable of its own
+            self.options["explicit_defaults_for_timestamp"] = "1"
 
     def _increment(self, event: Fields) -> None:
         self.options["auto_increment_increment"] = str(event.number(2))

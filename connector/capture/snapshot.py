@@ -26,7 +26,6 @@ from connector.capture.catalogue import (
 )
 from connector.capture.connection import Connection, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
-from connector.capture.mariadb_state import is_mariadb
 from connector.capture.moment import Moment, fix_moment, prepare_session
 from connector.capture.table_rows import table_rows
 from connector.config import Source
@@ -41,7 +40,7 @@ EVENT_ROWS: Final = 50_000
 ATTEMPTS: Final = 5
 CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table definition has changed"
 
-_Dictionary = tuple[dict[str, str], list[SourceTable], Definitions | None]
+_Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
 
 Progress = Callable[[TableName, int, int], None]
 """Called with a table, how many of its rows are read, and how many there are, roughly."""
@@ -74,10 +73,7 @@ class Snapshot:
 
     @property
     def tables(self) -> Definitions | None:
-        """Every table at the moment that can be for us, also by another name later; known after `open`.
-
-        None of a MariaDB, whose definitions are not followed.
-        """
+        """Every table at the moment that can be for us, also by another name later; known after `open`."""
         return self._definitions
 
     def open(self) -> None:
@@ -191,8 +187,7 @@ class Snapshot:
 
     def _dictionary(self, connection: Connection) -> _Dictionary:
         tables = read_tables(connection, self._filter)
-        definitions = None if is_mariadb(connection) else read_definitions(connection, self._filter)
-        return read_schemas(connection, self._filter), tables, definitions
+        return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
 
 
 def _changed(name: TableName) -> SourceChanged:

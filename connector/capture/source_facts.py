@@ -12,6 +12,7 @@ OLDEST = (8, 0)
 OLDEST_MARIADB = (10, 5)
 CASCADES_LOGGED_SINCE = (9, 6)
 SHOW_REPLICAS = (8, 0, 22)
+OLD_MODE_UTF8 = (10, 6, 1)  # before, utf8 is utf8mb3 in every MariaDB
 
 # A MariaDB has no UUID. Its server_id names it in every GTID that it writes, and no two servers of one replication may
 # share it; hostname and server_uid change when a container is made anew. Two servers that do share one are taken for
@@ -31,6 +32,7 @@ VARIABLES = (
     "innodb_native_foreign_keys",
     "log_bin",
     "lower_case_table_names",
+    "old_mode",
     "server_id",
     "server_uuid",
     "sync_binlog",
@@ -49,6 +51,7 @@ class SourceFacts:
         expire_seconds: after this long the server removes a binary log; 0: never.
         mariadb: whether it is a MariaDB.
         gtid_strict_mode: of a MariaDB: whether the numbers of a domain can only grow.
+        utf8_is_utf8mb3: whether a definition that says `utf8` means utf8mb3: of a MariaDB its `old_mode` tells (10.6).
         cascades_logged: whether changes by foreign keys' actions stand in the binary log (MySQL 9.6 and later do the
             actions above the storage engine; `innodb_native_foreign_keys` puts them back into it).
         warnings: what is allowed but weakens a promise; each a sentence with the statement that mends it.
@@ -72,12 +75,18 @@ class SourceFacts:
     cascades_logged: bool
     mariadb: bool = False
     gtid_strict_mode: bool = True
+    utf8_is_utf8mb3: bool = True
     warnings: tuple[str, ...] = ()
 
     @property
     def gtids(self) -> bool:
         """Whether every transaction has a GTID."""
         return self.gtid_mode == "ON"
+
+    @property
+    def set_variable(self) -> str:
+        """How a variable is set to stay; MariaDB keeps none by SQL: it has to be set in its configuration too."""
+        return "SET GLOBAL" if self.mariadb else "SET PERSIST"
 
     @property
     def shows_replicas(self) -> bool:
@@ -128,6 +137,9 @@ def read_facts(connection: Connection) -> SourceFacts:
         and not _on(value.get("innodb_native_foreign_keys", "OFF")),
         mariadb=mariadb,
         gtid_strict_mode=not mariadb or _on(value["gtid_strict_mode"]),
+        utf8_is_utf8mb3=not mariadb
+        or release < OLD_MODE_UTF8
+        or "UTF8_IS_UTF8MB3" in value.get("old_mode", "").upper(),
     )
 
 

@@ -1,8 +1,8 @@
 """The source's tables followed through its log, for rows whose TABLE_MAP does not name their columns.
 
 It begins with what the data dictionary said at some place, and moves with every definition behind it. Whatever a
-TABLE_MAP does tell must be the same here: types, lengths, signedness, character sets, NULL. Nothing is guessed: a table
-that the history does not know, or knows otherwise, stops the reading.
+TABLE_MAP does tell must be the same here: types, lengths, NULL, and but for a MariaDB with NO_LOG signedness and
+character sets. Nothing is guessed: a table that the history does not know, or knows otherwise, stops the reading.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from connector.capture.charsets import charset_of
-from connector.capture.columns import Raw, Spec, compile_column
+from connector.capture.charsets import charset_of, collation_of
+from connector.capture.columns import NUMERIC, TEXT, Raw, Spec, compile_column
 from connector.capture.filters import Filter
 from connector.capture.naming import Naming, Refused
-from connector.capture.query import Query
+from connector.capture.query import UNFINISHED, Query
 from connector.capture.table_map import TableMap, table_layout
 from connector.ddl.evolution import Rules, evolve
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.definition import Definitions, Redefined, TableDefinition
-from connector.thl.gtids import parse_gtids
+from connector.thl.gtids import of_mariadb, parse_gtids
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import PositionRecord, SourcePosition
 
@@ -61,13 +61,13 @@ class TableHistory:
         Returns:
             Whether a table is another one now, or there is one more or one less.
         """
-        if self._again(gtid, place):
-            return False
         statement = query.statement
+        if self._again(gtid, place) or statement.options.get("alter") in UNFINISHED:
+            return False
         change = evolve(
             statement,
             self._known,
-            self._rules,
+            replace(self._rules, mariadb=gtid is not None and of_mariadb(gtid)),
             schemas=query.schemas or {name.schema for name in self._known.tables},
             server_charset=_charset(statement.options.get("collation_server")),
             place=str(place),
@@ -109,8 +109,10 @@ class TableHistory:
                 hint=HINT,
                 table=table.name,
             )
-        _check(table, known)
         columns = known.layout.columns
+        if len(table.raws) == len(columns):
+            table = replace(table, raws=[_told(*pair) for pair in zip(table.raws, columns, strict=True)])
+        _check(table, known)
         raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
         _, specs = table_layout(replace(table, raws=raws))
         return TableLayout(table.name, columns, known.layout.key), specs
@@ -123,6 +125,15 @@ class TableHistory:
 
 def _charset(collation: str | None) -> str:
     return charset_of(int(collation)) if collation else ""
+
+
+def _told(raw: Raw, column: Column) -> Raw:
+    """With the history's signedness and character set, where the event tells none: MariaDB with NO_LOG."""
+    if raw.unsigned is None and raw.code in NUMERIC:
+        raw = replace(raw, unsigned=column.unsigned)
+    if raw.collation is None and raw.code in TEXT and column.charset:
+        raw = replace(raw, collation=collation_of(column.charset))
+    return raw
 
 
 def _named(raw: Raw, column: Column) -> Raw:

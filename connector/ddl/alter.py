@@ -92,6 +92,24 @@ class Alteration(Generic[Origin]):
     meaning: Meaning[Origin]
     rename: TableName | None = None
     moved: list[tuple[Altered[Origin], tuple[str, ...]]] = field(default_factory=list)
+    _before: frozenset[str] = field(init=False)
+    _named: set[str] = field(default_factory=set)
+    _optional: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._before = frozenset(item.old.casefold() for item in self.columns)
+
+    def had(self, name: str) -> bool:
+        """Whether a column was called so before the statement: that is what IF EXISTS asks."""
+        return name.casefold() in self._before
+
+    def mention(self, reader: Reader, optional: bool, *names: str) -> None:
+        """A clause is about columns; one with IF [NOT] EXISTS about those of no other."""
+        folded = {name.casefold() for name in names}
+        if folded & (self._named if optional else self._optional):
+            reader.stop("a condition about a column that another clause names, too,")
+        self._named |= folded
+        self._optional |= folded if optional else set()
 
     def index(self, reader: Reader, name: str) -> int:
         """Where the column stands that is called so now."""
@@ -195,6 +213,7 @@ def _without_effect(reader: Reader, state: Alteration[Origin]) -> bool:
                 return True
     elif reader.accept("RENAME"):
         if reader.accept_any("INDEX", "KEY"):
+            reader.accept("IF", "EXISTS")
             reader.name()
             reader.expect("TO")
             reader.name()
@@ -249,18 +268,22 @@ def _clause(reader: Reader, state: Alteration[Origin]) -> None:
         _drop(reader, state)
     elif reader.accept("MODIFY"):
         reader.accept("COLUMN")
-        reader.accept("IF", "EXISTS")
+        optional = reader.accept("IF", "EXISTS")
         name = reader.name()
-        _change(reader, state, name, name)
+        _change(reader, state, name, name, optional=optional)
     elif reader.accept("CHANGE"):
         reader.accept("COLUMN")
-        reader.accept("IF", "EXISTS")
+        optional = reader.accept("IF", "EXISTS")
         name = reader.name()
-        _change(reader, state, name, reader.name())
+        _change(reader, state, name, reader.name(), optional=optional)
     elif reader.accept("RENAME", "COLUMN"):
+        optional = reader.accept("IF", "EXISTS")
         name = reader.name()
         reader.expect("TO")
-        _rename(reader, state, name, reader.name())
+        new = reader.name()
+        state.mention(reader, optional, name, new)
+        if state.had(name) or not optional:
+            _rename(reader, state, name, new)
     elif reader.accept("RENAME"):
         if not reader.accept_any("TO", "AS"):
             reader.accept("=")
@@ -279,14 +302,14 @@ def _add(reader: Reader, state: Alteration[Origin]) -> None:
         state.key = key
         return
     reader.accept("COLUMN")
-    reader.accept("IF", "NOT", "EXISTS")
+    optional = reader.accept("IF", "NOT", "EXISTS")
     if not reader.accept("("):
-        _add_column(reader, state)
+        _add_column(reader, state, optional=optional)
         return
     while True:
         key = index_or_constraint(reader)
         if key is None:
-            _add_column(reader, state)
+            _add_column(reader, state, optional=optional)
         elif key:
             state.key = key
         if not reader.accept(","):
@@ -294,12 +317,16 @@ def _add(reader: Reader, state: Alteration[Origin]) -> None:
     reader.expect(")")
 
 
-def _add_column(reader: Reader, state: Alteration[Origin]) -> None:
+def _add_column(reader: Reader, state: Alteration[Origin], *, optional: bool) -> None:
     name = reader.name()
     spec = column_spec(reader, name, state.charset, state.sql_mode)
+    place = _place(reader)
+    state.mention(reader, optional, name)
+    if optional and state.had(name):
+        return
     if spec.primary:
         state.key = (name,)
-    state.moved.append((Altered(spec.column, "", state.meaning.added(spec), spec.generated, spec), _place(reader)))
+    state.moved.append((Altered(spec.column, "", state.meaning.added(spec), spec.generated, spec), place))
 
 
 def _drop(reader: Reader, state: Alteration[Origin]) -> None:
@@ -316,8 +343,11 @@ def _drop(reader: Reader, state: Alteration[Origin]) -> None:
             reader.take()
         return
     reader.accept("COLUMN")
-    reader.accept("IF", "EXISTS")
-    del state.columns[state.old_index(reader, reader.name())]
+    optional = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    state.mention(reader, optional, name)
+    if state.had(name) or not optional:
+        del state.columns[state.old_index(reader, name)]
     reader.accept_any("RESTRICT", "CASCADE")
 
 
@@ -326,15 +356,19 @@ def _rename(reader: Reader, state: Alteration[Origin], name: str, new: str) -> N
     item.column = replace(item.column, name=new)
 
 
-def _change(reader: Reader, state: Alteration[Origin], name: str, new: str) -> None:
-    at = state.old_index(reader, name)
+def _change(reader: Reader, state: Alteration[Origin], name: str, new: str, *, optional: bool) -> None:
     spec = column_spec(reader, new, state.charset, state.sql_mode)
+    place = _place(reader)
+    state.mention(reader, optional, name, new)
+    if optional and not state.had(name):
+        return
+    at = state.old_index(reader, name)
     item = state.columns[at]
     item.origin = state.meaning.changed(reader, item, spec)
     if spec.primary:
         state.key = (new,)
     item.column, item.generated, item.spec = spec.column, spec.generated, spec
-    if place := _place(reader):
+    if place:
         state.moved.append((state.columns.pop(at), place))
 
 
@@ -343,7 +377,7 @@ def _convert(reader: Reader, state: Alteration[Origin]) -> None:
         reader.stop("a conversion that is not known")
     charset = charset_name(reader.take().text)
     if reader.accept("COLLATE"):
-        charset = charset_of(reader.take().text)
+        charset = charset_of(reader.take().text) or charset
     texts = [item for item in state.columns if _base(item.column) in (*CHARACTERS, "enum", "set")]
     state.meaning.converted(reader, texts, charset)
     for item in texts:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme, sql_modes
 from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, width
+from connector.errors import Unsupported
 from connector.thl.layout import Column
 
 # Names that mean the same type. Several words first.
@@ -118,10 +119,14 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
     Raises:
         Unsupported: a type or attribute that is not known.
     """
+    if sql_modes(sql_mode) & {"ORACLE", "MAXDB"}:
+        reader.stop("a column under sql_mode ORACLE or MAXDB, where types have other meanings,")
     serial = reader.accept("SERIAL")
     base, sizes, labels = ("bigint", (), ()) if serial else _type(reader, sql_mode)
     if base.startswith("n"):
         base, charset = base[1:], "utf8mb3"
+    if base == "json" and reader.mariadb:
+        base, charset = "longtext", "utf8mb4"
     state = _Attributes(unsigned=serial, nullable=not serial)
     while not (reader.at_end or reader.peek(",") or reader.peek(")") or reader.peek("FIRST") or reader.peek("AFTER")):
         _attribute(reader, state)
@@ -135,7 +140,7 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
         unsigned=state.unsigned,
         charset=charset if text else "binary" if base in _AS_BYTES.values() else "",
         labels=labels,
-        nullable=state.nullable and not (state.primary or state.counted),
+        nullable=state.nullable and not (state.primary or state.counted or _implied(reader, base, state)),
     )
     return ColumnSpec(
         column=column,
@@ -148,6 +153,15 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
     )
 
 
+def _implied(reader: Reader, base: str, state: _Attributes) -> bool:
+    """Whether a TIMESTAMP is NOT NULL without being told so."""
+    if not (reader.implicit and base == "timestamp") or state.null:
+        return False
+    if state.generated:
+        reader.stop("a TIMESTAMP that is computed under explicit_defaults_for_timestamp=OFF")
+    return True
+
+
 def charset_of(collation: str) -> str:
     """The character set a collation belongs to; "" where MariaDB leaves that to the place: uca1400_ai_ci."""
     if collation.lower().startswith("uca1400_"):
@@ -156,7 +170,13 @@ def charset_of(collation: str) -> str:
 
 
 def charset_name(name: str) -> str:
-    """A character set's name as the log has it."""
+    """A character set's name as the log has it.
+
+    Raises:
+        Unsupported: it is the one that only the source knows.
+    """
+    if name.lower() == "default":
+        raise Unsupported("DDL not understood: a character set that is called DEFAULT")
     return "utf8mb3" if name.lower() == "utf8" else name.lower()
 
 
@@ -271,6 +291,10 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
     elif reader.accept("COMPRESSED"):  # MariaDB's
         if reader.accept("="):
             reader.take()
+    elif reader.accept("REF_SYSTEM_ID", "="):  # of a geometry, MariaDB's
+        reader.take()
+    elif reader.accept("WITHOUT", "SYSTEM", "VERSIONING"):
+        pass
     elif not reader.accept_any(*_WITHOUT_EFFECT) and not reader.accept("NOT", "ENFORCED"):
         reader.stop("a column attribute that is not known")
 

@@ -86,6 +86,7 @@ def index_or_constraint(reader: Reader) -> tuple[str, ...] | None:
         None: it is a column. The names of the columns if it is the primary key, else ().
     """
     if reader.accept("CONSTRAINT"):
+        reader.accept("IF", "NOT", "EXISTS")
         if not (reader.peek("PRIMARY", "KEY") or any(reader.peek(word) for word in _INDEXES)):
             reader.name()
         if not (reader.peek("PRIMARY", "KEY") or any(reader.peek(word) for word in _INDEXES)):
@@ -112,6 +113,8 @@ def _options(reader: Reader) -> str:
 def _key(reader: Reader) -> tuple[str, ...]:
     """The columns of PRIMARY KEY [name] [USING …] (column[(length)] [ASC | DESC], …) options."""
     while not reader.peek("("):
+        if reader.peek("IF"):
+            reader.stop("a key that may be there")
         reader.take()
     reader.expect("(")
     names = []

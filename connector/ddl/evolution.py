@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec, charset_name, charset_of
 from connector.ddl.create import definition, like
+from connector.ddl.mariadb import check_conversion, pass_patience, pass_variables
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.tokens import readings
@@ -32,10 +33,12 @@ class Rules:
     Args:
         fold: how the server compares names of schemas and tables.
         wants_schema: whether tables of this schema can be for us: of others nothing is kept.
+        mariadb: whether the server is a MariaDB.
     """
 
     fold: Callable[[str], str]
     wants_schema: Callable[[str], bool]
+    mariadb: bool = False
 
 
 def evolve(
@@ -61,6 +64,7 @@ def evolve(
         What is other afterwards.
     """
     drafts = []
+    implicit = statement.options.get("explicit_defaults_for_timestamp", "0" if rules.mariadb else "1") in ("0", "OFF")
 
     def why(error: Unsupported) -> str:
         return f"{error.message}, in {statement.sql[:500]!r} at {place}"
@@ -68,7 +72,8 @@ def evolve(
     try:
         for tokens in readings(statement.sql, statement.options.get("sql_mode", "")):
             draft = _Draft(known, rules, why)
-            _Reading(Reader(tokens, statement.schema), draft, statement, server_charset).read()
+            reader = Reader(tokens, statement.schema, mariadb=rules.mariadb, implicit=implicit)
+            _Reading(reader, draft, statement, server_charset).read()
             drafts.append(draft)
     except Unsupported as error:
         draft = _Draft(known, rules, why)
@@ -137,21 +142,14 @@ class _Draft:
 
 
 class _Structure:
-    """What ALTER TABLE's clauses mean for columns alone: nothing more than they say.
-
-    Args:
-        implicit: whether a TIMESTAMP is NOT NULL that is not said to be NULL.
-    """
-
-    def __init__(self, *, implicit: bool) -> None:
-        self._implicit = implicit
+    """What ALTER TABLE's clauses mean for columns alone: nothing more than they say."""
 
     def added(self, spec: ColumnSpec) -> None:
-        _check(spec, implicit=self._implicit)
+        _check(spec)
 
     def changed(self, reader: Reader, item: Altered[None], spec: ColumnSpec) -> None:
         del reader, item
-        _check(spec, implicit=self._implicit)
+        _check(spec)
 
     def converted(self, reader: Reader, texts: list[Altered[None]], charset: str) -> None:
         """A TEXT grows so that it has room for as many characters as before."""
@@ -160,7 +158,8 @@ class _Structure:
         for item in texts:
             kind = item.column.type
             labels = item.column.labels
-            if labels and (item.column.charset in _UNITS or not all(label.isascii() for label in labels)):
+            strange = item.column.charset in _UNITS or (reader.mariadb and charset in _UNITS)
+            if labels and (strange or not all(label.isascii() for label in labels)):
                 reader.stop("a conversion of labels, of which MySQL makes others,")
             if kind in TEXTS:
                 room = TEXTS[kind] // width(item.column.charset) * width(charset)
@@ -180,14 +179,16 @@ class _Reading:
         self._schema = statement.schema
         self._server_charset = server_charset
         self._sql_mode = statement.options.get("sql_mode", "")
-        self._implicit = statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF")
+        self._failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
 
     def read(self) -> None:
         reader = self._reader
+        pass_variables(reader)
         if reader.at_end or reader.accept_any(*ACCOUNTS, *MAINTENANCE, "TRUNCATE", "SET"):
             return
         if reader.accept("RENAME"):
             if reader.accept_any("TABLES", "TABLE"):
+                self._whole()
                 self._rename()
             elif not reader.accept("USER"):
                 reader.stop("a RENAME that is not known")
@@ -195,7 +196,7 @@ class _Reading:
         verb = reader.accept_any("CREATE", "DROP", "ALTER")
         if not verb:
             reader.stop("a statement that is not known")
-        reader.accept("OR", "REPLACE")
+        replacing = reader.accept("OR", "REPLACE")
         pass_definer(reader)
         if reader.accept("TEMPORARY"):
             return
@@ -204,23 +205,37 @@ class _Reading:
         elif reader.accept_any(*ROWLESS):
             return
         elif reader.accept_any("DATABASE", "SCHEMA"):
-            self._database(verb)
+            self._database(verb, replacing=replacing)
+        elif reader.accept("SEQUENCE"):
+            self._sequence(verb)
         else:
             reader.accept_any("ONLINE", "OFFLINE")
             reader.accept("IGNORE")
             if not reader.accept_any("TABLES", "TABLE"):
                 reader.stop("a statement that is not known")
+            if verb == "CREATE" and replacing and self._failed:  # MariaDB has dropped the old one
+                self._draft.drop(self._table())
+                return
             {"CREATE": self._create, "DROP": self._drop, "ALTER": self._alter}[verb]()
 
     def _table(self) -> TableName:
         return self._draft.named(self._reader.table())
 
+    def _whole(self) -> None:
+        """Nobody knows how much of it was done."""
+        if self._failed:
+            self._reader.stop("a statement that failed")
+
     def _rename(self) -> None:
         reader = self._reader
+        optional = reader.accept("IF", "EXISTS")
         while True:
             old = self._table()
+            pass_patience(reader)
             reader.expect("TO")
-            self._move(old, self._table())
+            new = self._table()
+            if not optional or self._draft.find(old) is not None:
+                self._move(old, new)
             if not reader.accept(","):
                 break
         reader.expect_end()
@@ -231,6 +246,12 @@ class _Reading:
         if table is None:
             if self._draft.find(new) is not None:
                 self._draft.drop(new)
+            return
+        if self._reader.mariadb and self._draft.find(new) is not None:
+            # It logs the RENAME of a temporary table, too, and that may have the name of another.
+            taken = Unsupported("a RENAME to a name that is taken")
+            self._draft.forget(old, taken)
+            self._draft.forget(new, taken)
             return
         self._draft.drop(old)
         self._draft.put(table, new)
@@ -244,11 +265,25 @@ class _Reading:
                 self._draft.drop(name)
             if not reader.accept(","):
                 break
+        pass_patience(reader)
         reader.accept_any("RESTRICT", "CASCADE")
         reader.expect_end()
 
+    def _sequence(self, verb: str) -> None:
+        """MariaDB's: a table of one row, which it writes as rows."""
+        reader, draft = self._reader, self._draft
+        if verb == "DROP":
+            self._drop()
+            return
+        optional = reader.accept("IF", "NOT", "EXISTS")
+        reader.accept("IF", "EXISTS")
+        name = self._table()
+        if verb == "CREATE" and not (optional and draft.find(name) is not None):
+            draft.forget(name, Unsupported("a sequence"))
+
     def _drop_index(self) -> None:
         reader = self._reader
+        reader.accept("IF", "EXISTS")
         if reader.name().upper() != "PRIMARY":
             return
         reader.expect("ON")
@@ -256,14 +291,17 @@ class _Reading:
         if table is not None:
             self._draft.put(replace(table, layout=replace(table.layout, key=())))
 
-    def _database(self, verb: str) -> None:
+    def _database(self, verb: str, *, replacing: bool) -> None:
         reader = self._reader
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
         unnamed = verb == "ALTER" and any(reader.peek(word) for word in _OPTIONS)
+        if verb != "DROP":
+            self._whole()
         schema = self._schema if unnamed else reader.name()
-        if verb == "DROP":
+        if verb == "DROP" or replacing:
             self._draft.drop_schema(schema)
+        if verb == "DROP":
             return
         before = self._draft.charset(schema)
         if verb == "CREATE" and before:
@@ -274,8 +312,8 @@ class _Reading:
             if reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
                 charset = charset_name(self._value())
             elif reader.accept("COLLATE"):
-                charset = charset_of(self._value())
-            elif reader.accept("ENCRYPTION") or reader.accept("READ", "ONLY"):
+                charset = charset_of(self._value()) or charset
+            elif reader.accept_any("ENCRYPTION", "COMMENT") or reader.accept("READ", "ONLY"):
                 self._value()
             else:
                 reader.stop("an option of a schema that is not known")
@@ -292,6 +330,7 @@ class _Reading:
         if optional and draft.find(name) is not None:
             return
         try:
+            self._whole()
             if (other := like(reader)) is not None:
                 table = draft.find(draft.named(other))
                 if table is None:
@@ -300,26 +339,30 @@ class _Reading:
                 return
             found = definition(reader, self._sql_mode, draft.charset(name.schema))
             for spec in found.specs:
-                _check(spec, implicit=self._implicit)
+                _check(spec)
             draft.put(_definition(name, [spec.column for spec in found.specs], found.key, found.charset))
         except Unsupported as error:
             draft.forget(name, error)
 
     def _alter(self) -> None:
         reader, draft = self._reader, self._draft
+        reader.accept("IF", "EXISTS")
         name = self._table()
         table = draft.find(name)
         if table is None or table.unknown:
             return
+        pass_patience(reader)
         state = Alteration[None](
             name=name,
             columns=[Altered(column, column.name, None) for column in table.layout.columns],
             key=None,
             charset=table.charset,
             sql_mode=self._sql_mode,
-            meaning=_Structure(implicit=self._implicit),
+            meaning=_Structure(),
         )
         try:
+            self._whole()
+            check_conversion(reader)
             read_clauses(reader, state, lambda: None)
             columns = table.layout.columns
             key = state.key_after(reader, (columns[index].name for index in table.layout.key))
@@ -333,15 +376,13 @@ class _Reading:
                 self._move(name, new)
 
 
-_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ")
+_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
 
 
-def _check(spec: ColumnSpec, *, implicit: bool) -> None:
+def _check(spec: ColumnSpec) -> None:
     column = spec.column
     if column.type.partition("(")[0] in _WITH_CHARSET and not column.charset:
         raise Unsupported(f"the character set of column {column.name} is not known")
-    if implicit and column.type.startswith("timestamp") and column.nullable and not spec.null:
-        raise Unsupported(f"column {column.name} is a TIMESTAMP under explicit_defaults_for_timestamp=OFF")
 
 
 def _definition(name: TableName, columns: list[Column], key: Iterable[str], charset: str) -> TableDefinition:

@@ -16,12 +16,16 @@ class Reader:
     Args:
         tokens: of one statement, ended by END.
         schema: the session's default schema.
+        mariadb: whether a MariaDB executed it, where that makes a difference.
+        implicit: whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
     """
 
-    def __init__(self, tokens: Sequence[Token], schema: str) -> None:
+    def __init__(self, tokens: Sequence[Token], schema: str, *, mariadb: bool = False, implicit: bool = False) -> None:
         self._tokens = tokens
         self._next = 0
         self._schema = schema
+        self.mariadb = mariadb
+        self.implicit = implicit
 
     @property
     def token(self) -> Token:
@@ -48,6 +52,11 @@ class Reader:
             if token.kind not in (Lexeme.WORD, Lexeme.SIGN) or token.text.upper() != word:
                 return False
         return True
+
+    def count(self, word: str) -> int:
+        """How often this word comes from here on."""
+        ahead = self._tokens[self._next :]
+        return sum(token.kind is Lexeme.WORD and token.text.upper() == word for token in ahead)
 
     def accept(self, *words: str) -> bool:
         """Pass these words or signs if they come next."""

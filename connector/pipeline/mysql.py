@@ -11,6 +11,7 @@ from connector.capture.connection import session
 from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
+from connector.capture.source_facts import SourceFacts as ServerFacts
 from connector.capture.source_facts import read_facts
 from connector.capture.stream import StreamStart, replica_uuid
 from connector.capture.table_history import history_of
@@ -74,7 +75,7 @@ class MySqlSource:
             start, gtid_set = source_state.end_position(connection), executed
             tables = None
             if new and not load and facts.binlog_row_metadata != "FULL":
-                _check_start(facts.binlog_row_metadata, self._source.start)
+                _check_start(facts, self._source.start)
                 self.check(load=True)  # what a moment needs
                 moment, tables = tables_now(connection, self._source, self._wanted())
                 start, gtid_set = moment.position, moment.gtid_set
@@ -128,12 +129,12 @@ class MySqlSource:
         return self._filter or Filter.of(self._source)
 
 
-def _check_start(metadata: str, start: str) -> None:
+def _check_start(facts: ServerFacts, start: str) -> None:
     """Where columns have no names in the log, what the tables were must be known where it begins."""
     if start != NOW:
         raise PreflightError(
-            f"binlog_row_metadata is {metadata}, so the log does not name columns, and what the tables were at "
-            f"{start} is not known",
-            hint="start with a snapshot, or now; or SET PERSIST binlog_row_metadata = 'FULL'; where the log has names "
-            "from there on",
+            f"binlog_row_metadata is {facts.binlog_row_metadata}, so the log does not name columns, and what the "
+            f"tables were at {start} is not known",
+            hint=f"start with a snapshot, or now; or {facts.set_variable} binlog_row_metadata = 'FULL'; where the "
+            "log has names from there on",
         )

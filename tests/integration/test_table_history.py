@@ -35,11 +35,11 @@ FILTER = Filter(Filters(do=(SCHEMA, OTHER)))
 class Watched:
     """A server, a session that changes it, and a history that follows."""
 
-    def __init__(self, server: SqlServer) -> None:
+    def __init__(self, server: SqlServer, metadata: str = "MINIMAL") -> None:
         self.session = connect(server)
         self.cursor = self.session.cursor()
         self.run(
-            "SET GLOBAL binlog_row_metadata = MINIMAL",
+            f"SET GLOBAL binlog_row_metadata = {metadata}",
             f"DROP DATABASE IF EXISTS `{SCHEMA}`",
             f"DROP DATABASE IF EXISTS `{OTHER}`",
             f"CREATE DATABASE `{SCHEMA}` CHARACTER SET latin1",

@@ -134,10 +134,16 @@ def test_a_dropped_schema_takes_its_tables_along() -> None:
     assert found.schemas == {"other": "utf8mb4"}
 
 
-def test_timestamps_that_are_not_null_by_themselves_are_not_guessed() -> None:
+def test_timestamps_that_are_not_null_by_themselves() -> None:
     sql = "ALTER TABLE t ADD at TIMESTAMP"
-    assert "s.t" in unknown(after(sql, explicit_defaults_for_timestamp="0"))
-    assert not unknown(after(sql, explicit_defaults_for_timestamp="1"))
+    for mode, expected in (("0", False), ("1", True)):
+        found = after(sql, explicit_defaults_for_timestamp=mode)
+        assert [table.layout.columns[-1].nullable for name, table in found.tables.items() if name == ("s", "t")] == [
+            expected
+        ]
+    computed = "ALTER TABLE t ADD at TIMESTAMP AS (NOW())"
+    assert "s.t" in unknown(after(computed, explicit_defaults_for_timestamp="0"))
+    assert not unknown(after(sql + " NULL", explicit_defaults_for_timestamp="0"))
 
 
 def test_labels_that_mysql_converts_wrongly_are_not_guessed() -> None:
