@@ -16,6 +16,7 @@ import click
 COMMANDS = {
     "produce": ("connector.commands.produce:produce", "Read MySQL's binary log into Kafka."),
     "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target, by Spark."),
+    "offline": ("connector.commands.offline:offline", "Ask the applier to go offline."),
     "status": ("connector.commands.status:status", "Say how far producer and applier are."),
     "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
     "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),

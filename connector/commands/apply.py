@@ -1,4 +1,4 @@
-"""`thl apply`: the log from Kafka into the target, until SIGTERM or SIGINT."""
+"""`thl apply`: the log from Kafka into the target, until SIGTERM or SIGINT, or a place that is named."""
 
 from __future__ import annotations
 
@@ -6,20 +6,43 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.arguments import gtid, moment, position
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config import Config
+    from connector.pipeline.until import Until
+    from connector.thl.place import SourcePosition
+    from connector.thl.position import TargetPosition
 
 
 @click.command()
 @configured
-@click.option("--until-seqno", type=click.IntRange(min=0), metavar="N", help="End once event N is on the target.")
+@click.option("--until-seqno", type=click.IntRange(min=0), metavar="N", help="Event N is the last that is applied.")
+@click.option(
+    "--until-event", callback=position, metavar="FILE:POS", help="The event that ends there; else the one before."
+)
+@click.option("--until-gtid", callback=gtid, metavar="GTID", help="The event of that transaction is the last.")
+@click.option(
+    "--until-time",
+    callback=moment,
+    metavar="TIME",
+    help="The last is before the first that was committed later (ISO, UTC); once TIME has passed, the log's end.",
+)
 @click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")
-def apply(config: Config, until_seqno: int | None, submitted: bool) -> None:
+def apply(
+    config: Config,
+    *,
+    until_seqno: int | None,
+    until_event: SourcePosition | None,
+    until_gtid: str | None,
+    until_time: int | None,
+    submitted: bool,
+) -> None:
     """Apply the log from Kafka to the target, by Spark, until SIGTERM or SIGINT.
 
-    Goes on from where the target is; a target without a position begins with the log's first event.
+    Goes on from where the target is; a target without a position begins with the log's first event. With one of
+    --until-… it ends there with 0: nothing behind it becomes visible, and a target that is beyond it is refused.
     """
     import signal
     from threading import Event
@@ -30,25 +53,52 @@ def apply(config: Config, until_seqno: int | None, submitted: bool) -> None:
     from connector.pipeline.apply import Applier
     from connector.reassemble.spark import Session
     from connector.status.lookout import lookout
-    from connector.thl.words import Seqno
 
+    until = _until(until_seqno, until_event, until_gtid, until_time)
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")
     clock = SystemClock()
     stop = Event()
-    until = None if until_seqno is None else Seqno(until_seqno)
     with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with lookout(config, clock):
-            position = Applier(config, session, clock, stop, until=until).run()
+            applier = Applier(config, session, clock, stop, until=until)
+            position = applier.run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
-        return
-    click.echo(
-        f"stopped after event {position.seqno} of service {config.service}: {position.event_id or 'nothing yet'}"
+    else:
+        click.echo(_told(position), err=True)
+    if applier.request is not None:
+        click.echo(
+            f"offline, as {applier.request.asked_by} asked: {applier.request.because or 'no reason given'}", err=True
+        )
+
+
+def _told(position: TargetPosition) -> str:
+    """Where it is."""
+    return (
+        f"stopped after event {position.seqno} of service {position.service}: {position.event_id or 'nothing yet'}"
         + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
-        + ("" if position.consistent else "; the initial load is not complete"),
-        err=True,
+        + ("" if position.consistent else "; the initial load is not complete")
     )
+
+
+def _until(seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None) -> Until | None:
+    """The one that was given."""
+    from connector.pipeline.until import UntilEvent, UntilGtid, UntilSeqno, UntilTime
+    from connector.thl.words import Seqno
+
+    given: list[Until] = []
+    if seqno is not None:
+        given.append(UntilSeqno(Seqno(seqno)))
+    if event is not None:
+        given.append(UntilEvent(event.file, event.offset))
+    if gtid is not None:
+        given.append(UntilGtid(gtid))
+    if time is not None:
+        given.append(UntilTime(time))
+    if len(given) > 1:
+        raise click.UsageError("only one of --until-seqno, --until-event, --until-gtid, --until-time can be given")
+    return given[0] if given else None

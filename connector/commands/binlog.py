@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from connector.commands.arguments import folded, moment, position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,35 +20,6 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20
 QUERY_BYTES = 4096
 NAMED = 20  # XA transactions
-
-
-def position(_: click.Context, option: click.Parameter, value: str | None) -> SourcePosition | None:
-    """FILE:POS."""
-    from connector.thl.position import SourcePosition
-
-    if value is None:
-        return None
-    file, colon, offset = value.rpartition(":")
-    if not (file and colon and offset.isascii() and offset.isdecimal()):
-        raise click.BadParameter(f"{value!r} is not FILE:POS, as in binlog.000002:4", param=option)
-    return SourcePosition(file, int(offset))
-
-
-def moment(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """ISO 8601, UTC where it names no zone; as µs since 1970."""
-    if value is None:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a time like 2026-11-21T06:00:00Z", param=option) from error
-    elapsed = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
-
-
-def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """A GTID as logs have it: in lower case."""
-    return value and value.strip().lower()
 
 
 @click.command("binlog")

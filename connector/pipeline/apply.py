@@ -19,8 +19,9 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.pipeline.core import ApplyCore
-from connector.pipeline.handshake import shake_hands
+from connector.pipeline.handshake import newest_event, shake_hands
 from connector.pipeline.retrying import Stopped, retry
+from connector.pipeline.until import Until, UntilSeqno, UntilTime
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
 from connector.reassemble.message import Message
@@ -30,12 +31,14 @@ from connector.reassemble.spark import EARLIEST, Session
 from connector.thl.ledger import Ledger
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
-from connector.write.open import open_target
+from connector.write.desk import Desk, Request
+from connector.write.open import open_desk, open_target
 from connector.write.target import Target
 
 LOG: Final = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.2  # how often a quiet stream is looked after, and a stop noticed
+DESK_SECONDS: Final = 1.0  # how often the target is asked whether somebody wants us offline
 PASSING: Final = (BrokerUnavailable, TargetUnavailable)
 
 
@@ -47,7 +50,7 @@ class Applier:
         session: Spark's.
         clock: for latencies.
         stop: set by whoever wants it to end; it does after the commit that is going on.
-        until: end after this seqno is applied.
+        until: end there; a seqno is the last event.
         opened: makes a target; `open_target` but in tests.
     """
 
@@ -58,19 +61,23 @@ class Applier:
         clock: Clock,
         stop: Event,
         *,
-        until: Seqno | None = None,
+        until: Until | Seqno | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
         self._session = session
         self._clock = clock
         self._stop = stop
-        self._until = until
+        self._until = UntilSeqno(until) if isinstance(until, int) else until
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._calm = Calm(clock.monotonic())
         self._position: TargetPosition | None = None
         self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
         self._done = False
+        self.request: Request | None = None  # as whose answer it ended
+        self._asked_at = 0.0
+        self._fresh = True  # what was asked of an earlier applier is not asked of us
+        self._newest: Seqno | None = None  # the last event when the time to end at had passed
 
     def run(self) -> TargetPosition | None:
         """Apply until asked to stop.
@@ -93,6 +100,9 @@ class Applier:
                 )
         except Stopped:
             LOG.debug("stopped while waiting")
+        if self.request is not None and self._position is not None:
+            with open_desk(self._config.target) as desk:  # now that no transaction of ours is open
+                desk.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
 
     def _attempt(self) -> None:
@@ -103,10 +113,16 @@ class Applier:
             begun = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
             faults.point("apply.after_claim")
-            with LargeMessages(self._config.kafka, self._config.topic) as large:
+            with (
+                open_desk(self._config.target) as desk,
+                LargeMessages(self._config.kafka, self._config.topic) as large,
+            ):
+                if self._fresh:
+                    desk.forget_request(self._config.service)
+                    self._fresh = False
                 core, offsets = self._agreed(target, begun, large)
                 try:
-                    self._follow(core, offsets)
+                    self._follow(core, offsets, desk)
                 finally:
                     self._position = core.position
         except PASSING as error:
@@ -140,11 +156,33 @@ class Applier:
         LOG.info("applying", extra=fields)
         return core, offsets
 
-    def _follow(self, core: ApplyCore, offsets: dict[int, int]) -> None:
+    def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: Desk) -> None:
         """Apply what is read, until stopped."""
         with Reading(self._session, self._config, offsets, self._clock, self._calm) as reading:
-            while not self._stop.is_set() and not core.done:
+            while not (self._stop.is_set() or core.done or self._asked(desk)):
                 batch = reading.next(LOOK_SECONDS)
                 if batch is not None:
                     core.take(batch)
+                elif self._ended(core):
+                    break
         self._done = True
+
+    def _asked(self, desk: Desk) -> bool:
+        """Whether somebody wants us offline. Asked between batches: then nothing is half done."""
+        now = self._clock.monotonic()
+        if now - self._asked_at < DESK_SECONDS:
+            return False
+        self._asked_at = now
+        self.request = desk.request(self._config.service)
+        return self.request is not None
+
+    def _ended(self, core: ApplyCore) -> bool:
+        """Whether the time to end at has passed, and the log as it then was is applied.
+
+        What is published later may have been committed before that time; who wants it asks for a later one.
+        """
+        if not isinstance(self._until, UntilTime) or self._clock.now() <= self._until.time:
+            return False
+        if self._newest is None:
+            self._newest = newest_event(self._config)
+        return core.position.seqno >= self._newest

@@ -23,17 +23,18 @@ from connector import faults, metrics
 from connector.clock import Clock
 from connector.errors import ConnectorError, LogDamaged
 from connector.pipeline.covered import Covered
+from connector.pipeline.until import Place, Until, cut
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
 from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
 from connector.thl.ledger import Ledger, Release, Voided
-from connector.thl.net import Ddl
+from connector.thl.net import Ddl, once_more
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.run import Run
-from connector.thl.words import Kind, LogId, Outcome, Seqno
+from connector.thl.words import NO_SEQNO, Kind, LogId, Outcome
 from connector.write.target import Target
 
 COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so many
@@ -78,7 +79,7 @@ class ApplyCore:
         gtid_set: what counts as applied at that position; None where the source has none.
         topic: the event topic, named in errors.
         clock: for latencies.
-        until: nothing after this seqno is applied.
+        until: nothing behind this is applied.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class ApplyCore:
         gtid_set: str | None,
         topic: str,
         clock: Clock,
-        until: Seqno | None = None,
+        until: Until | None = None,
     ) -> None:
         self.position = position
         self._target = target
@@ -103,6 +104,7 @@ class ApplyCore:
         self._topic = topic
         self._clock = clock
         self._until = until
+        self.done = until is not None and until.reached(position)
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
         self._consistent = position.consistent
@@ -112,11 +114,6 @@ class ApplyCore:
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
         self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
-
-    @property
-    def done(self) -> bool:
-        """Whether everything that was asked for is on the target."""
-        return self._until is not None and self.position.seqno >= self._until
 
     def take(self, batch: pa.Table) -> None:
         """Apply what has become whole with this batch.
@@ -174,11 +171,13 @@ class ApplyCore:
         """Take what the ledger lets go."""
         for release in self._ledger.release():
             match release:
+                case _ if self.done:
+                    return
                 case Voided():
                     self._forget()
                 case Run():
                     self._run(release)
-                case _ if self._until is None or release.seqno <= self._until:
+                case _:
                     self._one(release)
         if self._ledger.waiting:
             # What waits for an earlier event on another partition must not keep this batch's memory.
@@ -192,18 +191,26 @@ class ApplyCore:
         messages, collapse = run.body, self._collapse
         at, end = 0, len(messages)
         if self._until is not None:
-            end = min(end, self._until + 1 - run.first)
+            end, self.done = cut(self._until, messages, at, end)
+        head = self.position.head + 1 - run.first  # where what was applied before ends, if it does among these
         while at < end:
-            first, at = at, collapse.add_run(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
+            upto = head if at < head < end else end
+            first, at = at, collapse.add_run(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
             self._open.events.add_run(messages, first, at)
             if self._gtids is not None:
                 for gtid, count in messages.gtids(first, at):
                     self._gtids.add(gtid, count)
-            if collapse.rows >= COMMIT_ROWS or collapse.size >= COMMIT_BYTES:
+            if collapse.rows >= COMMIT_ROWS or collapse.size >= COMMIT_BYTES or at == head:
                 self._commit()
 
     def _one(self, release: Release[Message]) -> None:
         header = release.header
+        place = Place.BEFORE if self._until is None else self._until.place(header)
+        if place is Place.BEYOND:
+            if not release.first:
+                self._forget()
+            self.done = True
+            return
         ddl = header.kind is Kind.DDL
         if release.first and (ddl or not release.complete):
             self._commit()
@@ -232,7 +239,9 @@ class ApplyCore:
             self._open.staged = True
             self._consistent = False
         self._finished(header)
-        if ddl or begins or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
+        self.done = place is Place.LAST
+        alone = ddl or begins or header.seqno == self.position.head
+        if alone or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
 
     def _statements(self, message: Message) -> None:
@@ -278,6 +287,8 @@ class ApplyCore:
         changes = self._collapse.take()
         if not changes:
             return
+        if self.position.head != NO_SEQNO:
+            changes = [once_more(net) for net in changes]
         faults.point("apply.before_stage")
         with self._located():
             self._target.stage(changes, last=last)
@@ -291,6 +302,8 @@ class ApplyCore:
         if header is None:
             return
         self._stage(last=True)
+        if header.seqno == self.position.head:
+            self._consistent = True  # it is again what it was when it was taken back
         position = TargetPosition(
             service=self.position.service,
             log_id=self._log_id,
@@ -302,6 +315,7 @@ class ApplyCore:
             offsets={**self.position.offsets, **self._ledger.resumable(header.seqno)},
             consistent=self._consistent,
             commit_time=header.commit_time or 0,
+            head=self.position.head if header.seqno < self.position.head else NO_SEQNO,
         )
         faults.point("apply.before_commit")
         with self._located():

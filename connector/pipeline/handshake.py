@@ -10,7 +10,7 @@ from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.reading import LogReader
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
-from connector.thl.words import NO_SEQNO
+from connector.thl.words import NO_SEQNO, Seqno
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,15 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
     going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
     return Agreed(history, partitions, going_on, gtid_set)
+
+
+def newest_event(config: Config) -> Seqno:
+    """The log's last finished event; NO_SEQNO if none.
+
+    Raises:
+        BrokerUnavailable: the brokers do not answer.
+        PreflightError: the brokers refuse us.
+    """
+    with LogReader(config, settled=True) as log:
+        record = log.position()
+    return record.last_finished if record else NO_SEQNO

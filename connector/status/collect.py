@@ -17,6 +17,8 @@ from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
 from connector.thl.gtids import lacking
 from connector.thl.position import PositionRecord
+from connector.write.desk import Request
+from connector.write.open import open_desk
 
 WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
 PATIENCE: Final = 3.0  # seconds for which that is waited for
@@ -39,6 +41,7 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     ends = Ends()
     source: SourceView | None = None
     target: TargetRow | None = None
+    request: Request | None = None
     known = False
     try:
         with LogReader(config) as reader:
@@ -53,10 +56,13 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     try:
         target = read_target(config.target.url.get_secret_value(), config.service)
         known = True
+        if target is not None:
+            with open_desk(config.target) as desk:
+                request = desk.request(config.service)
     except ConnectorError as error:
         problems.append(error.message)
     producer = producer_status(control, position, ends, source, now)
-    applier = applier_status(target, ends, now, known=known)
+    applier = applier_status(target, ends, now, known=known, request=request)
     if applier.events_behind and target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
     return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
@@ -98,13 +104,17 @@ def producer_status(
     )
 
 
-def applier_status(target: TargetRow | None, ends: Ends, now: int, *, known: bool) -> ApplierStatus:
+def applier_status(
+    target: TargetRow | None, ends: Ends, now: int, *, known: bool, request: Request | None = None
+) -> ApplierStatus:
     """The applier's half."""
     if target is None:
         return ApplierStatus(state=State.NONE if known else State.UNKNOWN)
     behind = max(ends.newest - target.seqno, 0) if ends.newest >= 0 else None
     relative = _seconds(now, target.commit_time or None)
-    if not target.consistent:
+    if request is not None:
+        state = State.STOPPING if request.offline_at is None else State.OFFLINE
+    elif not target.consistent:
         state = State.LOADING
     else:
         state = State.UNKNOWN if behind is None else State.BEHIND if behind else State.ONLINE
@@ -119,6 +129,8 @@ def applier_status(target: TargetRow | None, ends: Ends, now: int, *, known: boo
         seconds_behind=None if behind is None else relative if behind else 0.0,
         consistent=target.consistent,
         restarts=max(target.token - 1, 0),
+        offline_requested_by=request.asked_by if request else "",
+        offline_reason=request.because if request else "",
     )
 
 

@@ -13,6 +13,7 @@ class State(StrEnum):
     LOADING = "GOING-ONLINE:SNAPSHOT"
     BEHIND = "ONLINE:BEHIND"
     OFFLINE = "OFFLINE"
+    STOPPING = "GOING-OFFLINE"
     NONE = "NONE"
     UNKNOWN = "UNKNOWN"
 
@@ -58,7 +59,7 @@ class ApplierStatus:
     """From the target's own position and the log.
 
     Args:
-        state: ONLINE when nothing is behind; a target does not tell whether an applier runs.
+        state: ONLINE when nothing is behind, OFFLINE as asked for; else a target does not tell whether one runs.
         applied_last_seqno, applied_last_event_id, applied_last_epoch: the last applied event.
         applied_latency: seconds from that event's commit on the source to its commit on the target.
         relative_latency: seconds since that event's commit on the source.
@@ -67,6 +68,8 @@ class ApplierStatus:
         catch_up_seconds: until nothing is behind, at the rates that were seen just now; None when it does not catch up.
         consistent: false during an initial load.
         restarts: how often the target was claimed after the first time.
+        offline_requested_by: who asked that it goes offline.
+        offline_reason: why.
     """
 
     state: State
@@ -80,6 +83,8 @@ class ApplierStatus:
     catch_up_seconds: float | None = None
     consistent: bool = False
     restarts: int = 0
+    offline_requested_by: str = ""
+    offline_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

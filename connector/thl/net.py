@@ -64,6 +64,8 @@ class NetRows:
 
     With `partial` they read the absent columns of moved rows before they do anything; the old keys of these are
     deletes more, the rows inserts; changed rows are updates. A key may then be in deletes and be added.
+
+    With `again` (see `once_more`) the rows of `deletes` may be there or not: their number is not checked.
     """
 
     layout: TableLayout
@@ -72,6 +74,7 @@ class NetRows:
     deletes: Images
     changes: int  # row changes of the log that this stands for
     partial: Partial | None = None
+    again: bool = False
 
     def __len__(self) -> int:
         """How many rows of the target this touches."""
@@ -81,6 +84,23 @@ class NetRows:
             + len(self.deletes)
             + (0 if self.partial is None else len(self.partial))
         )
+
+
+def once_more(net: NetRows) -> NetRows:
+    """The same for a target that may have done it before, and what came later: whatever stands there makes room.
+
+    Only of whole images of a table with a key: then the rows that it touches are afterwards what the log says.
+    """
+    if net.partial is not None or not net.layout.key:
+        raise ValueError(f"{net.layout.name} cannot be written again")
+    after = _joined(net.updates, net.inserts)
+    nothing = Images(b"", array("Q"))
+    return NetRows(net.layout, after, nothing, _joined(net.deletes, after), net.changes, again=True)
+
+
+def _joined(first: Images, second: Images) -> Images:
+    shift = len(first.data)
+    return Images(bytes(first.data) + bytes(second.data), first.ends + array("Q", (shift + end for end in second.ends)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

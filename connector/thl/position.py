@@ -70,6 +70,8 @@ class TargetPosition:
         gtid_set: what was applied, MySQL's text form; None where the source has none.
         consistent: whether the target shows the source's state at `seqno` (false during an initial load).
         commit_time: the last applied event's, µs since 1970 UTC.
+        head: of a target that was taken back and applies again, the last event that it had; NO_SEQNO otherwise. Up to
+            there it may hold what comes later in the log already, and `gtid_set` is that of the head.
     """
 
     service: str
@@ -82,3 +84,4 @@ class TargetPosition:
     offsets: Mapping[int, int] = field(default_factory=dict)
     consistent: bool = True
     commit_time: int = 0
+    head: Seqno = NO_SEQNO

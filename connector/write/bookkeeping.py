@@ -1,8 +1,9 @@
-"""What every target keeps of itself: `thl_position`, `thl_tables`, `thl_applied`. Their columns, said once.
+"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`.
 
 - `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
 - `thl_tables`: the tables that we made, as the source defines them.
 - `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
+- `thl_rewound`: the last event that a target had before it was taken back, until it is there again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from connector.thl.net import AppliedEvent
 from connector.thl.position import TargetPosition
-from connector.thl.words import Epoch, LogId, Seqno
+from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
 from connector.write.operations import Value
 
 POSITION: Final = (
@@ -45,8 +46,8 @@ def position_values(position: TargetPosition) -> tuple[Value, ...]:
     )
 
 
-def position_from(service: str, row: Sequence[object]) -> TargetPosition:
-    """The position that the columns of `POSITION` say."""
+def position_from(service: str, row: Sequence[object], head: object = None) -> TargetPosition:
+    """The position that the columns of `POSITION` say, and `head` of `thl_rewound`, None where there is none."""
     log_id, seqno, epoch, source_id, event_id, gtid_set, offsets, consistent, commit_time = row
     return TargetPosition(
         service=service,
@@ -59,6 +60,7 @@ def position_from(service: str, row: Sequence[object]) -> TargetPosition:
         offsets={int(partition): int(offset) for partition, offset in json.loads(str(offsets)).items()},
         consistent=bool(consistent),
         commit_time=int(str(commit_time)),
+        head=NO_SEQNO if head is None else Seqno(int(str(head))),
     )
 
 

@@ -1,4 +1,4 @@
-"""A target by its URL."""
+"""A target by its URL, and its desk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from urllib.parse import unquote, urlsplit
 from connector.clock import Clock
 from connector.config import Target as Options
 from connector.errors import ConfigError
+from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
+from connector.write.postgres_desk import PostgresSession
 from connector.write.sqlite import SqliteTarget
+from connector.write.sqlite_desk import SqliteSession
 from connector.write.target import Target
 
 
@@ -24,13 +27,35 @@ def open_target(options: Options, clock: Clock) -> Target:
         ConfigError: a URL of no known kind.
         TargetUnavailable: it does not answer.
     """
+    place = _place(options)
+    if isinstance(place, Path):
+        return SqliteTarget(place, clock, audit=options.audit)
+    return PostgresTarget(place, clock, audit=options.audit)
+
+
+def open_desk(options: Options) -> Desk:
+    """Open the desk of the target that the configuration names: claims nothing.
+
+    Args:
+        options: its URL.
+
+    Raises:
+        ConfigError: a URL of no known kind.
+        TargetUnavailable: it does not answer, or does not exist yet.
+    """
+    place = _place(options)
+    return Desk(SqliteSession(place) if isinstance(place, Path) else PostgresSession(place))
+
+
+def _place(options: Options) -> Path | str:
+    """A file of SQLite's, or a URL of PostgreSQL's."""
     url = options.url.get_secret_value()
     parts = urlsplit(url)
     if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
         # sqlite:///file is relative, sqlite:////file absolute.
-        return SqliteTarget(Path(unquote(parts.path[1:])), clock, audit=options.audit)
+        return Path(unquote(parts.path[1:]))
     if parts.scheme in ("postgresql", "postgres"):
-        return PostgresTarget(url, clock, audit=options.audit)
+        return url
     raise ConfigError(
         f"target.url has scheme {parts.scheme or 'none'!r}",
         hint="sqlite:///file or postgresql://user:password@host:port/database",

@@ -14,12 +14,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import TupleRow
 
 from connector import faults, metrics
 from connector.clock import Clock
@@ -28,12 +26,14 @@ from connector.thl.layout import TableLayout, TableName
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
+from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping
 from connector.write.catalog import Catalog, changed
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import check_names
 from connector.write.operations import DropTable, Operation, Value
+from connector.write.postgres_bookkeeping import ensure_bookkeeping
 from connector.write.postgres_ddl import run
 from connector.write.postgres_errors import translated
 from connector.write.postgres_merge import Step
@@ -57,20 +57,6 @@ SET synchronous_commit = on; SET temp_buffers = '64MB';
 SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
 SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
 """
-_BOOKKEEPING = """
-CREATE SCHEMA thl;
-CREATE TABLE thl.thl_position (
-  service text PRIMARY KEY, log_id text NOT NULL DEFAULT '', seqno bigint NOT NULL DEFAULT -1,
-  epoch bigint NOT NULL DEFAULT 0, source_id text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
-  gtid_set text, offsets text NOT NULL DEFAULT '{}', consistent boolean NOT NULL DEFAULT true,
-  commit_time bigint NOT NULL DEFAULT 0, token bigint NOT NULL, applied_at bigint NOT NULL DEFAULT 0);
-CREATE TABLE thl.thl_tables (
-  service text, schema_name text, table_name text, target_name text NOT NULL UNIQUE, definition text NOT NULL,
-  PRIMARY KEY (service, schema_name, table_name));
-CREATE TABLE thl.thl_applied (
-  service text, seqno bigint, epoch bigint NOT NULL, event_id text NOT NULL, commit_time bigint NOT NULL,
-  applied_at bigint NOT NULL, token bigint NOT NULL, "rows" bigint NOT NULL, PRIMARY KEY (service, seqno));
-"""
 
 
 class PostgresTarget:
@@ -87,6 +73,7 @@ class PostgresTarget:
         self._audit = audit
         self._service = ""
         self.token = 0
+        self._head = NO_SEQNO
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
@@ -99,13 +86,17 @@ class PostgresTarget:
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db)
 
+    @property
+    def catalog(self) -> Catalog:
+        """The tables we made."""
+        return self._catalog
+
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the target over. Waits for an older applier's running commit."""
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
-            if self._row("SELECT to_regclass('thl.thl_position')") == (None,):
-                self._db.execute(_BOOKKEEPING)
+            missing = ensure_bookkeeping(self._db)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
@@ -116,6 +107,11 @@ class PostgresTarget:
                 raise _fenced(service, held)
             *row, self.token = claimed
             self._service = service
+            head = None
+            if "thl.thl_rewound" not in missing:
+                head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
+            position = bookkeeping.position_from(service, row, head and head[0])
+            self._head = position.head
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -123,7 +119,7 @@ class PostgresTarget:
                 )
             )
         faults.point("target.after_claim")
-        return bookkeeping.position_from(service, row)
+        return position
 
     def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
         """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
@@ -187,6 +183,7 @@ class PostgresTarget:
             if self._saved is not self._catalog:
                 self._staging.forget()
         self._saved = self._catalog
+        self._head = position.head
         self._pending.clear()
         self._last.clear()
 
@@ -232,6 +229,11 @@ class PostgresTarget:
         owner = f"service = {_literal(self._service)}"
         where = f"{owner} AND token = {self.token}"
         yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
+        if position.head != self._head:
+            yield Step(f"DELETE FROM thl.thl_rewound WHERE {owner}")
+            if position.head != NO_SEQNO:
+                yield _insert("thl.thl_rewound", (self._service, position.head))
+                yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
         gone, new = changed(self._saved, self._catalog)
         for name in gone:
             named = f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
@@ -265,12 +267,6 @@ class PostgresTarget:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
         if token != (self.token,):
             raise _fenced(self._service, self.token)
-
-    def _row(self, query: LiteralString, *values: object) -> TupleRow:
-        row = self._db.execute(query, values or None).fetchone()
-        if row is None:
-            raise TargetDiffers("PostgreSQL gave no row", sql=query)
-        return row
 
 
 def _with_defaults(url: str) -> str:

@@ -29,6 +29,7 @@ class Counts:
     inserts: int = 0
     changed: int = 0
     moved: int = 0
+    again: bool = False  # rows to delete may be there or not
 
     @property
     def total(self) -> int:
@@ -67,7 +68,7 @@ def merge(layout: TableLayout, staging: str, counts: Counts) -> Iterator[Step]:
             sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'd' AND {key}"
         else:
             sql = _delete_equal(name, columns, staging)
-        yield Step(sql, f"deleted from {layout.name}", counts.deletes)
+        yield Step(sql, f"deleted from {layout.name}", None if counts.again else counts.deletes)
     if counts.updates:
         assignments = ", ".join(f"{columns[index]} = s.c{index}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'u' AND {key}"

@@ -83,6 +83,7 @@ class Staging:
             (_chunks(net.layout, net.deletes, key, "d"), _chunks(net.layout, net.updates, every, "u"),
              _chunks(net.layout, net.inserts, every, "i")),
         )  # fmt: skip
+        table.counts.again = table.counts.again or net.again
         table.counts.deletes += len(net.deletes)
         table.counts.updates += len(net.updates)
         table.counts.inserts += len(net.inserts)

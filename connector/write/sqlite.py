@@ -11,30 +11,24 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import (
-    ConnectorError,
-    Fenced,
-    TargetDiffers,
-    TargetUnavailable,
-    Unsupported,
-    ValueNotRepresentable,
-)
+from connector.errors import ConnectorError, Fenced, TargetUnavailable, Unsupported
 from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
-from connector.write import bookkeeping
+from connector.thl.words import NO_SEQNO
+from connector.write import bookkeeping, sqlite_bookkeeping
 from connector.write.catalog import Catalog, changed
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import SqliteNaming, check_names
 from connector.write.operations import DropTable
 from connector.write.sqlite_ddl import run
+from connector.write.sqlite_errors import translated
 from connector.write.sqlite_rows import write_rows
 from connector.write.table import from_json, to_json
 from connector.write.told_key import ToldKeys
@@ -43,21 +37,6 @@ log = logging.getLogger(__name__)
 
 OLDEST = (3, 37, 0)  # STRICT tables
 WAIT_SECONDS = 30.0
-
-_BOOKKEEPING = """
-CREATE TABLE IF NOT EXISTS thl_position (
-  service TEXT PRIMARY KEY, log_id TEXT NOT NULL DEFAULT '', seqno INTEGER NOT NULL DEFAULT -1,
-  epoch INTEGER NOT NULL DEFAULT 0, source_id TEXT NOT NULL DEFAULT '', event_id TEXT NOT NULL DEFAULT '',
-  gtid_set TEXT, offsets TEXT NOT NULL DEFAULT '{}', consistent INTEGER NOT NULL DEFAULT 1,
-  commit_time INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL, applied_at INTEGER NOT NULL DEFAULT 0) STRICT;
-CREATE TABLE IF NOT EXISTS thl_tables (
-  service TEXT NOT NULL, schema_name TEXT NOT NULL, table_name TEXT NOT NULL, target_name TEXT NOT NULL UNIQUE,
-  definition TEXT NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT;
-CREATE TABLE IF NOT EXISTS thl_applied (
-  service TEXT NOT NULL, seqno INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL,
-  commit_time INTEGER NOT NULL, applied_at INTEGER NOT NULL, token INTEGER NOT NULL, "rows" INTEGER NOT NULL,
-  PRIMARY KEY (service, seqno)) STRICT;
-"""
 
 
 class SqliteTarget:
@@ -76,24 +55,30 @@ class SqliteTarget:
         self._wait = wait
         self._service = ""
         self.token = 0
+        self._head = NO_SEQNO
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._naming = SqliteNaming()
         self._told_keys = ToldKeys()
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
-        with _translated():
+        with translated():
             # autocommit: transactions are begun and ended by us alone
             self._db = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
                 self._patiently(f"PRAGMA {pragma}")
 
+    @property
+    def catalog(self) -> Catalog:
+        """The tables we made."""
+        return self._catalog
+
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the file over. Waits for a transaction that another applier has open, and says so."""
         self._service = service
-        with _translated():
+        with translated():
             self._patiently("BEGIN IMMEDIATE")
-            for statement in _BOOKKEEPING.split(";\n"):
+            for statement in sqlite_bookkeeping.STATEMENTS:
                 self._db.execute(statement)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
@@ -105,6 +90,9 @@ class SqliteTarget:
                 self._db.execute("ROLLBACK")
                 raise self._fenced(held)
             *row, self.token = claimed
+            head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
+            position = bookkeeping.position_from(service, row, head and head[0])
+            self._head = position.head
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -113,12 +101,12 @@ class SqliteTarget:
             )
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
-        return bookkeeping.position_from(service, row)
+        return position
 
     def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
         """Do the changes in the open transaction: invisible until it commits. `last` makes no difference here."""
         del last
-        with _translated():
+        with translated():
             self._begin()
             for net in changes:
                 self._catalog.check(net.layout)
@@ -131,7 +119,7 @@ class SqliteTarget:
     def ddl(self, ddl: Ddl) -> None:
         """Do the statements' operations in the open transaction."""
         self._told_keys.forget()
-        with _translated():
+        with translated():
             self._begin()
             for statement in ddl.statements:
                 try:
@@ -148,7 +136,7 @@ class SqliteTarget:
     def begin_snapshot(self) -> None:
         """Drop every table we made, in the open transaction."""
         self._told_keys.forget()
-        with _translated():
+        with translated():
             self._begin()
             for table in self._catalog:
                 run(self._db, DropTable(table))
@@ -156,7 +144,7 @@ class SqliteTarget:
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, and commit."""
-        with _translated():
+        with translated():
             self._begin()
             faults.point("target.before_merge")  # it was done while staging; here is its end
             faults.point("target.before_position")
@@ -169,6 +157,8 @@ class SqliteTarget:
             )
             if updated.rowcount != 1:
                 raise self._fenced(self.token)
+            if position.head != self._head:
+                self._write_head(position)
             if self._audit:
                 self._db.executemany(
                     "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -177,11 +167,12 @@ class SqliteTarget:
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._saved = self._catalog
+            self._head = position.head
             faults.point("target.after_commit")
 
     def discard(self) -> None:
         """Roll the open transaction back."""
-        with _translated():
+        with translated():
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             self._catalog = self._saved
@@ -202,6 +193,13 @@ class SqliteTarget:
 
     def _fenced(self, token: int) -> Fenced:
         return Fenced("a newer applier has taken the target over", service=self._service, token=token)
+
+    def _write_head(self, position: TargetPosition) -> None:
+        self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
+        if position.head != NO_SEQNO:
+            self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
+            later = (self._service, position.seqno)
+            self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
 
     def _write_catalog(self) -> None:
         gone, new = changed(self._saved, self._catalog)
@@ -236,19 +234,3 @@ class SqliteTarget:
                 pause = min(pause * 2, 0.5)
             else:
                 return
-
-
-# Of the file's contents, not of its being there: a table that is gone or is another one.
-_DIFFERENT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_SCHEMA)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """SQLite's errors as ours."""
-    try:
-        yield
-    except (sqlite3.DataError, OverflowError) as error:
-        raise ValueNotRepresentable(f"SQLite: {error}") from error
-    except sqlite3.Error as error:
-        kind = TargetDiffers if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DIFFERENT else TargetUnavailable
-        raise kind(f"SQLite: {error}") from error

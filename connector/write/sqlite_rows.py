@@ -40,7 +40,12 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
         _delete(connection, f"DELETE FROM {name} WHERE {matches}", [base for base, _ in moved], net)
     if len(net.deletes):
         if key:
-            _delete(connection, f"DELETE FROM {name} WHERE {matches}", _tuples(net.deletes, len(columns), key), net)
+            sql = f"DELETE FROM {name} WHERE {matches}"
+            rows = _tuples(net.deletes, len(columns), key)
+            if net.again:
+                connection.executemany(sql, rows)
+            else:
+                _delete(connection, sql, rows, net)
         else:
             _delete_equal(connection, table, name, net)
     if len(net.updates):

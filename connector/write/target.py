@@ -7,6 +7,7 @@ from typing import Protocol
 
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
+from connector.write.catalog import Catalog
 
 
 class Target(Protocol):
@@ -24,6 +25,10 @@ class Target(Protocol):
     @property
     def token(self) -> int:
         """The fencing token that `claim` took; 0 before it."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables that we made, as what is staged leaves them."""
 
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the target over: every older applier of `service` is fenced when this returns.
@@ -62,6 +67,8 @@ class Target(Protocol):
         """Make what is staged visible, with the position, in one target transaction, under our fencing token.
 
         Row counts of inserts, updates and deletes are checked against what is there, before it is visible.
+
+        A position that is before the last one takes nothing of the data back; its `head` is then the last one.
 
         Args:
             position: what `claim` is to return from now on.

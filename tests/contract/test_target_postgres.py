@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FuturesTimeout
 from datetime import datetime, timedelta
+from random import Random
 
 import psycopg
 import pytest
@@ -13,6 +16,8 @@ from psycopg.conninfo import make_conninfo
 from connector.clock import SystemClock
 from connector.errors import Fenced, PreflightError, TargetUnavailable, ValueNotRepresentable
 from connector.sandbox.environment import DatabaseServer
+from connector.thl.domain_gtid import DomainPosition
+from connector.thl.gtid import GtidSet
 from connector.thl.layout import Column, TableLayout
 from connector.thl.position import TargetPosition
 from connector.write.postgres import PostgresTarget
@@ -282,3 +287,121 @@ def test_a_key_that_is_too_long_for_a_b_tree_has_a_hash(
     applier.rows(net(told, inserts=[long]))
     applier.rows(net(told, deletes=[long]))
     assert (place.indexed(told), place.read(told)) == ([indexed], [])
+
+
+@pytest.fixture
+def gtids(place: PostgresPlace) -> Iterator[PostgresPlace]:
+    PostgresTarget(place.url, SystemClock()).claim("shop")
+    yield place
+
+
+def sets_of_mysql(random: Random) -> str:
+    sources = ["6f1c9a52-0000-11ee-8c99-0242ac120002", "7" * 8 + "-1111-2222-3333-" + "a" * 12]
+    parts = []
+    for source in random.sample([*sources, f"{sources[0]}:tag", f"{sources[0]}:other"], random.randint(0, 3)):
+        spans = [(first, first + random.randint(0, 4)) for first in random.sample(range(1, 14), random.randint(1, 3))]
+        parts.append(":".join([source, *(f"{first}-{last}" if first < last else str(first) for first, last in spans)]))
+    return ",".join(parts)
+
+
+def positions_of_mariadb(random: Random) -> str:
+    count = random.randint(1, 3)
+    return ",".join(f"{random.randint(0, 2)}-{random.randint(1, 2)}-{random.randint(0, 5)}" for _ in range(count))
+
+
+def test_gtids_are_compared_as_the_log_compares_them(gtids: PostgresPlace) -> None:
+    random = Random(7)
+    pairs, expected = [], []
+    for _ in range(600):
+        applied, wanted = sets_of_mysql(random), sets_of_mysql(random)
+        pairs.append((str(GtidSet.parse(applied)), wanted.upper() if random.random() < 0.3 else wanted))
+        expected.append(GtidSet.parse(wanted).issubset(GtidSet.parse(applied)))
+    for _ in range(600):
+        applied, wanted = positions_of_mariadb(random), positions_of_mariadb(random)
+        there = DomainPosition.parse(applied)
+        pairs.append((str(there), wanted))
+        expected.append(all(one.endswith("-0") or there.contains(one) for one in wanted.split(",")))
+    assert 200 < sum(expected) < 1000
+    found = gtids.reader.execute(
+        "SELECT thl.thl_has_gtid(a, w) FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS p (a, w, n) ORDER BY n",
+        ([one for one, _ in pairs], [one for _, one in pairs]),
+    ).fetchall()
+    assert [row[0] for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("applied", "wanted", "expected"),
+    [
+        ("", "", True),
+        ("", "0-1-0", True),
+        ("", "0-1-1", False),
+        ("0-1-7", "6f1c9a52-0000-11ee-8c99-0242ac120002:1", False),
+        ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-9223372036854775806", "6f1c9a52000011ee8c990242ac120002:9", True),
+        ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-5:7", "6f1c9a52-0000-11ee-8c99-0242ac120002:6", False),
+        ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-5:t:1-9", "6f1c9a52-0000-11ee-8c99-0242ac120002:9", False),
+        ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-5:t:1-9", " 6F1C9A52-0000-11EE-8C99-0242AC120002 : T : 9", True),
+        ("0-1-18446744073709551615", "0-1-18446744073709551614", True),
+    ],
+)
+def test_gtids_at_the_edges(gtids: PostgresPlace, applied: str, wanted: str, expected: bool) -> None:
+    assert gtids.reader.execute("SELECT thl.thl_has_gtid(%s, %s)", (applied, wanted)).fetchone() == (expected,)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["x", "6f1c9a52-0000-11ee-8c99-0242ac120002", "6f1c9a52-0000-11ee-8c99-0242ac120002:0", "0-1-2,x",
+     "6f1c9a52-0000-11ee-8c99-0242ac120002:t", "6f1c9a52-0000-11ee-8c99-0242ac120002:9223372036854775807"],
+)  # fmt: skip
+def test_what_is_no_gtid_is_told_and_not_waited_for(gtids: PostgresPlace, wrong: str) -> None:
+    with pytest.raises(psycopg.DataError, match=r"GTID|tag"):
+        gtids.reader.execute("SELECT thl.thl_wait_for_gtid(%s, '1 hour')", (wrong,))
+
+
+def test_a_reader_waits_until_its_write_has_come(place: PostgresPlace, applier: Applier) -> None:
+    uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    wait = "SELECT thl.thl_wait_for_gtid(%s, %s)"
+    assert place.reader.execute(wait, (f"{uuid}:5", "0 s")).fetchone() == (True,)
+    assert place.reader.execute(wait, (f"{uuid}:6", "0.05 s")).fetchone() == (False,)
+    applier.commit(consistent=False)
+    assert place.reader.execute(wait, (f"{uuid}:5", "0.05 s")).fetchone() == (False,)
+    with psycopg.connect(place.url, autocommit=True) as waiting, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: waiting.execute(wait, (f"{uuid}:5", "30 s")).fetchone())
+        with pytest.raises(FuturesTimeout):
+            answer.result(0.2)
+        applier.commit()
+        assert answer.result(10) == (True,)
+    assert place.reader.execute(f"{wait[:-1]}, service => 'other')", (f"{uuid}:5", "0 s")).fetchone() == (False,)
+    assert place.reader.execute("SELECT thl.thl_wait_for_gtid(NULL)").fetchone() == (None,)
+
+
+def test_in_a_transaction_that_sees_one_state_nothing_is_waited_for(place: PostgresPlace, applier: Applier) -> None:
+    del applier
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction, match="one state"), place.reader.transaction():
+        place.reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        place.reader.execute("SELECT thl.thl_wait_for_gtid('0-1-1')")
+
+
+def test_what_an_older_version_did_not_make_is_made_by_the_next_claim(place: PostgresPlace, applier: Applier) -> None:
+    applier.commit()
+    place.reader.execute("DROP VIEW thl.thl_progress")
+    place.reader.execute("DROP FUNCTION thl.thl_has_gtid(text, text)")
+    place.open().claim("shop")
+    assert place.query("SELECT seqno, consistent FROM thl.thl_progress") == [(1, True)]
+    assert place.query("SELECT thl.thl_has_gtid('', '')") == [(True,)]
+
+
+def test_an_account_that_may_only_write_goes_on_without_what_is_missing(place: PostgresPlace, applier: Applier) -> None:
+    applier.target.close()
+    place.reader.execute("DROP VIEW thl.thl_progress")
+    place.reader.execute("DROP ROLE IF EXISTS thl_writer")
+    place.reader.execute("CREATE ROLE thl_writer LOGIN PASSWORD 'x'")
+    try:
+        place.reader.execute("GRANT USAGE ON SCHEMA thl TO thl_writer")
+        place.reader.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA thl TO thl_writer")
+        target = PostgresTarget(make_conninfo(place.url, user="thl_writer", password="x"), SystemClock())
+        assert target.claim("shop") == applier.position
+        target.close()
+        assert place.query("SELECT to_regclass('thl.thl_progress')") == [(None,)]
+    finally:
+        place.reader.execute("DROP OWNED BY thl_writer")
+        place.reader.execute("DROP ROLE thl_writer")

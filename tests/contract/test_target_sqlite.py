@@ -60,8 +60,7 @@ class SqlitePlace:
 
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"
-        ours = "('thl_position', 'thl_tables', 'thl_applied')"
-        where = f"type = 'table' AND name NOT IN ({known}) AND name NOT IN {ours}"
+        where = f"type = 'table' AND name NOT IN ({known}) AND name NOT GLOB 'thl_*'"
         return int(self.query(f"SELECT count(*) FROM sqlite_master WHERE {where}")[0][0])
 
 
@@ -140,3 +139,16 @@ def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
     path.write_text("not a database at all, but long enough to look at " * 100)
     with pytest.raises(TargetUnavailable, match="not a database"):
         SqliteTarget(path, SystemClock())
+
+
+def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:
+    applier = Applier(place.open())
+    assert place.query("SELECT seqno, commit_time, applied_at, latency FROM thl_progress") == [(-1, None, None, None)]
+    applier.commit()
+    ((seqno, gtid_set, consistent, commit_time, latency),) = place.query(
+        "SELECT seqno, gtid_set, consistent, commit_time, latency FROM thl_progress WHERE service = 'shop'"
+    )
+    assert (seqno, gtid_set, consistent) == (0, applier.position.gtid_set, 1)
+    assert commit_time == "2023-11-14 22:13:20.000000"
+    assert isinstance(latency, float)
+    assert latency > 0

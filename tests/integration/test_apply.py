@@ -15,15 +15,23 @@ from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pydantic import SecretStr
 
+from connector import cli
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka, Target
-from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged, TargetUnavailable
+from connector.listing.log import Ends
 from connector.pipeline.apply import Applier
+from connector.pipeline.until import UntilTime
 from connector.reassemble.pace import Pace
 from connector.reassemble.spark import Session
 from connector.sandbox.environment import Broker
+from connector.status.collect import applier_status
+from connector.status.report import State
+from connector.status.target import read_target
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
+from connector.write.desk import Request
+from connector.write.open import open_desk
 from tests.support.log_writer import LogWriter
 from tests.support.spark import session
 from tests.unit.reassemble.fragments import change, record, statement
@@ -31,6 +39,7 @@ from tests.unit.reassemble.fragments import change, record, statement
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
 REFUSED = Pace.refused
 TEXT = {"name": "v", "type": "varchar(100)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True}
+COMMITTED = 1_700_000_000_000_000  # as `record` has it, of event 0
 ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [], "nullable": False}
 
 
@@ -301,6 +310,52 @@ def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_br
         thread.join(60)
     assert [one and one.seqno for one in results] == [40]
     assert applied(config) == list(range(41))
+
+
+def test_a_time_that_has_passed_ends_it_before_what_came_later_or_at_the_log_s_end(
+    config: Config, spark: Session
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 60)])
+    for time, last in ((COMMITTED + 25, 25), (SystemClock().now(), 60)):
+        position = Applier(config, spark, SystemClock(), Event(), until=UntilTime(time)).run()
+        assert position is not None
+        assert position.seqno == last
+        assert found(config) == list(range(1, last + 1))
+
+
+def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
+    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    url = config.target.url.get_secret_value()
+    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {{url: '{url}'}}\n")
+    offline = ["offline", "--config", str(tmp_path / "thl.yaml"), "--because", "an upgrade"]
+    applier = Applier(config, spark, SystemClock(), Event())
+    thread = Thread(target=applier.run)
+    thread.start()
+    wait_for(lambda: applied_or_none(config) == list(range(11)))
+    assert cli.run(offline) == 0
+    thread.join(30)
+    assert not thread.is_alive()
+    assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
+    assert applier.request is not None
+    assert applier.request.because == "an upgrade"
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, request=request(config))
+    assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
+    assert cli.run([*offline, "--wait", "0.1"]) == TargetUnavailable.exit_code
+    log.events(inserts(11, 5))
+    apply(config, spark, 15)  # what was asked while none was running is asked of none
+    assert applied(config) == list(range(16))
+    assert request(config) is None
+
+
+def request(config: Config) -> Request | None:
+    with open_desk(config.target) as desk:
+        return desk.request(config.service)
 
 
 def applied_or_none(config: Config) -> list[int] | None:

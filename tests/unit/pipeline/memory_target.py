@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from connector.errors import Fenced
 from connector.thl.net import AppliedEvent, Ddl, NetRows
 from connector.thl.position import TargetPosition
+from connector.write.catalog import Catalog
 from tests.unit.reassemble.model import Counted, Keyed
 
 
@@ -23,6 +24,10 @@ class MemoryTarget:
         self.log: list[str] = []
         self.failing: dict[str, Exception] = {}
         self._staged: list[Sequence[NetRows] | Ddl | None] = []
+
+    @property
+    def catalog(self) -> Catalog:
+        return Catalog()
 
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         if held not in (0, self.token):

@@ -17,6 +17,7 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
+from connector.pipeline.until import Until, UntilSeqno
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.thl.control import ControlState, EpochRecord, LogRecord
@@ -71,7 +72,7 @@ class Rig:
         target: MemoryTarget,
         known: History,
         *,
-        until: int | None = None,
+        until: Until | None = None,
         partitions: int = 1,
         elsewhere: Sequence[bytes] = (),
     ) -> None:
@@ -85,7 +86,7 @@ class Rig:
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,
             clock=SystemClock(),
-            until=None if until is None else Seqno(until),
+            until=until,
         )
 
 
@@ -274,7 +275,7 @@ def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_after_until_is_applied() -> None:
     target = MemoryTarget()
-    rig = Rig(target, history([0], 4), until=2)
+    rig = Rig(target, history([0], 4), until=UntilSeqno(Seqno(2)))
     rig.core.take(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     assert not rig.core.done
     rig.core.take(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))

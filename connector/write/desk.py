@@ -1,0 +1,120 @@
+"""A target's desk: what those may ask of it, and note there, who do not apply to it.
+
+Everything stands in tables of the bookkeeping, so that whoever reaches the target reaches its applier, and nothing has
+to listen on a port. A session of its own that claims nothing: an applier's commits and its token are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from connector.write.operations import Value
+
+
+class Session(Protocol):
+    """A database session in autocommit."""
+
+    prefix: str
+    """What stands before the bookkeeping's names."""
+
+    def run(self, sql: str, values: Sequence[Value]) -> list[tuple[object, ...]]:
+        """Run one statement with a `?` for each value, which commits at once; its rows.
+
+        Raises:
+            TargetUnavailable: the target does not answer.
+            TargetDiffers: there is no such table.
+        """
+
+    def has(self, table: str) -> bool:
+        """Whether the bookkeeping has a table."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """That a service's applier is to go offline.
+
+    Args:
+        asked_at: µs since 1970 UTC.
+        asked_by: user@host.
+        because: what whoever asked said.
+        offline_at: when the applier did; None before.
+        seqno: the last event then.
+    """
+
+    asked_at: int
+    asked_by: str
+    because: str
+    offline_at: int | None = None
+    seqno: int | None = None
+
+
+class Desk:
+    """See above.
+
+    Args:
+        session: with the target; closed with the desk.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._asks: bool | None = None  # whether there is a table to ask in
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask_offline(self, service: str, request: Request) -> None:
+        """Ask the applier of a service to go offline; it looks about each second. An earlier request is replaced."""
+        self._run(
+            "INSERT INTO {thl_requests} (service, asked_at, asked_by, because) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (service) DO UPDATE SET asked_at = excluded.asked_at, asked_by = excluded.asked_by, "
+            "because = excluded.because, offline_at = NULL, seqno = NULL",
+            service, request.asked_at, request.asked_by, request.because,
+        )  # fmt: skip
+
+    def request(self, service: str) -> Request | None:
+        """What was asked of a service's applier since it last began; None: nothing."""
+        if self._asks is None:
+            self._asks = self._session.has("thl_requests")
+        if not self._asks:
+            return None
+        found = self._run(
+            "SELECT asked_at, asked_by, because, offline_at, seqno FROM {thl_requests} WHERE service = ?", service
+        )
+        for asked_at, asked_by, because, offline_at, seqno in found:
+            return Request(_number(asked_at), str(asked_by), str(because), _known(offline_at), _known(seqno))
+        return None
+
+    def forget_request(self, service: str) -> None:
+        """An applier begins: what was asked of an earlier one is over."""
+        if self.request(service) is not None:
+            self._run("DELETE FROM {thl_requests} WHERE service = ?", service)
+
+    def went_offline(self, service: str, at: int, seqno: int) -> None:
+        """Note that the applier did as it was asked."""
+        self._run("UPDATE {thl_requests} SET offline_at = ?, seqno = ? WHERE service = ?", at, seqno, service)
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.close()
+
+    def _run(self, sql: str, *values: Value) -> list[tuple[object, ...]]:
+        return self._session.run(sql.replace("{", self._session.prefix).replace("}", ""), values)
+
+
+def _number(value: object) -> int:
+    return int(str(value))
+
+
+def _known(value: object) -> int | None:
+    return None if value is None else _number(value)

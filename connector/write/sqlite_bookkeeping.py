@@ -1,0 +1,33 @@
+"""The tables and views that an applier keeps in a SQLite target, beside those of the source. As PostgreSQL's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STATEMENTS: Final = (
+    """CREATE TABLE IF NOT EXISTS thl_position (
+  service TEXT PRIMARY KEY, log_id TEXT NOT NULL DEFAULT '', seqno INTEGER NOT NULL DEFAULT -1,
+  epoch INTEGER NOT NULL DEFAULT 0, source_id TEXT NOT NULL DEFAULT '', event_id TEXT NOT NULL DEFAULT '',
+  gtid_set TEXT, offsets TEXT NOT NULL DEFAULT '{}', consistent INTEGER NOT NULL DEFAULT 1,
+  commit_time INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL, applied_at INTEGER NOT NULL DEFAULT 0) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_tables (
+  service TEXT NOT NULL, schema_name TEXT NOT NULL, table_name TEXT NOT NULL, target_name TEXT NOT NULL UNIQUE,
+  definition TEXT NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_applied (
+  service TEXT NOT NULL, seqno INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL,
+  commit_time INTEGER NOT NULL, applied_at INTEGER NOT NULL, token INTEGER NOT NULL, "rows" INTEGER NOT NULL,
+  PRIMARY KEY (service, seqno)) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_requests (
+  service TEXT PRIMARY KEY, asked_at INTEGER NOT NULL, asked_by TEXT NOT NULL, because TEXT NOT NULL,
+  offline_at INTEGER, seqno INTEGER) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_rewound (service TEXT PRIMARY KEY, head INTEGER NOT NULL) STRICT""",
+    """CREATE VIEW IF NOT EXISTS thl_progress AS SELECT
+  service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,
+  strftime('%Y-%m-%d %H:%M:%S', nullif(commit_time, 0) / 1000000, 'unixepoch')
+    || printf('.%06d', commit_time % 1000000) AS commit_time,
+  strftime('%Y-%m-%d %H:%M:%S', nullif(applied_at, 0) / 1000000, 'unixepoch')
+    || printf('.%06d', applied_at % 1000000) AS applied_at,
+  (nullif(applied_at, 0) - nullif(commit_time, 0)) / 1e6 AS latency
+FROM thl_position""",
+)
+"""Each makes one thing where it is missing."""
