@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from connector.listing.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
-from connector.listing.text cimport (
+from connector.thl.text cimport (
     Text,
     put,
     put_base64,

@@ -9,7 +9,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from connector.listing.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
-from connector.listing.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
+from connector.thl.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
 from connector.write.avro cimport (
     BYTES_VALUE,
     DOUBLE_VALUE,

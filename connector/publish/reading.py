@@ -16,12 +16,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.client import LOG, Refusals, failure, properties
-from connector.publish.header import place_of
+from connector.publish.header import Place, place_of
 from connector.publish.memory import control_state, position_record
 from connector.publish.prepared import Found, PreparedState, piece_key
 from connector.thl.control import ControlState
 from connector.thl.position import PositionRecord
+from connector.thl.seek import Met, first_of
 from connector.thl.tail import TailFound
+from connector.thl.words import Seqno
 
 PATIENCE: Final = 30.0  # seconds without a message or the end
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
@@ -171,6 +173,68 @@ class LogReader:
         """The first of them, None where there is none."""
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
+
+    def first_place(self, partition: int) -> Place | None:
+        """What stands first in a partition of the event topic; None when it holds nothing."""
+        return self._first(partition, *self._ends(self._config.topic, partition))
+
+    def behind(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
+        """Where a partition of the event topic goes on behind an event, found without reading what is before it.
+
+        Args:
+            partition: of the event topic.
+            upto: a finished event, of any partition.
+
+        Returns:
+            An offset, before which stands whatever finishes the partition's events up to that one; and the last of
+            these. The offset is that of the partition's beginning where none of them is there any more: the event is
+            then that which the first message names before it, the one that lost its beginning where that is the case
+            (both may be above `upto`), None where no message is there.
+        """
+        topic = self._config.topic
+        low, high = self._ends(topic, partition)
+        start = max(low, high - FIRST_LOOK)
+        found = self._finishing(partition, start, high, upto)
+        if found is None and start > low:
+            width, end = FIRST_LOOK, self._border(partition, low, high, upto)
+            while found is None and end > low:
+                start = max(low, end - width)
+                found = self._finishing(partition, start, end, upto)
+                width, end = width * GROWTH, start
+        if found is not None:
+            return found
+        first = self._first(partition, low, high)
+        if first is None:
+            return low, None
+        return low, first.seqno if first.fragno and first.seqno > upto else first.prev_seqno
+
+    def _border(self, partition: int, low: int, high: int, upto: Seqno) -> int:
+        """An offset from which on everything is above an event."""
+
+        def read(offset: int) -> Met[Place] | None:
+            found = next(self._places(partition, offset, high), None)
+            return found and Met(*found)
+
+        border = first_of(read, low, high, upto + 1)
+        return high if border is None else border.offset
+
+    def _finishing(self, partition: int, start: int, end: int, upto: Seqno) -> tuple[int, Seqno] | None:
+        """The offset behind the last fragment between two offsets that finishes an event up to one, and that event."""
+        found = None
+        for offset, place in self._places(partition, start, end):
+            if place.seqno > upto:
+                break
+            if place.finishes:
+                found = offset + 1, place.seqno
+        return found
+
+    def _first(self, partition: int, low: int, high: int) -> Place | None:
+        return next((place for _, place in self._places(partition, low, high)), None)
+
+    def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, Place], None, None]:
+        with closing(self.fragments(partition, start, end)) as found:
+            for offset, value in found:
+                yield offset, place_of(value)
 
     def _newest(self, topic: str, partition: int, low: int, high: int) -> Message | None:
         """The newest message, found by looks that go further and further back."""

@@ -1,6 +1,6 @@
 """The house's rules about who may import whom, as a table and a walk over the source.
 
-above     cli, commands, pipeline, demo, status, listing, verify …   may import what they like but each other's inside
+above     cli, commands, pipeline, spark, demo, status, listing …     may import what they like but each other's inside
 consume   reading of the log without Spark                           thl, what every stage needs, SHARED_WITH_CONSUME
 stages    capture  encode  publish  reassemble  write                thl, ddl, what every stage needs, and themselves
 ddl       the grammar of MySQL's DDL                                 thl, errors and pure parts of the standard library
@@ -23,9 +23,19 @@ PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cy
 
 # What looks at everything from above may speak to any server, so that it shares nothing with what it looks at.
 ABOVE = ("connector/verify/*", "connector/status/*", "connector/listing/*", "connector/demo/*", "connector/sandbox/*")
-SPARK = tuple(f"connector/reassemble/{name}.py" for name in ("spark", "micro_batches", "continuous"))
+# The applier's Spark; and the log as DataFrames, whose tasks read Kafka by themselves, in executors.
+SPARK = (
+    *(f"connector/reassemble/{name}.py" for name in ("spark", "micro_batches", "continuous")),
+    "connector/spark/*.py",
+)
 HOMES: dict[str, tuple[str, ...]] = {
-    "confluent_kafka": ("connector/publish/*", "connector/reassemble/*", "connector/consume/*", *ABOVE),
+    "confluent_kafka": (
+        "connector/publish/*",
+        "connector/reassemble/*",
+        "connector/consume/*",
+        "connector/spark/*.py",
+        *ABOVE,
+    ),
     "pymysql": ("connector/capture/*", *ABOVE),
     "pymysqlreplication": ("connector/capture/*", *ABOVE),
     "pyspark": (*SPARK, "spark_apps/*", "connector/sandbox/*"),

@@ -75,6 +75,7 @@ ALLOWED = {
         "connector/consume/a.py",
         "from confluent_kafka import Consumer\nfrom connector.publish.reading import LogReader",
     ),
+    "the log as DataFrames": ("connector/spark/a.py", "import pyspark\nfrom confluent_kafka import Consumer"),
     "times that are values": (
         "connector/write/a.py",
         "from datetime import datetime\nx = datetime.fromisoformat('')\n",
