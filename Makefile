@@ -22,7 +22,7 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit demo bench bench-peers figures faults fuzz pins clean
+.PHONY: help venv build fetch test check unit demo bench bench-peers figures sinks faults fuzz pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -76,6 +76,9 @@ figures: build ## bench-results as tables into docs/performance.md and as plots 
 
 bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
 	$(BIN)/python -m tests.bench.peers $(ARGS)
+
+sinks: fetch ## Debezium's JDBC sink fed by rows.py, on Kafka Connect; fetches both the first time (4 minutes)
+	$(BIN)/python -m pytest tests/sinks/*.py $(ARGS)
 
 faults: fetch ## Kill things, many times, on both targets (KILLS=60)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)

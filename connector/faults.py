@@ -45,8 +45,12 @@ TARGET: Final = (
     "target.before_commit",
     "target.after_commit",
 )
+ROWS: Final = (
+    "rows.before_commit",  # messages and progress are produced, not committed
+    "rows.after_commit",
+)
 POINTS: Final = PRODUCE + APPLY + TARGET
-"""Every name, in the order a process passes them."""
+"""Every name on the way from source to target, in the order a process passes them."""
 
 
 def _nothing(name: str) -> None:
@@ -64,8 +68,8 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            if name not in POINTS or not (count or "1").isdecimal():
-                raise ConfigError(f"{variable}={text} names no point", hint="one of " + ", ".join(POINTS))
+            if name not in POINTS + ROWS or not (count or "1").isdecimal():
+                raise ConfigError(f"{variable}={text} names no point", hint="one of " + ", ".join(POINTS + ROWS))
             wanted.setdefault(name, []).append((int(count or "1"), sent))
     if not wanted:
         return _nothing

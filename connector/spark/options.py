@@ -7,6 +7,7 @@ startingSeqno              the first event that is wanted; earliest where nothin
 startingOffsets            earliest, latest (streams), or what `Place.as_json` gives, as text
 endingSeqno                the last event that is wanted (batch); where nothing is said, the log's last
 maxEventsPerTrigger        how many events a micro-batch has at most (streams); 0: as many as there are
+newQuery                   true: the checkpoint is empty, so the first micro-batch can be bounded, too
 splitMessages              how many offsets one task reads
 layout                     true: each row tells the columns of its table
 """
@@ -33,8 +34,8 @@ SPLIT: Final = 50_000
 _KNOWN: Final = {
     name.lower(): name
     for name in (
-        "service", _PREFIX, "startingSeqno", "startingOffsets", "endingSeqno", "maxEventsPerTrigger", "splitMessages",
-        "layout",
+        "service", _PREFIX, "startingSeqno", "startingOffsets", "endingSeqno", "maxEventsPerTrigger", "newQuery",
+        "splitMessages", "layout",
     )
 }  # fmt: skip
 
@@ -48,6 +49,7 @@ class Options:
         start: a seqno, a place, "earliest" or "latest".
         end: the last seqno wanted, None: the log's last.
         most: events of a micro-batch, 0: no bound.
+        new: a stream has no checkpoint that it goes on from.
         split: offsets that one task reads.
         layout: rows tell the columns of their tables.
     """
@@ -56,6 +58,7 @@ class Options:
     start: Seqno | Place | str = "earliest"
     end: Seqno | None = None
     most: int = 0
+    new: bool = False
     split: int = SPLIT
     layout: bool = False
 
@@ -90,6 +93,7 @@ class Options:
             _start(told),
             Seqno(_number(told, "endingSeqno")) if "endingSeqno" in told else None,
             _number(told, "maxEventsPerTrigger", 0),
+            told.get("newQuery", "false").lower() == "true",
             max(1, _number(told, "splitMessages", SPLIT)),
             told.get("layout", "false").lower() == "true",
         )

@@ -107,21 +107,23 @@ class StreamReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Where a new query begins."""
-        place = _start(self._there(), self._options)
         self._proven = True
-        self._latest = place
-        return place.as_json()
+        return _start(self._there(), self._options).as_json()
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """Where the next micro-batch ends."""
-        # Without an earlier place (a query that goes on) there is nothing that a bound could count from: Spark asks
-        # for `partitions` of what it logged before, or else this first micro-batch has all there is.
+        # Spark asks this before anything else, and does not tell where a query goes on: so only of a query that is new
+        # there is something that a bound of its first micro-batch could count from.
+        if self._latest is None and self._options.new:
+            self._latest = _start(self._there(), self._options)
         self._latest = self._there().latest(self._latest, self._options.most)
         return self._latest.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The portions of a micro-batch."""
         begin, until = Place.from_json(start), Place.from_json(end)
+        if until.seqno < begin.seqno:
+            raise ConfigError("newQuery was said of a query that goes on from a checkpoint")
         ends = self._there()
         if not self._proven:
             ends.prove(begin)

@@ -7,18 +7,23 @@ import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from connector import faults
 from connector.clock import SystemClock
 from connector.config import Config, Kafka
+from connector.errors import BrokerUnavailable
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
 from connector.spark import read_thl, stream_thl, typed
 from connector.spark.ends import Ends
+from connector.spark.rows import Rows, Wanted
 from connector.spark.typed import layout_in
 from tests.support.log_writer import LogWriter
 from tests.unit.reassemble.fragments import change, column, record
@@ -214,3 +219,75 @@ def test_places_are_found_without_reading_the_log(config: Config) -> None:
         assert ends.latest(place, 1).seqno == 119
         assert ends.latest(start, 7).seqno == 6
         assert ends.latest(last) == last
+
+
+class Killed(Exception):
+    """What happens at a named point, instead of kill -9."""
+
+
+def consumed(config: Config, topic: str) -> list[tuple[Any, str, int]]:
+    """Every committed message of a topic with one partition: the event, what it does, the key."""
+    chosen = {"bootstrap.servers": config.kafka.bootstrap, "group.id": "look", "isolation.level": "read_committed",
+              "enable.auto.commit": False, "enable.partition.eof": True}  # fmt: skip
+    consumer = Consumer(chosen)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    told: list[tuple[Any, str, int]] = []
+    try:
+        while True:
+            message = consumer.poll(30)
+            assert message is not None
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                return told
+            key = json.loads(message.key())["payload"]["id"]
+            if message.value() is None:
+                told.append((-1, "tombstone", key))
+            else:
+                payload = json.loads(message.value())["payload"]
+                told.append((json.loads(payload["source"]["sequence"])[0], payload["op"], key))
+    finally:
+        consumer.close()
+
+
+def test_rows_are_written_once_whatever_ends_the_writer(
+    config: Config, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"replication": 1})})
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([event(0, 1)], partition=0)
+    log.events([event(1, 2, prev=-1)], partition=1)
+    log.events([event(2, 3, prev=0)], partition=0)
+    log.events([begun(3, 98, prev=1)], partition=1)
+
+    def write(dies: str = "", events: int = 2) -> int | None:
+        passed = []
+
+        def point(name: str) -> None:
+            passed.append(name)
+            if name == dies:
+                raise Killed
+
+        monkeypatch.setattr(faults, "point", point)
+        wanted = Wanted("p", events=events, until_now=True)
+        rows = Rows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event())
+        try:
+            progress = rows.run()
+        except BrokerUnavailable:  # how a foreachBatch that dies looks from outside
+            assert passed[-1] == dies
+            return None
+        return progress.seqno if progress else None
+
+    topic = "p.shop.orders"
+    assert write("rows.before_commit") is None
+    assert consumed(config, topic) == []
+    assert write("rows.after_commit") is None
+    assert consumed(config, topic) == [("0", "c", 1), ("1", "c", 2)]
+    log.online()
+    changes = [change("update", [([1, "x"], [1, "y"])]), change("delete", [([2, "x"], None)])]
+    log.events([record(3, changes, prev_seqno=2)], partition=0)
+    assert write() == 3
+    everything = [("0", "c", 1), ("1", "c", 2), ("2", "c", 3), ("3", "u", 1), ("3", "d", 2), (-1, "tombstone", 2)]
+    assert consumed(config, topic) == everything
+    assert write() == 3
+    assert consumed(config, topic) == everything

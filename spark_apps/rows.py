@@ -1,0 +1,66 @@
+"""`spark-submit spark_apps/rows.py --config FILE [--prefix shop]`: a log's rows as Debezium's messages, for its sinks.
+
+One topic a table, `<prefix>.<schema>.<table>`, JSON with schemas as Connect's JsonConverter reads it; committed
+transactions only, each message exactly once for whoever reads with `isolation.level=read_committed`.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from pathlib import Path
+from threading import Event
+
+import click
+from pyspark.sql import SparkSession
+
+from connector.clock import SystemClock
+from connector.errors import ConnectorError
+from connector.logs import set_up_logs
+from connector.settings import load
+from connector.spark.rows import EVENTS, Rows, Wanted
+
+
+@click.command()
+@click.option("--config", "file", type=click.Path(path_type=Path), help="Configuration in YAML: service and kafka.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set one field, over the file.")
+@click.option("--prefix", help="What topics begin with; else the service.")
+@click.option("--partitions", default=1, show_default=True, help="Of a topic, when it is made.")
+@click.option("--events", default=EVENTS, show_default=True, help="Transactions of the source in one of Kafka's.")
+@click.option("--tombstones/--no-tombstones", default=True, show_default=True, help="Behind each delete.")
+@click.option("--until-now", is_flag=True, help="End once everything is written that is finished now.")
+def rows(
+    *,
+    file: Path | None,
+    sets: tuple[str, ...],
+    prefix: str | None,
+    partitions: int,
+    events: int,
+    tombstones: bool,
+    until_now: bool,
+) -> None:
+    """Write a log's rows in Debezium's envelope."""
+    set_up_logs("text")
+    config = load(file, sets=sets)
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    spark = SparkSession.builder.appName(f"thl rows {config.service}").getOrCreate()
+    wanted = Wanted(prefix or config.service, tombstones, partitions, events, until_now)
+    try:
+        progress = Rows(spark, config, wanted, folder=config.apply.checkpoint_dir, clock=SystemClock(), stop=stop).run()
+    finally:
+        spark.stop()
+    logging.getLogger("connector.spark").info("ended", extra={"seqno": progress.seqno if progress else None})
+
+
+if __name__ == "__main__":
+    try:
+        rows.main(standalone_mode=False)
+    except ConnectorError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
