@@ -19,7 +19,7 @@ from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.capture.naming import Naming, Refused
 from connector.capture.reader import BinlogReader
-from connector.capture.stream import AfterGtids, ByteSource, StreamStart
+from connector.capture.stream import ByteSource, StreamStart
 from connector.capture.table_history import history_of
 from connector.clock import Clock
 from connector.config import Config, Filters
