@@ -151,6 +151,9 @@ def test_it_goes_on_behind_the_newest_file(tmp_path: Path) -> None:
     kept = archive(tmp_path, "log.999998", "log.999999")
     (tmp_path / "log.999999.part").write_bytes(b"stale")
     assert kept.resume() == SourcePosition("log.1000000", 4)
+    for number in (1_000_000, 1_000_001):
+        (tmp_path / f"log.{number}.part").write_bytes(LOG.read_bytes()[:4])
+    assert kept.resume() == SourcePosition("log.1000001", 4)
 
 
 @pytest.mark.parametrize("lost", range(1, 400, 37))
