@@ -9,6 +9,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,13 @@ def test_a_group_goes_on_after_what_it_committed(story: Story) -> None:
             for event in reading:
                 assert event.seqno >= low
                 if event.seqno == high - 1:
-                    reading.commit(event)
+                    # Kafka stores partition by partition: one that was not reached has its older place, which does.
+                    if high == 15:
+                        position = event.position
+                        newer = {0: position.offsets[0], 1: position.offsets[1]}
+                        reading.commit(replace(position, offsets=newer))
+                    else:
+                        reading.commit(event)
                 elif event.seqno == high + 2:  # given, and not committed
                     break
     with consumer(story, group=group) as reading:
@@ -252,9 +259,9 @@ def test_another_history_and_another_log_are_refused(kafka_broker: Broker) -> No
 
 
 def test_what_retention_deleted_is_not_passed_over(kafka_broker: Broker) -> None:
-    story = Story(LogWriter(config_of(kafka_broker), partitions=2))
+    story = Story(LogWriter(config_of(kafka_broker), partitions=3))
     story.log.online()
-    shards = [shard_in(0, 2), shard_in(1, 2)]
+    shards = [shard_in(partition, 3) for partition in range(3)]
     for n in range(10):
         story.event(shards[n % 2])
     with consumer(story) as reading:
@@ -273,6 +280,14 @@ def test_what_retention_deleted_is_not_passed_over(kafka_broker: Broker) -> None
             consumer(story, start=start).open()
     with pytest.raises(HistoriesDiffer, match="first events are deleted"):
         consumer(story).open()
+    story.event(shards[2])
+    unread = TopicPartition(story.log.config.topic, 2, -1)  # all of it
+    for deleted in admin.delete_records([unread]).values():
+        deleted.result(30)
+    with pytest.raises(LogDamaged, match="deleted by the topic's retention"):
+        consumer(story, start=positions[8]).open()
+    with consumer(story, start=Start.seqno(7), shards=shards[1:2]) as reading:
+        assert [event.seqno for event in reading] == [7, 9]
 
 
 def of_python(story: Story) -> list[str | Path]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector import faults
+from connector.consume import Consumer
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
 from tests.integration.producing import SMALL, Bench, check, fragments, last_seqno, until
@@ -107,6 +108,12 @@ def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench
     events = [json.loads(line) for line in told.stdout.splitlines()]
     assert [(event["seqno"], event["epoch"]) for event in events] == [(0, 1), (1, 1), (2, 1), (3, 3)]
     assert sum(len(change["rows"]) for change in events[3]["changes"]) == 3000
+    with Consumer(bench.kafka.bootstrap, bench.service, until_end=True) as consumer:
+        read = [
+            (event.seqno, event.epoch, sum(len(getattr(c, "rows", ())) for c in event.changes)) for event in consumer
+        ]
+    assert [each[:2] for each in read] == [(event["seqno"], event["epoch"]) for event in events]
+    assert read[3][2] == 3000
 
 
 def test_of_two_producers_the_older_ends_with_its_reason(bench: Bench) -> None:

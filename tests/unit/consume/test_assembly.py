@@ -52,7 +52,9 @@ def stories(draw: st.DrawFn) -> Story:
 class Reading:
     """A consumer's work without Kafka: reads what it may of any partition, in an order that is drawn."""
 
-    def __init__(self, story: Story, start: ConsumerPosition, *, seed: int = 0, limit: int = 1 << 30) -> None:
+    def __init__(
+        self, story: Story, start: ConsumerPosition, *, seed: int = 0, limit: int = 1 << 30, memory: int = 200
+    ) -> None:
         log = story.log
         assert isinstance(log, MemoryLog)
         self.random, self.limit = random.Random(seed), limit
@@ -82,7 +84,7 @@ class Reading:
             )
             self.order = SomeShards(self.joined, start)
         self.rest = {p: [m for m in log.messages[p] if m[0] >= offset] for p, offset in offsets.items()}
-        self.assembly = Assembly(self.order, DECODER, "t", 200)
+        self.assembly = Assembly(self.order, DECODER, "t", memory)
 
     def __iter__(self) -> Iterator[Event]:
         paused: set[int] = set()
