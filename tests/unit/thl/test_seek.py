@@ -104,3 +104,10 @@ def test_a_time_is_looked_for_beyond_a_long_event() -> None:
     assert before_time(log.read, 0, 1000, 980, 0) == 980
     assert 0 <= before_time(log.read, 0, 1000, 900, 0) <= 949
     assert log.reads < 250
+
+
+def test_an_event_before_one_whose_clock_was_behind_is_not_passed() -> None:
+    """The one in the middle is 400 earlier than its neighbours; halving meets it first."""
+    log = far(lambda offset: 10 * offset - (400 if offset == 500 else 0), 1000)
+    assert before_time(log.read, 0, 1000, 4990, 400) <= 499
+    assert before_time(log.read, 0, 1000, 4990, 400) > 400
