@@ -27,7 +27,9 @@ from connector.consume import (
     LogDamaged,
     Start,
     Statement,
+    feed,
 )
+from connector.consume.feed import Feed
 from connector.errors import BrokerUnavailable, ConfigError
 from connector.sandbox import maven
 from connector.sandbox.environment import Broker
@@ -208,18 +210,28 @@ def test_events_come_as_they_are_published(kafka_broker: Broker) -> None:
         assert of_shard.poll(0.5) is None
 
 
-def test_a_large_event_is_in_a_file(kafka_broker: Broker) -> None:
-    """Memory: 4 KiB an event, 16 KiB ahead; the log has 200 KiB in one event."""
+def test_a_large_event_is_in_a_file_and_who_is_ahead_waits(
+    kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory: 4 KiB an event, 16 KiB ahead; one event has 200 KiB. Whichever partition comes first, it is ahead."""
+    held: list[set[int]] = []
+    hold = Feed.hold
+    monkeypatch.setattr(feed, "AT_ONCE", 5)
+    monkeypatch.setattr(Feed, "hold", lambda self, wanted: (held.append(set(wanted)), hold(self, wanted))[1])
     story = Story(LogWriter(config_of(kafka_broker), partitions=2))
     story.log.online()
-    story.event(shard_in(0, 2), 40, rows=250)
-    for _ in range(30):
-        story.event(shard_in(1, 2), rows=50)
+    for n in range(61):
+        if n == 30:
+            story.event(shard_in(0, 2), 40, rows=250)
+        else:
+            story.event(shard_in(1, 2), rows=50)
     story.event("#UNKNOWN")
     with consumer(story, event_bytes=4096, ahead_bytes=16384) as reading:
         events = list(reading)
     assert [plain(event) for event in events] == expected(story)
-    large = events[0]
+    assert {0} in held or {1} in held
+    assert held[-1] == set()
+    large = events[30]
     assert large.size > 50 * 4096
     assert large._fragments.held <= 4096
     assert plain(large) == plain(large)  # as often as one likes
