@@ -92,28 +92,28 @@ def log_info(config: Config) -> LogInfo:
         PreflightError: there is no such log, or we may not read it.
         LogDamaged: a message is not what the log should hold.
     """
-    partitions = Partitions(config)
-    bounds = partitions.bounds()
-    with LogReader(config) as reader:
-        control = reader.control()
+    bounds = Partitions(config).bounds()
     log = LogList(config)
     found, oldest, newest = [], None, None
-    for partition, (start, end) in bounds.items():
-        first, last = log.first_whole(partition, start, end), log.last_ending(partition, start, end)
-        if first is not None and (oldest is None or first.seqno < oldest["seqno"]):
-            oldest = first.ending
-        if last is not None and (newest is None or last["seqno"] > newest["seqno"]):
-            newest = last
-        found.append(
-            PartitionInfo(
-                partition,
-                start,
-                end,
-                first.seqno if first else NO_SEQNO,
-                Seqno(last["seqno"]) if last else NO_SEQNO,
-                _about_bytes(partitions, partition, start, end),
+    with LogReader(config, sparing=True) as reader:
+        control = reader.control()
+        for partition, (start, end) in bounds.items():
+            first = log.first_whole(reader, partition, start, end)
+            last = log.last_ending(reader, partition, start, end)
+            if first is not None and (oldest is None or first.seqno < oldest["seqno"]):
+                oldest = first.ending
+            if last is not None and (newest is None or last["seqno"] > newest["seqno"]):
+                newest = last
+            found.append(
+                PartitionInfo(
+                    partition,
+                    start,
+                    end,
+                    first.seqno if first else NO_SEQNO,
+                    Seqno(last["seqno"]) if last else NO_SEQNO,
+                    _about_bytes(reader, partition, start, end),
+                )
             )
-        )
     retention = int(Topics(config).setting("retention.ms"))
     return LogInfo(
         config.topic,
@@ -205,9 +205,10 @@ def _told(event: Mapping[str, Any] | None) -> str:
     return f"{event['event_id']} ({time_of(event['commit_time'])})" if event else "none"
 
 
-def _about_bytes(partitions: Partitions, partition: int, start: int, end: int) -> int:
+def _about_bytes(log: LogReader, partition: int, start: int, end: int) -> int:
     """What an average of some messages comes to; markers of Kafka's own transactions count as messages."""
-    sizes = partitions.sizes(partition, range(start, end, max((end - start) // SAMPLES, 1)), end)
+    looks = (log.first(partition, offset, end) for offset in range(start, end, max((end - start) // SAMPLES, 1)))
+    sizes = [len(found[1]) for found in looks if found is not None]
     return round(sum(sizes) / len(sizes) * (end - start)) if sizes else 0
 
 

@@ -20,6 +20,7 @@ from connector.listing.choice import SLACK, Choice, EventPlace
 from connector.listing.decoding import fragment_of, header_of
 from connector.listing.partitions import Partitions
 from connector.publish.header import place_of
+from connector.publish.reading import LogReader
 from connector.thl.words import NO_SEQNO, Kind, Seqno
 
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
@@ -72,7 +73,8 @@ class LogList:
     """
 
     def __init__(self, config: Config) -> None:
-        self._topic = config.topic
+        self._config = config
+        self.topic = config.topic
         self._partitions = Partitions(config)
 
     def events(self, choice: Choice) -> Iterator[Listed]:
@@ -114,7 +116,7 @@ class LogList:
         held = attempt.held
         for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
             fragment = fragment_of(value, self._partitions.at(partition, offset))
-            yield Listed(self._topic, partition, offset, fragment, not attempt.whole, value)
+            yield Listed(self.topic, partition, offset, fragment, not attempt.whole, value)
 
     def ends(self) -> Ends:
         """The log's two ends, without reading what is between.
@@ -126,35 +128,36 @@ class LogList:
 
     def _ends(self, bounds: dict[int, tuple[int, int]]) -> Ends:
         oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
-        for partition, (start, end) in bounds.items():
-            first = self._first(partition, start, end)
-            oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest
-            last = self.last_ending(partition, start, end)
-            if last is not None and last["seqno"] > newest:
-                newest, commit = Seqno(last["seqno"]), last["commit_time"]
+        with LogReader(self._config, sparing=True) as log:
+            for partition, (start, end) in bounds.items():
+                first = self._first(log, partition, start, end)
+                oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest
+                last = self.last_ending(log, partition, start, end)
+                if last is not None and last["seqno"] > newest:
+                    newest, commit = Seqno(last["seqno"]), last["commit_time"]
         return Ends(oldest, newest, commit)
 
-    def _first(self, partition: int, start: int, end: int) -> Seqno:
+    def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
         """The first event that is whole."""
-        for _, value in self._partitions.messages(partition, start, end):
+        for _, value in self._partitions.messages(partition, start, end, log):
             place = place_of(value)
             if place.kind is not Kind.EPOCH and place.fragno == 0:
                 return place.seqno
         return NO_SEQNO
 
-    def first_whole(self, partition: int, start: int, end: int) -> Attempt | None:
+    def first_whole(self, log: LogReader, partition: int, start: int, end: int) -> Attempt | None:
         """The first event of a partition's part that is whole."""
-        found = self._partitions.messages(partition, start, end)
+        found = self._partitions.messages(partition, start, end, log)
         header = partial(self._header, partition)
         return next((attempt for attempt in attempts(partition, found, header) if attempt.whole), None)
 
-    def last_ending(self, partition: int, start: int, end: int) -> dict[str, Any] | None:
+    def last_ending(self, log: LogReader, partition: int, start: int, end: int) -> dict[str, Any] | None:
         """The header of the last fragment that finishes an event, found by looks that go further and further back."""
         width, before = FIRST_LOOK, end
         while before > start:
             begin = max(start, before - width)
             found: tuple[int, bytes] | None = None
-            for offset, value in self._partitions.messages(partition, begin, before):
+            for offset, value in self._partitions.messages(partition, begin, before, log):
                 if place_of(value).finishes:
                     found = offset, value
             if found is not None:

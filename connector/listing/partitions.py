@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from connector.config import Config
@@ -23,7 +23,7 @@ class Timed(NamedTuple):
 
 
 class Partitions:
-    """Reads them; each call by a connection of its own, so that several can be read side by side.
+    """Reads them; by connections of their own, so that several can be read side by side, or by one that is given.
 
     Every method raises BrokerUnavailable when Kafka does not answer, PreflightError when it refuses us, and LogDamaged
     for a message that is not a fragment.
@@ -57,14 +57,13 @@ class Partitions:
         with LogReader(self._config, sparing=True) as log:
             return offset_of(log, partition, seqno, bounds)
 
-    def beginning(self, partition: int, offset: int, end: int) -> int:
+    def beginning(self, log: LogReader, partition: int, offset: int, end: int) -> int:
         """The first place at an offset or behind it where an event, or an epoch, begins; `end` when there is none."""
-        with LogReader(self._config, sparing=True) as log:
-            found = log.first(partition, offset, end)
-            if found is None:
-                return end
-            place = place_of(found[1])
-            return found[0] if place.fragno == 0 else offset_of(log, partition, place.seqno + 1, (found[0], end))
+        found = log.first(partition, offset, end)
+        if found is None:
+            return end
+        place = place_of(found[1])
+        return found[0] if place.fragno == 0 else offset_of(log, partition, place.seqno + 1, (found[0], end))
 
     def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
         """A place that is not behind the first event that was committed at a time or later.
@@ -82,17 +81,15 @@ class Partitions:
 
             return before_time(read, *bounds, moment, slack)
 
-    def sizes(self, partition: int, offsets: Iterable[int], end: int) -> list[int]:
-        """Of the messages at some offsets, or next behind them."""
-        with LogReader(self._config, sparing=True) as log:
-            found = (log.first(partition, offset, end) for offset in offsets)
-            return [len(one[1]) for one in found if one is not None]
-
-    def messages(self, partition: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    def messages(
+        self, partition: int, start: int, end: int, log: LogReader | None = None
+    ) -> Iterator[tuple[int, bytes]]:
         """Offsets and messages, from `start` to before `end`."""
-        if start < end:
-            with LogReader(self._config) as log:
-                yield from log.fragments(partition, start, end)
+        if log is not None:
+            yield from log.fragments(partition, start, end)
+        elif start < end:
+            with LogReader(self._config) as own:
+                yield from own.fragments(partition, start, end)
 
     def at(self, partition: int, offset: int) -> str:
         """A place, for people and for errors."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from connector.config import Config
+from connector.consume.seeking import offset_of
 from connector.listing.attempts import Attempt
 from connector.listing.log import LogList
 from connector.listing.partitions import Partitions
@@ -55,28 +56,28 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
     """
     partitions, log = Partitions(config), LogList(config)
     bounds = partitions.bounds()
-    with LogReader(config) as reader:
+    with LogReader(config, sparing=True) as reader:
         epochs = {record.first_seqno for record in reader.control().epochs}
-    for partition, (start, end) in bounds.items():
-        begun = {partitions.offset_of(seqno, partition, (start, end)) for seqno in epochs}
-        wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
-        cuts = sorted({*(partitions.beginning(partition, cut, end) for cut in wanted), end})
-        yield from _between(partitions.topic, log, partition, cuts)
+        for partition, (start, end) in bounds.items():
+            begun = {offset_of(reader, partition, seqno, (start, end)) for seqno in epochs}
+            wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
+            cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in wanted), end})
+            yield from _between(log, reader, partition, cuts)
 
 
-def _between(topic: str, log: LogList, partition: int, cuts: list[int]) -> Iterator[Segment]:
+def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[Segment]:
     """What is whole between two places; a part without such belongs to the segment before it."""
     found: list[tuple[int, Attempt]] = []
     for cut, following in pairwise(cuts):
-        attempt = log.first_whole(partition, cut, following)
+        attempt = log.first_whole(reader, partition, cut, following)
         if attempt is not None:
             found.append((cut, attempt))
     for number, (cut, attempt) in enumerate(found):
         following = found[number + 1][0] if number + 1 < len(found) else cuts[-1]
-        newest = log.last_ending(partition, cut, following)
+        newest = log.last_ending(reader, partition, cut, following)
         if newest is not None and attempt.ending is not None:
             yield Segment(
-                topic,
+                log.topic,
                 partition,
                 cut,
                 following,

@@ -34,7 +34,7 @@ def an_epoch(number: int, first: int, server: str) -> EpochRecord:
 
 @pytest.fixture(scope="module")
 def log(kafka_broker: Broker) -> Log:
-    """Events 0 to 59, those that 3 divides in partition 1; 20 has three fragments.
+    """Events 0 to 59, those that 3 divides in partition 1; 20 has nine fragments.
 
     With 40, which epoch 1 had begun in partition 0, epoch 2 and another server begin.
     """
@@ -49,7 +49,7 @@ def log(kafka_broker: Broker) -> Log:
     for epoch, first, last in ((1, 0, 40), (2, 40, 60)):
         log.transaction(*((p, a_fragment(first, kind="epoch", epoch=epoch)) for p in (0, 1)))
         for seqno in range(first, last):
-            count = 3 if seqno == 20 else 1
+            count = 9 if seqno == 20 else 1
             fragments = (a_fragment(seqno, number, last=number == count - 1, epoch=epoch) for number in range(count))
             log.transaction(*((int(seqno % 3 == 0), value) for value in fragments))
         if epoch == 1:
@@ -75,7 +75,7 @@ def test_what_the_log_holds(log: Log, capsys: pytest.CaptureFixture[str]) -> Non
         (1, 0, False), (2, 40, True), (3, 60, False),
     ]  # fmt: skip
     assert found["retentionHours"] == 168.0  # Kafka's own default
-    # 64 messages of about 200 bytes, and as many offsets for the ends of Kafka's transactions.
+    # 73 messages of about 200 bytes, and as many offsets for the ends of Kafka's transactions.
     assert len(a_fragment(10)) * 60 < found["aboutBytes"] < len(a_fragment(10)) * 150
 
 
@@ -126,9 +126,9 @@ def followed(log: Log, last: int, until: int) -> Iterator[tuple[int, int]]:
 
 def test_partitions_are_followed_in_the_order_of_seqnos(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "AHEAD_BYTES", 500)  # so that both partitions are held back again and again
-    expected = [(seqno, number) for seqno in range(60) for number in range(3 if seqno == 20 else 1)]
+    expected = [(seqno, number) for seqno in range(60) for number in range(9 if seqno == 20 else 1)]
     assert list(followed(log, 100, 59)) == expected
-    assert list(followed(log, 41, 20)) == expected[19:23]
+    assert list(followed(log, 41, 20)) == expected[19:29]
     assert list(followed(log, 1, 58)) == []
 
 
