@@ -19,6 +19,10 @@ COMMANDS = {
     "offline": ("connector.commands.offline:offline", "Ask the applier to go offline."),
     "status": ("connector.commands.status:status", "Say how far producer and applier are."),
     "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
+    "heartbeat": (
+        "connector.commands.heartbeat:heartbeat",
+        "Write something on the source to be seen at the other end.",
+    ),
     "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),
     "archive": ("connector.commands.archive:archive", "Keep the source's binary log in a folder."),
     "list": ("connector.commands.list:list_log", "Print events of the log."),

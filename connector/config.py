@@ -58,6 +58,12 @@ class Source(Section):
     tls: bool = Field(False, description="Use TLS to the server.")
     tls_ca: Path | None = Field(None, description="CA certificates that verify the server; none: not verified.")
     heartbeat: Seconds = Field(5.0, description="Seconds of silence after which the server sends a heartbeat.")
+    heartbeat_table: str = Field(
+        "", description="schema.table on the source, made where it is missing, that `thl heartbeat` writes to."
+    )
+    heartbeat_interval: Seconds | None = Field(
+        None, description="Seconds between heartbeats that the producer writes there itself; none: it writes none."
+    )
     net_write_timeout: int = Field(3600, ge=30, description="Seconds the server waits for us to take data.")
     piece_bytes: Bytes = Field(4 << 20, description="Encoded bytes of a transaction that are handed on at once.")
     retries: int = Field(30, ge=0, description="Attempts to reach a server that is gone, before giving up.")

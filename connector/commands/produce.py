@@ -30,6 +30,7 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
     """
     import gc
     import signal
+    from contextlib import nullcontext
     from pathlib import Path
     from threading import Event
 
@@ -37,6 +38,7 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
 
     from connector.clock import SystemClock
     from connector.pipeline.files import FileSource
+    from connector.pipeline.heartbeats import heartbeats
     from connector.pipeline.mysql import MySqlSource
     from connector.pipeline.produce import Producer
     from connector.pipeline.source import Source
@@ -58,7 +60,9 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
-    position = Producer(config, source, clock, stop).run()
+    producer = Producer(config, source, clock, stop)
+    with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
+        position = producer.run()
     if position is None:
         click.echo(f"stopped before going online; service {config.service}", err=True)
         return

@@ -19,6 +19,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, SourceChanged, SourceUnavailable
 from connector.pipeline.going_online import Items, Online
+from connector.pipeline.heartbeats import Marker
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
 from connector.publish.fragments import size_of
@@ -57,6 +58,7 @@ class Producer:
         self._failed_after = NO_SEQNO  # the last finished event when something failed
         self._failures = 0  # since that event
         self._begun: list[EpochRecord] = []
+        self._marker = Marker(config) if config.source.heartbeat_table else None
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the files that are the source end.
@@ -140,6 +142,8 @@ class Producer:
     def _hand_on(self, online: Online, items: Items) -> None:
         work: Work = []
         size = 0
+        if self._marker is not None:
+            items = self._marker.marked(items)
         for item in items:
             if isinstance(item, Passed):
                 work.append(item)

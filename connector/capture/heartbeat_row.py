@@ -1,0 +1,77 @@
+"""A heartbeat on the source: a row of a table of ours, a row per service and name.
+
+It is deleted and inserted in one transaction, never updated: an insert is logged with all its columns, whatever
+`binlog_row_image` is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pymysql
+from pymysql.constants import ER
+
+from connector.capture.connection import Connection, query, quoted, session
+from connector.capture.filters import Filter
+from connector.capture.source_state import gtid_executed
+from connector.config import Source
+from connector.errors import ConfigError
+from connector.thl.layout import TableName
+
+_COLUMNS: Final = (
+    "service VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
+    "name VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
+    "written DATETIME(6) NOT NULL, PRIMARY KEY (service, name)"
+)
+
+
+def heartbeat_table(source: Source) -> TableName:
+    """The configured table.
+
+    Raises:
+        ConfigError: there is none, or what it is written to is not published.
+    """
+    schema, dot, table = source.heartbeat_table.partition(".")
+    if not (schema and dot and table):
+        raise ConfigError(
+            "source.heartbeat_table names no table", hint="schema.table, one that the user thl may create and write"
+        )
+    if not Filter(source.filters, 1).wants(schema, table):
+        raise ConfigError(
+            "source.filters leave out the heartbeat table",
+            hint="add it to source.filters.do",
+            table=f"{schema}.{table}",
+        )
+    return TableName(schema, table)
+
+
+def write_heartbeat(source: Source, service: str, name: str) -> str | None:
+    """Write one, and make the table where there is none.
+
+    Returns:
+        The GTIDs that the source has with it; None where it gives none.
+
+    Raises:
+        ConfigError: as `heartbeat_table`.
+        SourceUnavailable: the source does not answer.
+        PreflightError: the user may not write.
+    """
+    table = heartbeat_table(source)
+    place = f"{quoted(table.schema)}.{quoted(table.table)}"
+    with session(source) as connection:
+        try:
+            _write(connection, place, service, name)
+        except pymysql.ProgrammingError as error:
+            if error.args[0] != ER.NO_SUCH_TABLE:
+                raise
+            query(connection, f"CREATE TABLE IF NOT EXISTS {place} ({_COLUMNS})")
+            _write(connection, place, service, name)
+        return gtid_executed(connection)
+
+
+def _write(connection: Connection, place: str, service: str, name: str) -> None:
+    place = place.replace("%", "%%")  # what follows is formatted
+    connection.begin()
+    query(connection, f"DELETE FROM {place} WHERE service = %s AND name = %s", (service, name))
+    query(connection, f"INSERT INTO {place} VALUES (%s, %s, UTC_TIMESTAMP(6))", (service, name))
+    connection.commit()
