@@ -5,6 +5,7 @@
   `group` gathers a transaction's rows, `reader` hands its pieces out.
 - Files: `log_files` finds them, `log_reader` reads one after the other; `salvage`, `resync` go on behind damage.
 - What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
+- `heartbeat_row`: what is written on the source to be seen in its log.
 - What a row is: `tables`, `table_map`, `columns`, `charsets`, `multibyte`, `rows`, `values`, `text`, `jsontext`;
   `memory` guards every byte that is read or written.
 

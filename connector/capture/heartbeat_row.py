@@ -18,7 +18,7 @@ from connector.config import Source
 from connector.errors import ConfigError
 from connector.thl.layout import TableName
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "service VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
     "name VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
     "written DATETIME(6) NOT NULL, PRIMARY KEY (service, name)"
@@ -64,7 +64,7 @@ def write_heartbeat(source: Source, service: str, name: str) -> str | None:
         except pymysql.ProgrammingError as error:
             if error.args[0] != ER.NO_SUCH_TABLE:
                 raise
-            query(connection, f"CREATE TABLE IF NOT EXISTS {place} ({_COLUMNS})")
+            query(connection, f"CREATE TABLE IF NOT EXISTS {place} ({COLUMNS})")
             _write(connection, place, service, name)
         return gtid_executed(connection)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from connector.capture.heartbeat_row import COLUMNS
 from connector.errors import TargetDiffers, Unsupported
 from tests.contract.target_suite import Applier, Place, stops
 from tests.support.net import Row, layout, net
@@ -36,6 +37,14 @@ class TestTables:
 
     def test_create_what_is_there_stops(self, items: Applier) -> None:
         stops(items, TargetDiffers, "CREATE TABLE items (id INT)")
+
+    def test_the_table_of_heartbeats(self, place: Place, items: Applier) -> None:
+        items.sql(f"CREATE TABLE IF NOT EXISTS `shop`.`beat` ({COLUMNS})")
+        columns = ["service varchar(200)", "name varchar(200)", "written datetime(6)"]
+        beat = layout("shop.beat", columns, ["service", "name"])
+        row: Row = ("shop", "mine", "2026-11-21 06:00:00.000001")
+        items.rows(net(beat, inserts=[row]))
+        assert place.read(beat) == [row]
 
     def test_create_like(self, place: Place, items: Applier) -> None:
         items.sql("CREATE TABLE more LIKE items")
