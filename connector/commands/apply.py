@@ -12,8 +12,7 @@ from connector.commands.options import configured
 if TYPE_CHECKING:
     from connector.config import Config
     from connector.pipeline.until import Until
-    from connector.thl.place import SourcePosition
-    from connector.thl.position import TargetPosition
+    from connector.thl.position import SourcePosition, TargetPosition
 
 
 @click.command()
@@ -29,6 +28,13 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="The last is before the first that was committed later (ISO, UTC); once TIME has passed, the log's end.",
 )
+@click.option(
+    "--from-seqno",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Apply again from event N on (tables with keys, whole images); a target without anything begins there.",
+)
+@click.option("--from-event", callback=position, metavar="FILE:POS", help="The same, from the event that ends there.")
 @click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")
 def apply(
     config: Config,
@@ -37,6 +43,8 @@ def apply(
     until_event: SourcePosition | None,
     until_gtid: str | None,
     until_time: int | None,
+    from_seqno: int | None,
+    from_event: SourcePosition | None,
     submitted: bool,
 ) -> None:
     """Apply the log from Kafka to the target, by Spark, until SIGTERM or SIGINT.
@@ -53,8 +61,12 @@ def apply(
     from connector.pipeline.apply import Applier
     from connector.reassemble.spark import Session
     from connector.status.lookout import lookout
+    from connector.thl.words import Seqno
 
     until = _until(until_seqno, until_event, until_gtid, until_time)
+    if from_seqno is not None and from_event is not None:
+        raise click.UsageError("only one of --from-seqno, --from-event can be given")
+    first = from_event if from_seqno is None else Seqno(from_seqno)
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")
     clock = SystemClock()
@@ -64,7 +76,7 @@ def apply(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with lookout(config, clock):
-            applier = Applier(config, session, clock, stop, until=until)
+            applier = Applier(config, session, clock, stop, until=until, first=first)
             position = applier.run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
@@ -81,8 +93,15 @@ def _told(position: TargetPosition) -> str:
     return (
         f"stopped after event {position.seqno} of service {position.service}: {position.event_id or 'nothing yet'}"
         + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
-        + ("" if position.consistent else "; the initial load is not complete")
+        + ("" if position.consistent else f"; {_missing(position)}")
     )
+
+
+def _missing(position: TargetPosition) -> str:
+    """Why it is not consistent."""
+    if position.head > position.seqno:
+        return f"it is consistent again after event {position.head}"
+    return "the initial load is not complete"
 
 
 def _until(seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None) -> Until | None:

@@ -21,6 +21,7 @@ from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import newest_event, shake_hands
 from connector.pipeline.retrying import Stopped, retry
+from connector.pipeline.rewind import rewind, seqno_of
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
@@ -29,7 +30,7 @@ from connector.reassemble.reading import Reading
 from connector.reassemble.scan import Messages
 from connector.reassemble.spark import EARLIEST, Session
 from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
+from connector.thl.position import SourcePosition, TargetPosition
 from connector.thl.words import Seqno
 from connector.write.desk import Desk, Request
 from connector.write.open import open_desk, open_target
@@ -51,6 +52,7 @@ class Applier:
         clock: for latencies.
         stop: set by whoever wants it to end; it does after the commit that is going on.
         until: end there; a seqno is the last event.
+        first: apply from this event on, again or without what came before; see `rewind`.
         opened: makes a target; `open_target` but in tests.
     """
 
@@ -62,6 +64,7 @@ class Applier:
         stop: Event,
         *,
         until: Until | Seqno | None = None,
+        first: Seqno | SourcePosition | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
@@ -69,6 +72,7 @@ class Applier:
         self._clock = clock
         self._stop = stop
         self._until = UntilSeqno(until) if isinstance(until, int) else until
+        self._first = first
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._calm = Calm(clock.monotonic())
         self._position: TargetPosition | None = None
@@ -120,6 +124,9 @@ class Applier:
                 if self._fresh:
                     desk.forget_request(self._config.service)
                     self._fresh = False
+                if self._first is not None:
+                    begun = self._position = self._taken_back(target, begun, self._first)
+                    self._first = None
                 core, offsets = self._agreed(target, begun, large)
                 try:
                     self._follow(core, offsets, desk)
@@ -131,6 +138,11 @@ class Applier:
             LOG.warning("beginning anew from what the target says", extra={"why": error})
         finally:
             target.close()
+
+    def _taken_back(self, target: Target, position: TargetPosition, first: Seqno | SourcePosition) -> TargetPosition:
+        """The position before the event that is to be applied first."""
+        seqno = first if isinstance(first, int) else seqno_of(self._config, first)
+        return rewind(self._config, target, position, seqno)
 
     def _agreed(
         self, target: Target, position: TargetPosition, large: LargeMessages

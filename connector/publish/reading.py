@@ -196,7 +196,7 @@ class LogReader:
         start = max(low, high - FIRST_LOOK)
         found = self._finishing(partition, start, high, upto)
         if found is None and start > low:
-            width, end = FIRST_LOOK, self._border(partition, low, high, upto)
+            width, (end, _) = FIRST_LOOK, self._border(partition, low, high, upto + 1)
             while found is None and end > low:
                 start = max(low, end - width)
                 found = self._finishing(partition, start, end, upto)
@@ -208,15 +208,21 @@ class LogReader:
             return low, None
         return low, first.seqno if first.fragno and first.seqno > upto else first.prev_seqno
 
-    def _border(self, partition: int, low: int, high: int, upto: Seqno) -> int:
-        """An offset from which on everything is above an event."""
+    def first_of(self, partition: int, seqno: Seqno) -> tuple[int, Seqno | None]:
+        """From where on a partition of the event topic holds nothing before an event.
 
+        Returns:
+            An offset, and the seqno that stands there; None where the partition ends.
+        """
+        return self._border(partition, *self._ends(self._config.topic, partition), seqno)
+
+    def _border(self, partition: int, low: int, high: int, seqno: int) -> tuple[int, Seqno | None]:
         def read(offset: int) -> Met[Place] | None:
             found = next(self._places(partition, offset, high), None)
             return found and Met(*found)
 
-        border = first_of(read, low, high, upto + 1)
-        return high if border is None else border.offset
+        border = first_of(read, low, high, seqno)
+        return (high, None) if border is None else (border.offset, border.header.seqno)
 
     def _finishing(self, partition: int, start: int, end: int, upto: Seqno) -> tuple[int, Seqno] | None:
         """The offset behind the last fragment between two offsets that finishes an event up to one, and that event."""

@@ -157,6 +157,10 @@ cdef class Collapse:
         self._begin()
         return [rows for rows in net if len(rows)]
 
+    def met(self):
+        """Each layout that was met since this was made, and whether images of it had not all columns."""
+        return [(layout, bool(before or after)) for layout, before, after in self.layouts.values()]
+
     cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
         """A fragment's changes: how many rows."""
         cdef Py_ssize_t start = r.at

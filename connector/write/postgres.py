@@ -73,7 +73,7 @@ class PostgresTarget:
         self._audit = audit
         self._service = ""
         self.token = 0
-        self._head = NO_SEQNO
+        self._position = TargetPosition(service="")  # as the last commit left it
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
@@ -111,7 +111,7 @@ class PostgresTarget:
             if "thl.thl_rewound" not in missing:
                 head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
-            self._head = position.head
+            self._position = position
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -183,7 +183,7 @@ class PostgresTarget:
             if self._saved is not self._catalog:
                 self._staging.forget()
         self._saved = self._catalog
-        self._head = position.head
+        self._position = position
         self._pending.clear()
         self._last.clear()
 
@@ -229,11 +229,12 @@ class PostgresTarget:
         owner = f"service = {_literal(self._service)}"
         where = f"{owner} AND token = {self.token}"
         yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
-        if position.head != self._head:
+        if position.head != self._position.head:
             yield Step(f"DELETE FROM thl.thl_rewound WHERE {owner}")
             if position.head != NO_SEQNO:
                 yield _insert("thl.thl_rewound", (self._service, position.head))
-                yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
+        if position.seqno < self._position.seqno:
+            yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
         gone, new = changed(self._saved, self._catalog)
         for name in gone:
             named = f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"

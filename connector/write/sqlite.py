@@ -55,7 +55,7 @@ class SqliteTarget:
         self._wait = wait
         self._service = ""
         self.token = 0
-        self._head = NO_SEQNO
+        self._position = TargetPosition(service="")  # as the last commit left it
         self._saved = Catalog()  # as the last commit left it
         self._catalog = Catalog()
         self._naming = SqliteNaming()
@@ -92,7 +92,7 @@ class SqliteTarget:
             *row, self.token = claimed
             head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
-            self._head = position.head
+            self._position = position
             self._catalog = self._saved = Catalog(
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -157,8 +157,7 @@ class SqliteTarget:
             )
             if updated.rowcount != 1:
                 raise self._fenced(self.token)
-            if position.head != self._head:
-                self._write_head(position)
+            self._take_back(position)
             if self._audit:
                 self._db.executemany(
                     "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -167,7 +166,7 @@ class SqliteTarget:
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._saved = self._catalog
-            self._head = position.head
+            self._position = position
             faults.point("target.after_commit")
 
     def discard(self) -> None:
@@ -194,10 +193,13 @@ class SqliteTarget:
     def _fenced(self, token: int) -> Fenced:
         return Fenced("a newer applier has taken the target over", service=self._service, token=token)
 
-    def _write_head(self, position: TargetPosition) -> None:
-        self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
-        if position.head != NO_SEQNO:
-            self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
+    def _take_back(self, position: TargetPosition) -> None:
+        """What a position that is before the last one, or comes up to where it was, changes beside itself."""
+        if position.head != self._position.head:
+            self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
+            if position.head != NO_SEQNO:
+                self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
+        if position.seqno < self._position.seqno:
             later = (self._service, position.seqno)
             self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
 

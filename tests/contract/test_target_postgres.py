@@ -21,6 +21,7 @@ from connector.thl.gtid import GtidSet
 from connector.thl.layout import Column, TableLayout
 from connector.thl.position import TargetPosition
 from connector.write.postgres import PostgresTarget
+from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403

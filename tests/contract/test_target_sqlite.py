@@ -12,6 +12,7 @@ from connector.clock import SystemClock
 from connector.errors import TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
 from connector.write.sqlite import SqliteTarget
+from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403

@@ -18,7 +18,15 @@ from pydantic import SecretStr
 from connector import cli
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka, Target
-from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer, LogDamaged, TargetUnavailable
+from connector.errors import (
+    BrokerUnavailable,
+    ConfigError,
+    Fenced,
+    HistoriesDiffer,
+    LogDamaged,
+    TargetUnavailable,
+    Unsupported,
+)
 from connector.listing.log import Ends
 from connector.pipeline.apply import Applier
 from connector.pipeline.until import UntilTime
@@ -28,8 +36,8 @@ from connector.sandbox.environment import Broker
 from connector.status.collect import applier_status
 from connector.status.report import State
 from connector.status.target import read_target
-from connector.thl.position import TargetPosition
-from connector.thl.words import Seqno
+from connector.thl.position import SourcePosition, TargetPosition
+from connector.thl.words import NO_SEQNO, Seqno
 from connector.write.desk import Request
 from connector.write.open import open_desk
 from tests.support.log_writer import LogWriter
@@ -351,6 +359,75 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     apply(config, spark, 15)  # what was asked while none was running is asked of none
     assert applied(config) == list(range(16))
     assert request(config) is None
+
+
+def test_taken_back_it_applies_again_and_says_when_it_is_consistent(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 30)])
+    log.online()
+    log.events([record(31, [rows(31)], prev_seqno=-1, last_barrier=0)], 1)
+    after = [record(n, [updated(n - 31)], prev_seqno=n - 1 - (n == 32), last_barrier=0) for n in range(32, 50)]
+    log.events(after)
+    apply(config, spark, 49)
+    text = texts(config)
+    again = Applier(config, spark, SystemClock(), Event(), until=Seqno(40), first=Seqno(20)).run()
+    assert again is not None
+    assert (again.seqno, again.epoch, again.consistent, again.head) == (40, 2, False, 49)
+    assert texts(config) == text
+    log.events([record(50, [updated(30)], last_barrier=0)])
+    end = apply(config, spark, 50)
+    assert (end.consistent, end.head) == (True, NO_SEQNO)
+    assert texts(config) == text | {30: "y"}
+    assert applied(config) == list(range(51))
+
+    place = SourcePosition("binlog.000001", 1000 + 45)
+    once_more = Applier(config, spark, SystemClock(), Event(), until=Seqno(45), first=place).run()
+    assert once_more is not None
+    assert (once_more.seqno, once_more.head) == (45, 50)
+    with pytest.raises(ConfigError, match="needs event 46 next"):
+        Applier(config, spark, SystemClock(), Event(), first=Seqno(48)).run()
+
+
+def test_what_cannot_be_applied_again_is_refused_by_name_and_nothing_is_changed(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    keyless = record(2, [rows(9) | {"table": "loose", "key_columns": []}], last_barrier=1)
+    partial = record(4, [updated(3) | {"before_present": b"\x01"}], last_barrier=1)
+    partial["changes"][0]["rows"][0]["before"] = [3]
+    log.events(
+        [create(0), record(1, [statement("CREATE TABLE loose (id INT, v VARCHAR(100))")], kind="ddl", shard="#UNKNOWN",
+                           last_barrier=0), keyless, record(3, [rows(3)], last_barrier=1), partial]
+    )  # fmt: skip
+    before = apply(config, spark, 4)
+    for first, why in ((1, "DDL"), (2, r"without a key.*shop\.loose"), (3, r"not all columns: shop\.orders")):
+        with pytest.raises(Unsupported, match=why):
+            Applier(config, spark, SystemClock(), Event(), first=Seqno(first)).run()
+    with pytest.raises(ConfigError, match="no event of the log ends"):
+        Applier(config, spark, SystemClock(), Event(), first=SourcePosition("binlog.000001", 7)).run()
+    assert apply(config, spark, 4) == before
+
+
+def test_a_target_that_has_nothing_begins_where_it_is_told(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    earlier = [record(n, [rows(n)]) for n in range(10)]
+    log.events(
+        [*earlier, create(10) | {"last_barrier": -1}, *(record(n, [rows(n)], last_barrier=10) for n in (11, 12))]
+    )
+    position = Applier(config, spark, SystemClock(), Event(), until=Seqno(12), first=Seqno(10)).run()
+    assert position is not None
+    assert (position.seqno, position.consistent) == (12, False)
+    assert found(config) == [11, 12]
+
+
+def updated(n: int) -> dict[str, Any]:
+    return change("update", [([n, "x"], [n, "y"])]) | {"columns": [ID, TEXT]}
+
+
+def texts(config: Config) -> dict[int, str]:
+    with sqlite3.connect(config.target.url.get_secret_value().removeprefix("sqlite:///")) as db:
+        return dict(db.execute('SELECT id, v FROM "shop.orders"'))
 
 
 def request(config: Config) -> Request | None:

@@ -24,6 +24,7 @@ from connector.thl.control import ControlState, EpochRecord, LogRecord
 from connector.thl.history import History
 from connector.thl.ledger import Ledger
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
+from connector.write.target import Target
 from tests.unit.reassemble.fragments import batch, change, encoded, marker, record, statement
 from tests.unit.reassemble.model import Keyed
 
@@ -69,7 +70,7 @@ class Rig:
 
     def __init__(
         self,
-        target: MemoryTarget,
+        target: Target,
         known: History,
         *,
         until: Until | None = None,

@@ -1,0 +1,134 @@
+"""What every target must do that is taken back and applies a part of the log again: it ends as it was, and goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from connector.errors import TargetDiffers
+from connector.thl.net import once_more
+from connector.thl.position import TargetPosition
+from connector.thl.words import NO_SEQNO, Epoch, Seqno
+from tests.contract.target_suite import LOOSE, USERS, Applier, Place
+from tests.support.net import layout, net
+from tests.unit.pipeline.test_core import Rig, history, log, table
+from tests.unit.reassemble.fragments import change, column, record, statement
+
+ORDERS = layout("shop.orders", ["id int", "v varchar(100)"], ["id"])
+COLUMNS = [column("id"), column("v", "varchar(100)") | {"charset": "utf8mb4"}]
+
+
+def random_log(random: Random, events: int) -> tuple[list[bytes], list[dict[int, str]], list[int]]:
+    """A table's creation and random transactions of one fragment or two; its rows after each, and where each begins."""
+    create = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
+    records = [record(0, [statement(create)], kind="ddl", shard="#UNKNOWN")]
+    rows: dict[int, str] = {}
+    states: list[dict[int, str]] = [{}]
+    starts = [1]  # behind the marker
+    for seqno in range(1, events):
+        changes = []
+        for _ in range(random.randint(0, 5)):
+            key, to, value = random.randrange(12), random.randrange(12), f"{seqno}.{random.randrange(3)}"
+            match random.choice("iudk"):
+                case "i" if key not in rows:
+                    changes.append(made("insert", None, [key, value]))
+                    rows[key] = value
+                case "u" if key in rows:
+                    changes.append(made("update", [key, rows[key]], [key, value]))
+                    rows[key] = value
+                case "d" if key in rows:
+                    changes.append(made("delete", [key, rows.pop(key)], None))
+                case "k" if key in rows and to not in rows:
+                    changes.append(made("update", [key, rows.pop(key)], [to, value]))
+                    rows[to] = value
+        starts.append(len(records) + 1)
+        if len(changes) > 2:
+            records.append(record(seqno, changes[:1], last_frag=False, last_barrier=0))
+            records.append(record(seqno, changes[1:], fragno=1, rows=len(changes), last_barrier=0))
+        else:
+            records.append(record(seqno, changes, last_barrier=0))
+        states.append(dict(rows))
+    return log(*records), states, starts
+
+
+def made(action: str, before: Any, after: Any) -> dict[str, Any]:
+    return change(action, [(before, after)]) | {"columns": COLUMNS}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_applied_again_from_anywhere_with_crashes_it_is_as_it_was_and_goes_on(place: Place, seed: int) -> None:
+    random = Random(seed)
+    events = 90
+    values, states, starts = random_log(random, events)
+    known = history([0], events - 1)
+    head = random.randint(20, events - 2)
+    target = place.open(audit=True)
+    Rig(target, known).core.take(table(values[: starts[head + 1]]))
+    for _ in range(2):  # the second time from within the first
+        at = target.claim("shop")
+        first = random.randint(1, max(at.seqno, 1))
+        target.commit(taken_back(at, first, starts[first]), [])
+        target.close()
+        target = place.open(audit=True)
+        Rig(target, known).core.take(table(values[starts[first] : starts[first] + 2], offset=starts[first]))
+    position = target.claim("shop")
+    while position.seqno < events - 1:
+        assert position.consistent is (position.head == NO_SEQNO)
+        assert (position.head, position.seqno < head) in ((head, True), (NO_SEQNO, False))
+        if position.consistent:
+            assert place.read(ORDERS) == sorted(states[position.seqno].items())
+        rig, start = Rig(target, known), position.offsets[0]
+        for _ in range(random.randint(1, 3)):
+            step = random.randint(1, 12)
+            rig.core.take(table(values[start : start + step], offset=start))
+            start += step
+            if rig.core.position.seqno == events - 1:
+                break
+        if random.random() < 0.5:
+            target.close()
+            target = place.open(audit=True)
+        position = target.claim("shop")
+    assert place.read(ORDERS) == sorted(states[-1].items())
+    assert [seqno for seqno, _ in place.applied()] == list(range(events))
+
+
+def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
+    """As `connector.pipeline.rewind` does it."""
+    return replace(
+        at,
+        seqno=Seqno(first - 1),
+        epoch=Epoch(1),
+        offsets={0: offset},
+        consistent=False,
+        head=max(at.head, at.seqno),
+    )
+
+
+class TestAgain:
+    def test_rows_may_be_there_or_not(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", None)]))
+        before = net(
+            USERS, inserts=[(1, "x", None)], updates=[(2, "y", None), (3, "z", None)], deletes=[(4, "d", None)]
+        )
+        applier.rows(once_more(before))
+        assert place.read(USERS) == [(1, "x", None), (2, "y", None), (3, "z", None)]
+
+    def test_afterwards_they_are_counted_as_ever(self, place: Place, applier: Applier) -> None:
+        applier.rows(once_more(net(USERS, deletes=[(9, None, None)])))
+        with pytest.raises(TargetDiffers):
+            applier.rows(net(USERS, deletes=[(9, None, None)]))
+
+    def test_in_several_stages_the_last_counts(self, place: Place, applier: Applier) -> None:
+        for value in ("a", "b"):
+            applier.target.stage([once_more(net(USERS, inserts=[(1, value, None)]))], last=False)
+        applier.target.stage([once_more(net(USERS, deletes=[(1, "b", None)]))], last=False)
+        applier.target.stage([once_more(net(USERS, inserts=[(1, "c", None)]))], last=True)
+        applier.commit(rows=4)
+        assert place.read(USERS) == [(1, "c", None)]
+
+    def test_a_table_without_a_key_is_not_written_again(self) -> None:
+        with pytest.raises(ValueError, match=r"shop\.loose"):
+            once_more(net(LOOSE, inserts=[(1, None, None, None)]))
