@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     help="Apply again from event N on (tables with keys, whole images); a target without anything begins there.",
 )
 @click.option("--from-event", callback=position, metavar="FILE:POS", help="The same, from the event that ends there.")
+@click.option(
+    "--skip-seqno",
+    "skip_seqnos",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="N",
+    help="Leave event N out, and note that in the target; can be repeated, and wants --because.",
+)
+@click.option("--because", default="", metavar="TEXT", help="Why an event is left out.")
 @click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")
 def apply(
     config: Config,
@@ -45,6 +54,8 @@ def apply(
     until_time: int | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
+    skip_seqnos: tuple[int, ...],
+    because: str,
     submitted: bool,
 ) -> None:
     """Apply the log from Kafka to the target, by Spark, until SIGTERM or SIGINT.
@@ -58,7 +69,9 @@ def apply(
     from prometheus_client import start_http_server
 
     from connector.clock import SystemClock
+    from connector.commands.who import who
     from connector.pipeline.apply import Applier
+    from connector.pipeline.skips import Skips
     from connector.reassemble.spark import Session
     from connector.status.lookout import lookout
     from connector.thl.words import Seqno
@@ -66,6 +79,9 @@ def apply(
     until = _until(until_seqno, until_event, until_gtid, until_time)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
+    if bool(skip_seqnos) != bool(because.strip()):
+        raise click.UsageError("--skip-seqno and --because go together")
+    skips = Skips([Seqno(one) for one in skip_seqnos], who(), because)
     first = from_event if from_seqno is None else Seqno(from_seqno)
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")
@@ -76,7 +92,7 @@ def apply(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with lookout(config, clock):
-            applier = Applier(config, session, clock, stop, until=until, first=first)
+            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips)
             position = applier.run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)

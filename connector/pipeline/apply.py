@@ -17,11 +17,12 @@ from typing import Final
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, TargetUnavailable
+from connector.errors import BrokerUnavailable, ConfigError, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import newest_event, shake_hands
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.rewind import rewind, seqno_of
+from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
@@ -52,6 +53,7 @@ class Applier:
         clock: for latencies.
         stop: set by whoever wants it to end; it does after the commit that is going on.
         until: end there; a seqno is the last event.
+        skips: events to leave out, each of which is still to come.
         first: apply from this event on, again or without what came before; see `rewind`.
         opened: makes a target; `open_target` but in tests.
     """
@@ -65,6 +67,7 @@ class Applier:
         *,
         until: Until | Seqno | None = None,
         first: Seqno | SourcePosition | None = None,
+        skips: Skips | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
@@ -73,6 +76,7 @@ class Applier:
         self._stop = stop
         self._until = UntilSeqno(until) if isinstance(until, int) else until
         self._first = first
+        self._skips = skips or Skips()
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._calm = Calm(clock.monotonic())
         self._position: TargetPosition | None = None
@@ -123,10 +127,12 @@ class Applier:
             ):
                 if self._fresh:
                     desk.forget_request(self._config.service)
-                    self._fresh = False
                 if self._first is not None:
                     begun = self._position = self._taken_back(target, begun, self._first)
                     self._first = None
+                if self._fresh:
+                    self._check_skips(desk, begun)
+                    self._fresh = False
                 core, offsets = self._agreed(target, begun, large)
                 try:
                     self._follow(core, offsets, desk)
@@ -138,6 +144,12 @@ class Applier:
             LOG.warning("beginning anew from what the target says", extra={"why": error})
         finally:
             target.close()
+
+    def _check_skips(self, desk: Desk, position: TargetPosition) -> None:
+        """What is applied cannot be left out any more; what was left out may be named again."""
+        past = {seqno for seqno in self._skips if seqno <= position.seqno} - desk.skipped(position.service)
+        if past:
+            raise ConfigError(f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno)
 
     def _taken_back(self, target: Target, position: TargetPosition, first: Seqno | SourcePosition) -> TargetPosition:
         """The position before the event that is to be applied first."""
@@ -162,6 +174,7 @@ class Applier:
             topic=self._config.topic,
             clock=self._clock,
             until=self._until,
+            skips=self._skips,
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}

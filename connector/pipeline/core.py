@@ -23,6 +23,7 @@ from connector import faults, metrics
 from connector.clock import Clock
 from connector.errors import ConnectorError, LogDamaged
 from connector.pipeline.covered import Covered
+from connector.pipeline.skips import Skips
 from connector.pipeline.until import Place, Until, cut
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
@@ -34,7 +35,7 @@ from connector.thl.net import Ddl, once_more
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.run import Run
-from connector.thl.words import NO_SEQNO, Kind, LogId, Outcome
+from connector.thl.words import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.write.target import Target
 
 COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so many
@@ -80,6 +81,7 @@ class ApplyCore:
         topic: the event topic, named in errors.
         clock: for latencies.
         until: nothing behind this is applied.
+        skips: events that are left out.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class ApplyCore:
         topic: str,
         clock: Clock,
         until: Until | None = None,
+        skips: Skips | None = None,
     ) -> None:
         self.position = position
         self._target = target
@@ -104,6 +107,7 @@ class ApplyCore:
         self._topic = topic
         self._clock = clock
         self._until = until
+        self._skips = skips or Skips()
         self.done = until is not None and until.reached(position)
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
@@ -195,6 +199,12 @@ class ApplyCore:
         head = self.position.head + 1 - run.first  # where what was applied before ends, if it does among these
         while at < end:
             upto = head if at < head < end else end
+            if self._skips and (skip := self._skips.next(Seqno(run.first + at)) - run.first) < upto:
+                if skip == at:
+                    self._leave_out(_alone(messages.message(at)))
+                    at += 1
+                    continue
+                upto = skip
             first, at = at, collapse.add_run(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
             self._open.events.add_run(messages, first, at)
             if self._gtids is not None:
@@ -210,6 +220,10 @@ class ApplyCore:
             if not release.first:
                 self._forget()
             self.done = True
+            return
+        if header.seqno in self._skips:
+            self._leave_out(release)
+            self.done = release.complete and place is Place.LAST
             return
         ddl = header.kind is Kind.DDL
         if release.first and (ddl or not release.complete):
@@ -242,6 +256,18 @@ class ApplyCore:
         self.done = place is Place.LAST
         alone = ddl or begins or header.seqno == self.position.head
         if alone or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
+            self._commit()
+
+    def _leave_out(self, release: Release[Message]) -> None:
+        """Take nothing of an event but what it would have touched; alone in its commit."""
+        if release.first:
+            self._commit()
+        for message in release.bodies:
+            self._skips.look(message, self._topic)
+        if release.complete:
+            self._target.leave_out(self._skips.left_out(release.header))
+            self._open.staged = True
+            self._finished(release.header)
             self._commit()
 
     def _statements(self, message: Message) -> None:
@@ -350,3 +376,9 @@ class ApplyCore:
         self._applied_seqno.set(self.position.seqno)
         for commit_time in events.commit_times():
             self._latency.observe(max(0, now - commit_time) / 1e6)
+
+
+def _alone(message: Message) -> Release[Message]:
+    """An event of one fragment, out of a run."""
+    header = message.header
+    return Release(header.seqno, header.epoch, header, [message], first=True, complete=True)

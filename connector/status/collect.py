@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
 from connector.thl.gtids import lacking
 from connector.thl.position import PositionRecord
-from connector.write.desk import Request
+from connector.write.desk import Inconsistent, Request
 from connector.write.open import open_desk
 
 WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
@@ -42,6 +43,7 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     source: SourceView | None = None
     target: TargetRow | None = None
     request: Request | None = None
+    doubtful: Sequence[Inconsistent] = ()
     known = False
     try:
         with LogReader(config) as reader:
@@ -59,10 +61,11 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
         if target is not None:
             with open_desk(config.target) as desk:
                 request = desk.request(config.service)
+                doubtful = desk.inconsistent(config.service)
     except ConnectorError as error:
         problems.append(error.message)
     producer = producer_status(control, position, ends, source, now)
-    applier = applier_status(target, ends, now, known=known, request=request)
+    applier = applier_status(target, ends, now, known=known, request=request, doubtful=doubtful)
     if applier.events_behind and target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
     return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
@@ -105,7 +108,13 @@ def producer_status(
 
 
 def applier_status(
-    target: TargetRow | None, ends: Ends, now: int, *, known: bool, request: Request | None = None
+    target: TargetRow | None,
+    ends: Ends,
+    now: int,
+    *,
+    known: bool,
+    request: Request | None = None,
+    doubtful: Sequence[Inconsistent] = (),
 ) -> ApplierStatus:
     """The applier's half."""
     if target is None:
@@ -131,6 +140,7 @@ def applier_status(
         restarts=max(target.token - 1, 0),
         offline_requested_by=request.asked_by if request else "",
         offline_reason=request.because if request else "",
+        inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in doubtful),
     )
 
 

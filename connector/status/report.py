@@ -70,6 +70,7 @@ class ApplierStatus:
         restarts: how often the target was claimed after the first time.
         offline_requested_by: who asked that it goes offline.
         offline_reason: why.
+        inconsistent_tables: those that are not known to be equal to the source's, since when, and why.
     """
 
     state: State
@@ -85,6 +86,7 @@ class ApplierStatus:
     restarts: int = 0
     offline_requested_by: str = ""
     offline_reason: str = ""
+    inconsistent_tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
             f"its first is {producer.minimum_stored_seqno}"
         )
+    found += [f"not known to be equal: {table}" for table in applier.inconsistent_tables]
     if applier.state in {State.NONE, State.LOADING}:
         found.append("the target is not consistent yet")
     return found
@@ -167,4 +170,6 @@ def _spelling(name: str) -> str:
 def _line(name: str, value: object) -> str:
     if isinstance(value, float):
         value = f"{value:.3f}"
+    elif isinstance(value, tuple):
+        value = ", ".join(map(str, value))
     return f"{name:<22}: {'-' if value is None or value == '' else value}"

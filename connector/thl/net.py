@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from connector.thl.layout import TableLayout
+from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Statement
 from connector.thl.words import Epoch, Seqno
 
@@ -112,6 +112,28 @@ class AppliedEvent:
     event_id: str
     commit_time: int  # µs since 1970 UTC
     rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An event that is not applied because somebody said so.
+
+    Args:
+        by: user@host.
+        because: why.
+        tables: what it would have changed, so that these are no longer known to be equal; `ANY` for a table or schema
+            that cannot be told.
+    """
+
+    seqno: Seqno
+    epoch: Epoch
+    event_id: str
+    by: str
+    because: str
+    tables: tuple[TableName, ...]
+
+
+ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,11 @@
-"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`.
+"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`, and of what was
+left out. Their columns, said once.
 
 - `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
 - `thl_tables`: the tables that we made, as the source defines them.
 - `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
+- `thl_skipped`: every event that was left out, who did it and why.
+- `thl_inconsistent`: the tables that are not known to be equal since, until `thl verify` finds them equal.
 - `thl_rewound`: the last event that a target had before it was taken back, until it is there again.
 """
 
@@ -12,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from connector.thl.net import AppliedEvent
+from connector.thl.net import AppliedEvent, LeftOut
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
 from connector.write.operations import Value
@@ -79,3 +82,11 @@ def applied_rows(
             token,
             event.rows,
         )
+
+
+def left_out_rows(service: str, event: LeftOut, at: int) -> tuple[tuple[Value, ...], list[tuple[Value, ...]]]:
+    """The row of `thl_skipped`, and those of `thl_inconsistent`."""
+    names = ", ".join(sorted(map(str, event.tables)))
+    skipped = (service, event.seqno, event.epoch, event.event_id, at, event.by, event.because, names)
+    because = f"event {event.seqno} was left out: {event.because}"
+    return skipped, [(service, *name, event.seqno, because) for name in event.tables]

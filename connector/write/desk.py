@@ -6,11 +6,12 @@ to listen on a port. A session of its own that claims nothing: an applier's comm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from connector.thl.net import ANY
 from connector.write.operations import Value
 
 
@@ -52,6 +53,20 @@ class Request:
     because: str
     offline_at: int | None = None
     seqno: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistent:
+    """A table that is not known to be equal to the source's; `ANY` for what could not be told.
+
+    Args:
+        since: the event from which on.
+    """
+
+    schema: str
+    table: str
+    since: int
+    because: str
 
 
 class Desk:
@@ -103,6 +118,48 @@ class Desk:
     def went_offline(self, service: str, at: int, seqno: int) -> None:
         """Note that the applier did as it was asked."""
         self._run("UPDATE {thl_requests} SET offline_at = ?, seqno = ? WHERE service = ?", at, seqno, service)
+
+    def skipped(self, service: str) -> set[int]:
+        """The events that were left out."""
+        if not self._session.has("thl_skipped"):
+            return set()
+        return {_number(seqno) for (seqno,) in self._run("SELECT seqno FROM {thl_skipped} WHERE service = ?", service)}
+
+    def inconsistent(self, service: str) -> list[Inconsistent]:
+        """The tables that are not known to be equal to the source's, by name."""
+        if not self._session.has("thl_inconsistent"):
+            return []
+        columns = "schema_name, table_name, since_seqno, because"
+        return [
+            Inconsistent(str(schema), str(table), _number(since), str(because))
+            for schema, table, since, because in self._run(
+                f"SELECT {columns} FROM {{thl_inconsistent}} WHERE service = ? ORDER BY 1, 2", service
+            )
+        ]
+
+    def found_equal(self, service: str, tables: Collection[str], seqno: int, *, every: bool) -> list[Inconsistent]:
+        """Take away the marks of tables that were compared.
+
+        Args:
+            tables: `schema.table` of those that are equal.
+            seqno: the target's last event when they were compared: marks of later ones stay.
+            every: these are all the tables there are, so what could not be told is equal, too.
+
+        Returns:
+            What was taken away.
+        """
+        gone = [
+            one
+            for one in self.inconsistent(service)
+            if one.since <= seqno and (f"{one.schema}.{one.table}" in tables or (every and one.table == ANY))
+        ]
+        for one in gone:
+            self._run(
+                "DELETE FROM {thl_inconsistent} WHERE service = ? AND schema_name = ? AND table_name = ? "
+                "AND since_seqno = ?",
+                service, one.schema, one.table, one.since,
+            )  # fmt: skip
+        return gone
 
     def close(self) -> None:
         """End the session."""

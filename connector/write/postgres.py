@@ -23,7 +23,7 @@ from connector import faults, metrics
 from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers
 from connector.thl.layout import TableLayout, TableName
-from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO
@@ -79,6 +79,7 @@ class PostgresTarget:
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
         self._told_keys = ToldKeys()
+        self._left_out: list[LeftOut] = []
         with translated():
             self._db = psycopg.connect(_with_defaults(url), autocommit=True)
             self._db.execute(_SESSION)
@@ -163,6 +164,10 @@ class PostgresTarget:
         self._last.clear()
         self._told_keys.forget()
 
+    def leave_out(self, event: LeftOut) -> None:
+        """The commit notes it."""
+        self._left_out.append(event)
+
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, merge what is staged, and commit."""
         faults.point("target.before_merge")
@@ -184,6 +189,7 @@ class PostgresTarget:
                 self._staging.forget()
         self._saved = self._catalog
         self._position = position
+        self._left_out.clear()
         self._pending.clear()
         self._last.clear()
 
@@ -194,6 +200,7 @@ class PostgresTarget:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
         self._pending.clear()
+        self._left_out.clear()
         self._last.clear()
         self._catalog = self._saved
         self._told_keys.forget()
@@ -242,6 +249,12 @@ class PostgresTarget:
         for table in new:
             target_name = ".".join(NAMING.table(table.name))
             yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
+        for event in self._left_out:
+            skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
+            yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")
+            yield _insert("thl.thl_skipped", skipped)
+            for row in inconsistent:
+                yield Step(f"{_insert('thl.thl_inconsistent', row).sql} ON CONFLICT DO NOTHING")
         if self._audit:
             for row in bookkeeping.applied_rows(self._service, events, now, self.token):
                 yield _insert("thl.thl_applied", row)

@@ -45,6 +45,18 @@ CREATE TABLE thl.thl_requests (
   offline_at bigint, seqno bigint)
 """
 
+_SKIPPED: Final = """
+CREATE TABLE thl.thl_skipped (
+  service text, seqno bigint, epoch bigint NOT NULL, event_id text NOT NULL, skipped_at bigint NOT NULL,
+  skipped_by text NOT NULL, because text NOT NULL, tables text NOT NULL, PRIMARY KEY (service, seqno))
+"""
+
+_INCONSISTENT: Final = """
+CREATE TABLE thl.thl_inconsistent (
+  service text, schema_name text, table_name text, since_seqno bigint NOT NULL, because text NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name))
+"""
+
 _MYSQL_NUMBERS: Final = r"""
 CREATE FUNCTION thl.thl_gtid_numbers(gtids text) RETURNS TABLE (source text, numbers int8multirange)
 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
@@ -161,6 +173,8 @@ END $$
 _RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
     ("thl.thl_progress", _PROGRESS),
     ("thl.thl_requests", _REQUESTS),
+    ("thl.thl_skipped", _SKIPPED),
+    ("thl.thl_inconsistent", _INCONSISTENT),
     ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
 )
 _FUNCTIONS: Final[tuple[tuple[str, LiteralString], ...]] = (

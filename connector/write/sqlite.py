@@ -18,7 +18,7 @@ from connector import faults, metrics
 from connector.clock import Clock
 from connector.errors import ConnectorError, Fenced, TargetUnavailable, Unsupported
 from connector.thl.layout import TableName
-from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping, sqlite_bookkeeping
@@ -141,6 +141,14 @@ class SqliteTarget:
             for table in self._catalog:
                 run(self._db, DropTable(table))
             self._catalog = Catalog()
+
+    def leave_out(self, event: LeftOut) -> None:
+        """Note it in the open transaction. Of a table that is marked already the older mark stays."""
+        with translated():
+            self._begin()
+            skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, self._clock.now())
+            self._db.execute("INSERT OR REPLACE INTO thl_skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)", skipped)
+            self._db.executemany("INSERT OR IGNORE INTO thl_inconsistent VALUES (?, ?, ?, ?, ?)", inconsistent)
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under our token, and commit."""

@@ -20,6 +20,13 @@ STATEMENTS: Final = (
     """CREATE TABLE IF NOT EXISTS thl_requests (
   service TEXT PRIMARY KEY, asked_at INTEGER NOT NULL, asked_by TEXT NOT NULL, because TEXT NOT NULL,
   offline_at INTEGER, seqno INTEGER) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_skipped (
+  service TEXT NOT NULL, seqno INTEGER NOT NULL, epoch INTEGER NOT NULL, event_id TEXT NOT NULL,
+  skipped_at INTEGER NOT NULL, skipped_by TEXT NOT NULL, because TEXT NOT NULL, tables TEXT NOT NULL,
+  PRIMARY KEY (service, seqno)) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_inconsistent (
+  service TEXT NOT NULL, schema_name TEXT NOT NULL, table_name TEXT NOT NULL, since_seqno INTEGER NOT NULL,
+  because TEXT NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT""",
     """CREATE TABLE IF NOT EXISTS thl_rewound (service TEXT PRIMARY KEY, head INTEGER NOT NULL) STRICT""",
     """CREATE VIEW IF NOT EXISTS thl_progress AS SELECT
   service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,

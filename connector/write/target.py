@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.write.catalog import Catalog
 
@@ -62,6 +62,9 @@ class Target(Protocol):
 
     def begin_snapshot(self) -> None:
         """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""
+
+    def leave_out(self, event: LeftOut) -> None:
+        """Note with the next commit, which covers that event alone, that it was left out, and of which tables."""
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Make what is staged visible, with the position, in one target transaction, under our fencing token.

@@ -11,11 +11,12 @@ from typing import Protocol
 import pytest
 
 from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
-from connector.thl.layout import TableLayout
-from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.layout import TableLayout, TableName
+from connector.thl.net import ANY, AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.words import Epoch, LogId, Seqno
+from connector.write.desk import Desk
 from connector.write.target import Target
 from tests.support.net import Row, layout, net
 
@@ -42,6 +43,9 @@ class Place(Protocol):
 
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""
+
+    def desk(self) -> Desk:
+        """Its desk; to be closed."""
 
     def staging(self) -> int:
         """How many tables other than the source's and the bookkeeping's there are, once every target is closed."""
@@ -435,6 +439,44 @@ class TestAudit:
         applier.position = TargetPosition(service="shop")
         with pytest.raises(TargetDiffers):
             applier.commit()
+
+
+class TestLeftOut:
+    def event(self, seqno: int, *tables: TableName) -> LeftOut:
+        return LeftOut(
+            seqno=Seqno(seqno), epoch=Epoch(1), event_id="binlog.000001:7;1", by="me@here", because="why", tables=tables
+        )
+
+    def test_is_noted_with_the_commit_and_taken_away_where_it_is_found_equal(
+        self, place: Place, applier: Applier
+    ) -> None:
+        first, second, some = TableName("shop", "users"), TableName("shop", "loose"), TableName("shop", ANY)
+        with place.desk() as desk:
+            assert desk.skipped("shop") == set()
+            applier.target.leave_out(self.event(1, first, some))
+            applier.commit()
+            applier.target.leave_out(self.event(2, first, second))
+            applier.commit()
+            assert desk.skipped("shop") == {1, 2}
+            assert [(one.schema, one.table, one.since) for one in desk.inconsistent("shop")] == [
+                ("shop", "*", 1),
+                ("shop", "loose", 2),
+                ("shop", "users", 1),
+            ]
+            assert desk.inconsistent("shop")[0].because == "event 1 was left out: why"
+            assert desk.inconsistent("other") == []
+            found = desk.found_equal("shop", {"shop.users", "shop.loose"}, 1, every=False)
+            assert [one.table for one in found] == ["users"]
+            assert [one.table for one in desk.found_equal("shop", {"shop.loose"}, 2, every=True)] == ["*", "loose"]
+            assert desk.inconsistent("shop") == []
+            assert desk.skipped("shop") == {1, 2}
+
+    def test_is_forgotten_with_what_is_discarded(self, place: Place, applier: Applier) -> None:
+        applier.target.leave_out(self.event(1, TableName("shop", "users")))
+        applier.target.discard()
+        applier.commit()
+        with place.desk() as desk:
+            assert (desk.skipped("shop"), desk.inconsistent("shop")) == (set(), [])
 
 
 class TestNames:

@@ -20,7 +20,9 @@ from connector.thl.domain_gtid import DomainPosition
 from connector.thl.gtid import GtidSet
 from connector.thl.layout import Column, TableLayout
 from connector.thl.position import TargetPosition
+from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
+from connector.write.postgres_desk import PostgresSession
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -73,6 +75,9 @@ class PostgresPlace:
             "GROUP BY i.indexrelid ORDER BY 1"
         )
         return [str(columns) for (columns,) in self.query(sql)]
+
+    def desk(self) -> Desk:
+        return Desk(PostgresSession(self.url))
 
     def staging(self) -> int:
         sql = (

@@ -11,7 +11,9 @@ import pytest
 from connector.clock import SystemClock
 from connector.errors import TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
+from connector.write.desk import Desk
 from connector.write.sqlite import SqliteTarget
+from connector.write.sqlite_desk import SqliteSession
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -58,6 +60,9 @@ class SqlitePlace:
         for index, column in self.query(named.format(table.name)):
             found.setdefault(index, []).append(str(column))
         return sorted(",".join(columns) for columns in found.values())
+
+    def desk(self) -> Desk:
+        return Desk(SqliteSession(self.path))
 
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"

@@ -29,12 +29,13 @@ from connector.errors import (
 )
 from connector.listing.log import Ends
 from connector.pipeline.apply import Applier
+from connector.pipeline.skips import Skips
 from connector.pipeline.until import UntilTime
 from connector.reassemble.pace import Pace
 from connector.reassemble.spark import Session
 from connector.sandbox.environment import Broker
 from connector.status.collect import applier_status
-from connector.status.report import State
+from connector.status.report import Limits, ProducerStatus, State, problems_of
 from connector.status.target import read_target
 from connector.thl.position import SourcePosition, TargetPosition
 from connector.thl.words import NO_SEQNO, Seqno
@@ -428,6 +429,30 @@ def updated(n: int) -> dict[str, Any]:
 def texts(config: Config) -> dict[int, str]:
     with sqlite3.connect(config.target.url.get_secret_value().removeprefix("sqlite:///")) as db:
         return dict(db.execute('SELECT id, v FROM "shop.orders"'))
+
+
+def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> None:
+    def applier(skip: int) -> Applier:
+        skips = Skips([Seqno(skip)], "me@here", "why")
+        return Applier(config, spark, SystemClock(), Event(), until=Seqno(10), skips=skips)
+
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    for _ in range(2):  # as a supervisor would start it
+        position = applier(5).run()
+        assert position is not None
+        assert position.seqno == 10
+    assert found(config) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert applied(config) == list(range(11))
+    with open_desk(config.target) as desk:
+        doubtful = desk.inconsistent(config.service)
+    assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
+    url = config.target.url.get_secret_value()
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, doubtful=doubtful)
+    assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
+    with pytest.raises(ConfigError, match="event 6 is applied"):
+        applier(6).run()
 
 
 def request(config: Config) -> Request | None:

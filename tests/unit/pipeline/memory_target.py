@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Sequence
 
 from connector.errors import Fenced
-from connector.thl.net import AppliedEvent, Ddl, NetRows
+from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.write.catalog import Catalog
 from tests.unit.reassemble.model import Counted, Keyed
@@ -22,6 +22,7 @@ class MemoryTarget:
         self.events: list[AppliedEvent] = []
         self.statements: list[str] = []
         self.log: list[str] = []
+        self.left_out: list[LeftOut] = []
         self.failing: dict[str, Exception] = {}
         self._staged: list[Sequence[NetRows] | Ddl | None] = []
 
@@ -49,6 +50,10 @@ class MemoryTarget:
         self._say("begin_snapshot")
         assert not self._staged
         self._staged.append(None)
+
+    def leave_out(self, event: LeftOut) -> None:
+        self._say(f"leave out {event.seqno}")
+        self.left_out.append(event)
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         if error := self.failing.pop("before commit", None):

@@ -17,6 +17,7 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
+from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
@@ -75,6 +76,7 @@ class Rig:
         *,
         until: Until | None = None,
         partitions: int = 1,
+        skips: Skips | None = None,
         elsewhere: Sequence[bytes] = (),
     ) -> None:
         position = target.claim("shop")
@@ -88,6 +90,7 @@ class Rig:
             topic=TOPIC,
             clock=SystemClock(),
             until=until,
+            skips=skips,
         )
 
 
