@@ -61,11 +61,14 @@ from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
+from connector.capture.query import wants_statement
 from connector.capture.rows_query import rows_query
 from connector.capture.statements import HINT, PARTS, Statements
 from connector.capture.xa import xa_prepare
+from connector.ddl.mariadb import NOT_LOGGED, brings_virtual
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
+from connector.thl.replay import DIALECT, MARIADB_DIALECT
 from connector.thl.words import Outcome
 
 cdef object COMMIT = Outcome.COMMIT
@@ -102,6 +105,7 @@ cdef class Decoder:
     cdef int64_t here_offset
     cdef bint formatted, checksum
     cdef bint mariadb  # a MariaDB wrote this file
+    cdef object virtual  # MariaDB's definition, since the start, of a column that it leaves out of partial images
     cdef bint streamed  # by a server, which may leave out what we have
     cdef bint old  # a log before version 4: without format descriptions, checksums and places
     cdef bint relay, named  # a replica's log, whose places are the source's once that has told its file's name
@@ -373,6 +377,10 @@ cdef class Decoder:
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
         if query.xid:
             return self._xa(event, thread_id, query)
+        if self.mariadb and not query.control:
+            query.statement.options[DIALECT] = MARIADB_DIALECT
+            if wants_statement(query, self.filters) and brings_virtual(query.statement):
+                self.virtual = query.statement.sql[:200]
         if not query.control and self.naming.statement(query, self.group.gtid, self._here()):
             self.tables.renamed()
             self.redefined = True
@@ -507,6 +515,8 @@ cdef class Decoder:
         if self.group.ignored:
             return 0
         table = self.tables.of_rows(body, second, action)
+        if self.virtual is not None and self.tables.after and table is not None:
+            raise Unsupported(NOT_LOGGED, hint="SET GLOBAL binlog_row_image = FULL", definition=self.virtual)
         while table is not None:
             self.group.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.piece_bytes)
             if self.group.size >= self.piece_bytes:

@@ -20,7 +20,7 @@ from connector.capture.table_map import TableMap, table_layout
 from connector.ddl.evolution import Rules, evolve
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.definition import Definitions, Redefined, TableDefinition
-from connector.thl.gtids import of_mariadb, parse_gtids
+from connector.thl.gtids import parse_gtids
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import PositionRecord, SourcePosition
 
@@ -67,7 +67,7 @@ class TableHistory:
         change = evolve(
             statement,
             self._known,
-            replace(self._rules, mariadb=gtid is not None and of_mariadb(gtid)),
+            self._rules,
             schemas=query.schemas or {name.schema for name in self._known.tables},
             server_charset=_charset(statement.options.get("collation_server")),
             place=str(place),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec, charset_name, charset_of
 from connector.ddl.create import definition, like
-from connector.ddl.mariadb import check_conversion, pass_patience, pass_variables
+from connector.ddl.mariadb import check_conversion, of_mariadb, pass_patience, pass_variables
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.tokens import readings
@@ -33,12 +33,10 @@ class Rules:
     Args:
         fold: how the server compares names of schemas and tables.
         wants_schema: whether tables of this schema can be for us: of others nothing is kept.
-        mariadb: whether the server is a MariaDB.
     """
 
     fold: Callable[[str], str]
     wants_schema: Callable[[str], bool]
-    mariadb: bool = False
 
 
 def evolve(
@@ -64,7 +62,8 @@ def evolve(
         What is other afterwards.
     """
     drafts = []
-    implicit = statement.options.get("explicit_defaults_for_timestamp", "0" if rules.mariadb else "1") in ("0", "OFF")
+    mariadb = of_mariadb(statement)
+    implicit = statement.options.get("explicit_defaults_for_timestamp", "0" if mariadb else "1") in ("0", "OFF")
 
     def why(error: Unsupported) -> str:
         return f"{error.message}, in {statement.sql[:500]!r} at {place}"
@@ -72,7 +71,7 @@ def evolve(
     try:
         for tokens in readings(statement.sql, statement.options.get("sql_mode", "")):
             draft = _Draft(known, rules, why)
-            reader = Reader(tokens, statement.schema, mariadb=rules.mariadb, implicit=implicit)
+            reader = Reader(tokens, statement.schema, mariadb=mariadb, implicit=implicit)
             _Reading(reader, draft, statement, server_charset).read()
             drafts.append(draft)
     except Unsupported as error:

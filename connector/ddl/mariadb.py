@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
-from connector.ddl.reader import Reader
+from typing import Final
 
+from connector.ddl.reader import Reader
+from connector.ddl.tokens import readings
+from connector.errors import Unsupported
+from connector.thl.piece import Statement
+from connector.thl.replay import DIALECT, MARIADB_DIALECT
+
+NOT_LOGGED: Final = (
+    "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so nobody knows what they have become"
+)
 _DEFINING = ("ADD", "MODIFY", "CHANGE")
+
+
+def of_mariadb(statement: Statement) -> bool:
+    """Whether a MariaDB executed it."""
+    return statement.options.get(DIALECT) == MARIADB_DIALECT
+
+
+def brings_virtual(statement: Statement) -> bool:
+    """Whether a statement defines a table's column that is computed and not stored, as far as it is understood."""
+    try:
+        return any(
+            _brings_virtual(Reader(tokens, statement.schema))
+            for tokens in readings(statement.sql, statement.options.get("sql_mode", ""))
+        )
+    except Unsupported:
+        return True
+
+
+def _brings_virtual(reader: Reader) -> bool:
+    pass_variables(reader)
+    if not (reader.accept_any("CREATE", "ALTER") and reader.count("TABLE")):
+        return False
+    while not reader.at_end:
+        if reader.peek("AS", "("):
+            reader.take()
+            reader.skip_parentheses()
+            if not reader.accept_any("STORED", "PERSISTENT"):
+                return True
+        else:
+            reader.take()
+    return False
 
 
 def pass_variables(reader: Reader) -> None:

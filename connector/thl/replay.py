@@ -23,6 +23,8 @@ LOAD_BLOCK: Final = "load_data_block"  # the block's bytes in base64
 LOAD_FROM: Final = "load_data_from"  # the characters of the text that name the file
 LOAD_TO: Final = "load_data_to"
 LOAD_DUPLICATES: Final = "load_data_duplicates"  # error | ignore | replace
+DIALECT: Final = "dialect"  # of a definition: whose DDL it is, where that is not MySQL's
+MARIADB_DIALECT: Final = "mariadb"
 
 # Statements that mark a place in a transaction and change nothing, as MySQL logs them.
 SAVEPOINTS: Final = ("SAVEPOINT ", "RELEASE SAVEPOINT ")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from connector.ddl.mariadb import of_mariadb
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.tokens import Lexeme, Token, readings
@@ -49,7 +50,7 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
     """
     sql_mode = statement.options.get("sql_mode", "")
     moment = Moment(_micros(statement.options.get("timestamp"), commit_time), statement.options.get("time_zone", ""))
-    plans = [_plan(tokens, statement.schema, catalog, sql_mode, moment) for tokens in readings(statement.sql, sql_mode)]
+    plans = [_plan(tokens, statement, catalog, sql_mode, moment) for tokens in readings(statement.sql, sql_mode)]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
     if plans[0].operations and statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF"):
@@ -82,8 +83,9 @@ def _no_implicit_timestamps(found: Plan) -> None:
             raise Unsupported("ALTER TABLE with a timestamp column under explicit_defaults_for_timestamp=OFF")
 
 
-def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, moment: Moment) -> Plan:
-    reader = Reader(tokens, schema)
+def _plan(tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, moment: Moment) -> Plan:
+    reader = Reader(tokens, statement.schema, mariadb=of_mariadb(statement))
+    failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
     command = " ".join(token.text.upper() for token in tokens[:2] if token.kind is Lexeme.WORD)
 
     def nothing() -> Plan:
@@ -123,10 +125,18 @@ def _plan(tokens: list[Token], schema: str, catalog: Catalog, sql_mode: str, mom
         if reader.accept_any(*ROWLESS):
             return nothing()
         if reader.accept_any("DATABASE", "SCHEMA"):
+            if replace:
+                reader.stop("CREATE OR REPLACE DATABASE")
             return nothing() if verb == "ALTER" else doing(*_database(reader, catalog, verb))
         reader.accept_any("ONLINE", "OFFLINE")
         reader.accept("IGNORE")
         if reader.accept_any("TABLES", "TABLE"):
+            if failed and replace:  # MariaDB has dropped the old one
+                name = reader.table()
+                gone = [DropTable(catalog.get(name))] if name in catalog else []
+                return Plan(command, tuple(gone), catalog.without(name) if gone else catalog)
+            if failed and verb != "DROP":
+                reader.stop("a statement that failed")
             if verb == "CREATE":
                 return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, moment=moment))
             if verb == "DROP":

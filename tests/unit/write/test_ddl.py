@@ -425,6 +425,26 @@ def test_timestamps_without_explicit_defaults_stop() -> None:
     assert planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="1").operations
 
 
+def test_mariadbs_json_is_text() -> None:
+    assert made("CREATE TABLE j (v JSON)", dialect="mariadb").columns[0].type == "longtext"
+    assert made("CREATE TABLE j (v JSON)").columns[0].type == "json"
+
+
+def test_a_statement_that_failed_is_done_as_far_as_it_was() -> None:
+    """MariaDB's CREATE OR REPLACE has dropped the old table; of others nobody knows."""
+    (dropped,) = planned("CREATE OR REPLACE TABLE t (a INT, KEY (b))", CATALOG, error_code="1072").operations
+    assert isinstance(dropped, DropTable)
+    assert not planned("CREATE OR REPLACE TABLE other (a INT, KEY (b))", CATALOG, error_code="1072").operations
+    assert planned("DROP TABLE t", CATALOG, error_code="1051").operations
+    with pytest.raises(Unsupported, match="failed"):
+        planned("ALTER TABLE t ADD x INT", CATALOG, error_code="1")
+
+
+def test_a_schema_that_is_replaced_stops() -> None:
+    with pytest.raises(Unsupported, match="REPLACE DATABASE"):
+        planned("CREATE OR REPLACE DATABASE shop", CATALOG)
+
+
 def test_now_is_the_sessions_timestamp_else_the_commits() -> None:
     sql = "ALTER TABLE t ADD x DATETIME(3) DEFAULT NOW(3)"
     told = planned(sql, CATALOG, time_zone="-01:00", timestamp="1700000001.25").operations[0]
