@@ -280,12 +280,15 @@ def test_files_that_are_no_binary_logs(tmp_path: Path, data: bytes, code: int, w
 
 
 def test_marias_encryption_is_told(tmp_path: Path) -> None:
+    """As its `Start_encryption_log_event` is: scheme 1, the key's version, a nonce; what follows is no event."""
     log = LogWriter()
-    log.event(164, b"\1" + bytes(16))
-    path = file_of(tmp_path, log.data)
+    start = len(log.data)
+    log.event(164, b"\1" + struct.pack("<I", 1) + bytes(12))
+    path = file_of(tmp_path, log.data + b"encrypted" * 40)
     told = binlog(path)
-    assert told.code == 6
-    assert "MARIADB_START_ENCRYPTION(164)" in told.err
+    assert (told.code, told.rows) == (6, [])
+    assert f"[file={path} pos={start} event=MARIADB_START_ENCRYPTION(164)]" in told.err
+    assert "--read-from-remote-server" in told.err
 
 
 def test_bytes_behind_the_end_of_a_log(tmp_path: Path) -> None:
