@@ -11,7 +11,7 @@ import click
 from connector.errors import SandboxError
 from connector.sandbox import maven
 from connector.sandbox.java import java_home
-from connector.sandbox.mariadb_programs import mariadb_folder
+from connector.sandbox.mariadb_programs import mariadb_binlog, mariadb_folder
 from connector.sandbox.mysql_programs import mysql_programs
 from connector.sandbox.postgres_programs import postgres_folder
 from connector.sandbox.settings import KAFKA, KAFKA_VERSION
@@ -24,6 +24,7 @@ _THINGS: dict[str, Callable[[], object]] = {
     "mysql": mysql_programs,
     "postgres": postgres_folder,
     "mariadb": mariadb_folder,
+    "mariadb-binlog": mariadb_binlog,
 }
 
 

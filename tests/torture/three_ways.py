@@ -1,4 +1,5 @@
-"""A server writes random rows; what it logged is read by us and by mysqlbinlog, and compared with its own words."""
+"""A server writes random rows; what it logged is read by us and by mysqlbinlog, or MariaDB's of that name, and compared
+with its own words."""
 
 from __future__ import annotations
 
@@ -12,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from connector.capture.mariadb_state import is_mariadb
 from connector.sandbox.environment import SqlServer
+from connector.sandbox.mariadb_programs import mariadb_binlog
 from connector.sandbox.mysql_programs import tool
 from tests.support.mysql import connect
 from tests.torture.columns import Column, columns
 
 SCHEMA = "torture"
 _ASSIGNED = re.compile(rb"###   @(\d+)=(.*)")
+_BARE = re.compile(rb"\\(?!x[01][0-9a-f])")  # MariaDB's tool escapes control characters alone, not its own escapes
 _ACTIONS = {b"INSERT": "INSERT", b"UPDATE": "UPDATE", b"DELETE": "DELETE"}
 
 KEY = -1  # its place among the columns
@@ -50,6 +54,14 @@ SETTINGS = (
     Setting(compressed=True),
     Setting(partial_json=True, compressed=True),
     Setting(row_image="FULL", checksum="NONE", partial_json=True),
+)
+
+MARIADB_SETTINGS = (
+    Setting(),
+    Setting(compressed=True),
+    Setting(row_image="MINIMAL"),
+    Setting(row_image="NOBLOB", checksum="NONE", compressed=True),
+    Setting(row_image="FULL_NODUP", compressed=True),
 )
 
 
@@ -121,7 +133,7 @@ def compare(server: SqlServer, setting: Setting, rows: int, seed: int) -> Compar
     """Write, read, compare.
 
     Args:
-        server: MySQL, whose files are on this machine.
+        server: MySQL or MariaDB, whose files are on this machine.
         setting: how it logs.
         rows: to insert; half of them are changed, some deleted.
         seed: of the values.
@@ -133,7 +145,8 @@ def compare(server: SqlServer, setting: Setting, rows: int, seed: int) -> Compar
         for _ in _work(cursor, table, rows, rng):
             steps.append(_select(cursor, table))
         logs = _files(cursor)
-    found, ours, peers = Comparison(table), _ours(logs), iter(_peers(logs))
+        peers = iter(_peers(logs, mariadb=is_mariadb(connection)))
+    found, ours = Comparison(table), _ours(logs)
     if len(ours) != len(steps) - 1:
         found.wrong.append(f"{len(ours)} transactions where there were {len(steps) - 1}")
     for before, after, rows_ in zip(steps, steps[1:], ours, strict=False):
@@ -152,8 +165,11 @@ def _session(server: SqlServer, setting: Setting) -> Any:
         cursor.execute(f"CREATE TABLE {SCHEMA}.t (id INT PRIMARY KEY, {defined}) ROW_FORMAT=DYNAMIC")
         cursor.execute(f"SET GLOBAL binlog_checksum = {setting.checksum}")
         cursor.execute(f"SET SESSION binlog_row_image = {setting.row_image}")
-        cursor.execute(f"SET SESSION binlog_transaction_compression = {int(setting.compressed)}")
-        cursor.execute(f"SET SESSION binlog_row_value_options = '{'PARTIAL_JSON' if setting.partial_json else ''}'")
+        if is_mariadb(connection):
+            cursor.execute(f"SET GLOBAL log_bin_compress = {int(setting.compressed)}, log_bin_compress_min_len = 10")
+        else:
+            cursor.execute(f"SET SESSION binlog_transaction_compression = {int(setting.compressed)}")
+            cursor.execute(f"SET SESSION binlog_row_value_options = '{'PARTIAL_JSON' if setting.partial_json else ''}'")
         cursor.execute("FLUSH BINARY LOGS")
     return connection
 
@@ -223,9 +239,15 @@ def _numbered(image: dict[str, Any] | None) -> Image | None:
     return None if image is None else {KEY if name == "id" else int(name[1:]): image[name] for name in image}
 
 
-def _peers(logs: Sequence[Path]) -> list[Row]:
+def _peers(logs: Sequence[Path], *, mariadb: bool) -> list[Row]:
     """The row changes of all transactions, as mysqlbinlog prints them: values are bytes."""
-    command = [*tool("mysqlbinlog"), "--no-defaults", "--base64-output=DECODE-ROWS", "-v", *map(str, logs)]
+    command = [
+        *(mariadb_binlog() if mariadb else tool("mysqlbinlog")),
+        "--no-defaults",
+        "--base64-output=DECODE-ROWS",
+        "-v",
+        *map(str, logs),
+    ]
     printed = subprocess.run(command, capture_output=True, check=True).stdout
     found: list[Row] = []
     image: Image = {}
@@ -241,7 +263,7 @@ def _peers(logs: Sequence[Path]) -> list[Row]:
                     row.action, image if word == b"WHERE" else row.before, image if word == b"SET" else row.after
                 )
             elif assigned := _ASSIGNED.fullmatch(line):
-                image[int(assigned[1]) - 2] = assigned[2]
+                image[int(assigned[1]) - 2] = _BARE.sub(rb"\\\\", assigned[2]) if mariadb else assigned[2]
     return found
 
 
