@@ -11,20 +11,24 @@ from threading import Event
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from click.testing import CliRunner
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from connector import faults
 from connector.clock import SystemClock
 from connector.config import Config, Kafka
-from connector.errors import BrokerUnavailable
+from connector.errors import BrokerUnavailable, ConfigError
+from connector.publish.memory import definition_messages
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
 from connector.spark import read_thl, stream_thl, typed
 from connector.spark.ends import Ends
 from connector.spark.rows import Rows, Wanted
-from connector.spark.typed import layout_in
+from connector.spark.typed import layout_in, layout_of
+from connector.thl.definition import Definitions, TableDefinition
+from spark_apps.changes import changes as changes_app
 from tests.support.log_writer import LogWriter
 from tests.unit.reassemble.fragments import change, column, record
 
@@ -175,6 +179,14 @@ def test_images_of_a_tables_own_types(config: Config, spark: SparkSession) -> No
     log.events([record(2, [one | {"table": "other"}]), record(3, [zero])])
     changes = read_thl(spark, config, layout=True)
     layout = layout_in(changes.where("seqno < 1"), "shop", "orders")
+    with pytest.raises(ConfigError, match="does not tell"):
+        layout_of(config, "shop", "orders")
+    producer = Producer({"bootstrap.servers": config.kafka.bootstrap})
+    definition = TableDefinition(layout, "utf8mb4")
+    for key, value in definition_messages(Definitions({layout.name: definition})):
+        producer.produce(config.control_topic, value, key)
+    producer.flush()
+    assert layout_of(config, "shop", "orders") == layout
     rows = typed(changes.where("seqno < 1"), layout).selectExpr(
         "before", "after.*", "CAST(unix_micros(after.z) AS BIGINT) AS micros"
     )
@@ -191,6 +203,16 @@ def test_images_of_a_tables_own_types(config: Config, spark: SparkSession) -> No
     # A date that no calendar has ends the query; it is not made null.
     with pytest.raises(Exception, match=r"(?i)malformed"):
         typed(changes.where("seqno = 3"), layout_in(changes, "shop", "zero")).collect()
+
+
+def test_the_example_writes_parquet(config: Config, spark: SparkSession, tmp_path: Path) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([event(0, 1), event(1, 2), event(2, 3)])
+    where = ["--set", f"service={config.service}", "--set", f"kafka.bootstrap={config.kafka.bootstrap}"]
+    done = CliRunner().invoke(changes_app, [*where, "--from", "1", "--to", "1", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert found(spark.read.parquet(str(tmp_path / "out"))) == [(1, 0, 2)]
 
 
 def test_places_are_found_without_reading_the_log(config: Config) -> None:

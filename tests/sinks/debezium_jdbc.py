@@ -163,7 +163,7 @@ def test_rows_are_equal_after_kills(
         "consumer.override.auto.offset.reset": "earliest",
     }
     expected = [tuple(line.split("\t")) for line in bench.sql(IN_MYSQL.format(name)).splitlines()[1:]]
-    assert len(expected) > 800
+    assert len(expected) > 500
     with (
         Connect(Place(kafka_broker, tmp_path), "rows", {"connector.client.config.override.policy": "All"}) as worker,  # type: ignore[arg-type]
         psycopg.connect(postgres_server.dsn, autocommit=True) as target,
