@@ -35,6 +35,7 @@ SPARK_MESSAGES: Final = "seqno BIGINT, change BIGINT, part INT, epoch BIGINT, to
 _OPERATIONS: Final = {"insert": "c", "update": "u", "delete": "d"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _KEPT: Final = 4096
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)  # making one takes as long as using it
 
 Row = Mapping[str, Any]
 
@@ -280,7 +281,7 @@ def _image(text: str | None) -> dict[str, Any] | None:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _COMPACT.encode(value).encode()
 
 
 def _of(type_: str, field: str, /, *, optional: bool = False, **more: Any) -> dict[str, Any]:

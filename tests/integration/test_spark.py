@@ -87,7 +87,10 @@ def test_whole_transactions_of_several_partitions_and_nothing_given_up(
     log.online()  # gives 3 up
     log.events([begun(3, 4, prev=2), ended(3, 5, 6, prev=2, fragno=1, rows=3)], partition=0)
     log.events([event(4, 7, prev=1)], partition=1)
-    log.events([begun(5, 97, prev=4)], partition=1)
+    void = {"outcome": "void"}
+    log.events([event(5, 96, prev=3, **void), begun(6, 95, prev=5)], partition=0)
+    log.events([ended(6, 94, prev=5, fragno=1, rows=2) | void], partition=0)
+    log.events([begun(7, 97, prev=4)], partition=1)
     everything = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4), (3, 1, 5), (3, 2, 6), (4, 0, 7)]
     assert found(read_thl(spark, config, splitMessages=split)) == everything
     if split == 3:
