@@ -122,8 +122,6 @@ class Task:
 
     def _add(self, messages: list[Message], last: FragmentHeader) -> None:
         number = rows = 0
-        if last.outcome is Outcome.VOID:
-            return
         for message in messages:
             number, rows = self._changes.add(message, last, number, rows)
 
