@@ -29,6 +29,7 @@ COMMANDS = {
     "tail": ("connector.commands.tail:tail", "Print events as they come into the log."),
     "info": ("connector.commands.info:info", "Say what the log is and holds."),
     "index": ("connector.commands.index:index", "Print which events are where in the log."),
+    "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have."),
     "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
     "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
     "sandbox": ("connector.sandbox.commands:sandbox", "Start and end disposable servers to try things on."),

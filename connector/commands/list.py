@@ -62,7 +62,7 @@ def some(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., A
 @some("last", "The last N, or the last.")
 @click.option("-event", "--event", metavar="FILE:END", help="The one that ended there in the source's binary log.")
 @click.option("-gtid", "--gtid", metavar="GTID", help="The one with this GTID.")
-@click.option("--voided", is_flag=True, help="Also what was given up, and what is not finished yet.")
+@click.option("--voided", is_flag=True, help="Also what was given up or is trapped, and what is not finished yet.")
 def list_log(config: Config, view: View, **wanted: Any) -> None:
     """Print events of the log, fragment by fragment; all of them where nothing is chosen.
 

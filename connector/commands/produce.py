@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     help="Over source.start: where a new log begins. Or a folder with binary log files, or files (repeat it for each): "
     "these are read instead of the server, to their end.",
 )
-def produce(config: Config, places: tuple[str, ...]) -> None:
+@click.option(
+    "--accept-trapped",
+    is_flag=True,
+    help="Go on although the source lacks transactions that the log has (`thl trapped` lists them): the log forks, and "
+    "targets that have applied them are refused. End the appliers before.",
+)
+def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) -> None:
     """Read MySQL's binary log into Kafka, until SIGTERM or SIGINT.
 
     A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
@@ -37,6 +43,7 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
     from prometheus_client import start_http_server
 
     from connector.clock import SystemClock
+    from connector.errors import ConfigError
     from connector.pipeline.files import FileSource
     from connector.pipeline.heartbeats import heartbeats
     from connector.pipeline.mysql import MySqlSource
@@ -46,6 +53,8 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
     clock = SystemClock()
     source: Source
     if any(Path(place).exists() for place in places) or len(places) > 1:
+        if accept_trapped:
+            raise ConfigError("--accept-trapped is about a server: what is not in some files is not lost")
         source = FileSource(config, [Path(place) for place in places], clock)
     else:
         if places:
@@ -60,7 +69,7 @@ def produce(config: Config, places: tuple[str, ...]) -> None:
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
-    producer = Producer(config, source, clock, stop)
+    producer = Producer(config, source, clock, stop, accept_trapped=accept_trapped)
     with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
         position = producer.run()
     if position is None:

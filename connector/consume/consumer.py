@@ -255,6 +255,7 @@ class _Reading:
                 floor=position.floor,
                 tails=position.tails,
                 barrier=position.barrier,
+                history=beginning.history,
             )
             self._order = SomeShards(self._joined, position)
         self._assembly = Assembly(self._order, consumer._decoder, config.topic, consumer._event_bytes)

@@ -22,6 +22,7 @@ class Attempt:
         first, last: offsets of the first and the last fragment that is there.
         ending: the last fragment's header, as schemas/fragment.avsc says; None where the attempt is not whole.
         held: all of its messages by offset; None when they are too large to be held.
+        trapped: a later epoch goes on without it.
     """
 
     partition: int
@@ -31,6 +32,12 @@ class Attempt:
     last: int
     ending: dict[str, Any] | None
     held: tuple[tuple[int, bytes], ...] | None
+    trapped: bool = False
+
+    @property
+    def voided(self) -> bool:
+        """It did not happen: not whole, or trapped."""
+        return self.trapped or not self.whole
 
     @property
     def whole(self) -> bool:

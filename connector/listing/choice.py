@@ -88,7 +88,8 @@ class Choice:
             return self.voided and (self.since, self.until, self.event, self.gtid) == (None,) * 4
         ending = attempt.ending
         return (
-            (self.since is None or ending["commit_time"] >= self.since)
+            (self.voided or not attempt.trapped)
+            and (self.since is None or ending["commit_time"] >= self.since)
             and (self.until is None or ending["commit_time"] <= self.until)
             and (self.gtid is None or ending["gtid"] == self.gtid)
             and (self.event is None or self.event.matches(EventPlace.parse(ending["event_id"])))

@@ -75,8 +75,8 @@ class Following:
                     if not self._read(consumer, lanes):
                         yield None
                     continue
-                attempt = found.pop(consumer)
-                if attempt.whole or voided:
+                attempt = self._list.judged(found.pop(consumer))
+                if voided or not attempt.voided:
                     yield from self._list.fragments(attempt)
                 if attempt.whole:
                     if attempt.seqno == until:

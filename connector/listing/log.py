@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from connector.listing.decoding import fragment_of, header_of
 from connector.listing.partitions import Partitions
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
+from connector.thl.fork import Range, meets
 from connector.thl.words import NO_SEQNO, Kind, Seqno
 
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
@@ -34,7 +35,7 @@ class Listed:
     Args:
         topic, partition, offset: where it stands.
         fragment: as schemas/fragment.avsc says.
-        voided: it was given up, or its event is not finished yet.
+        voided: it was given up, its event is not finished yet, or is trapped.
         value: the message.
     """
 
@@ -76,6 +77,7 @@ class LogList:
         self._config = config
         self.topic = config.topic
         self._partitions = Partitions(config)
+        self._trapped: list[Range] | None = None
 
     def events(self, choice: Choice) -> Iterator[Listed]:
         """The wanted fragments, by seqno and fragno; of what was given up, by the order in its partition.
@@ -108,7 +110,17 @@ class LogList:
         if low is not None and high is not None and low > high:
             return
         streams = [self._attempts(partition, choice, span, low, high) for partition, span in bounds.items()]
-        yield from heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first))
+        ordered = heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first))
+        yield from map(self.judged, ordered)
+
+    def judged(self, attempt: Attempt) -> Attempt:
+        """The same, and whether it is trapped by what the epochs told when that was asked first."""
+        if self._trapped is None:
+            with LogReader(self._config) as log:
+                records = log.control().epochs
+            self._trapped = [one for record in records if record.forked for one in record.forked.events]
+        trapped = bool(self._trapped) and meets(self._trapped, attempt.seqno, attempt.seqno)
+        return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
         """Its fragments; what is too large to be held is read again."""
@@ -116,7 +128,7 @@ class LogList:
         held = attempt.held
         for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
             fragment = fragment_of(value, self._partitions.at(partition, offset))
-            yield Listed(self.topic, partition, offset, fragment, not attempt.whole, value)
+            yield Listed(self.topic, partition, offset, fragment, attempt.voided, value)
 
     def ends(self) -> Ends:
         """The log's two ends, without reading what is between.

@@ -16,6 +16,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
+from connector.encode.schema import fragment_schema
 from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
 from connector.pipeline.prepared import PreparedTransactions, redone
 from connector.pipeline.retrying import Stopped
@@ -25,11 +26,14 @@ from connector.publish.publisher import Publisher
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
+from connector.publish.trapped import trapped_events
 from connector.thl.control import ControlState, EpochRecord
 from connector.thl.definition import Definitions, Item, Redefined
 from connector.thl.event_id import EventId
+from connector.thl.fork import Accepted, accept, ranges_text
+from connector.thl.gtids import lacking
 from connector.thl.history import History
-from connector.thl.online import OnlinePlan, check_redo, decide
+from connector.thl.online import OnlinePlan, SourceFacts, check_redo, comparable, decide
 from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord
 from connector.thl.words import Epoch, Seqno
@@ -51,14 +55,25 @@ class Online:
         stop: set when we are to stop.
         begun: the epochs that this process has begun, or tried to; added to. A newer one than these is another
             producer's, whom going online again must not fence.
+        accept_trapped: go on where the source lacks transactions that the log has.
     """
 
-    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event, begun: list[EpochRecord]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        source: Source,
+        clock: Clock,
+        stop: Event,
+        begun: list[EpochRecord],
+        *,
+        accept_trapped: bool = False,
+    ) -> None:
         self._config = config
         self._source = source
         self._clock = clock
         self._stop = stop
         self._begun = begun
+        self._accept_trapped = accept_trapped
         self._transactions: Transactions | None = None
         self.stream: Stream | None = None
         self.ahead: Items = []  # read beyond the redone transaction, to be published first
@@ -115,7 +130,8 @@ class Online:
             tails = {partition: reader.tail(partition) for partition in range(partitions)}
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
-        plan = decide(control, position, tails, facts, kept.pending.kept)
+        accepted = self._accepted(control, position, facts, kept) if self._accept_trapped else None
+        plan = decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
         self.tables, self._kept = plan.control.tables, kept
         self.encoder = Encoder(
             service=config.service,
@@ -132,6 +148,28 @@ class Online:
         else:
             self.reopen(plan.position, plan.control, facts.server_uuid)
         return plan
+
+    def _accepted(
+        self, control: ControlState, position: PositionRecord | None, facts: SourceFacts, kept: PreparedState
+    ) -> Accepted | None:
+        """The trapped transactions, where there are any and the log may go on without them."""
+        if position is None or position.gtid_set is None or facts.executed is None:
+            return None
+        missing = lacking(position.gtid_set, facts.executed)
+        if not missing:
+            return None
+        events = trapped_events(self._config, control, position, facts.executed, fragment_schema())
+        accepted = accept(position, str(missing), events, kept.pending)
+        LOG.warning(
+            "going on without trapped transactions: targets that have applied them are refused",
+            extra={
+                "service": self._config.service,
+                "trapped": accepted.forked.trapped,
+                "trapped_events": ranges_text(accepted.forked.events),
+                "source": facts.source_id,
+            },
+        )
+        return accepted
 
     @property
     def publisher(self) -> Publisher:
@@ -178,7 +216,12 @@ class Online:
             HistoriesDiffer: it has another one.
         """
         self.close_stream()
-        finished = position.finished
+        finished = comparable(control, position)
+        if finished is None and position.finished is not None:
+            LOG.warning(
+                "the log's last event is trapped: there is nothing to compare with the source",
+                extra={"service": self._config.service, "seqno": position.last_finished},
+            )
         if finished is None or _loaded(finished):
             self.stream = self._source.after(position, self.tables)
         elif not self._source.holds(finished):

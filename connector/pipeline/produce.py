@@ -47,9 +47,12 @@ class Producer:
         source: where from.
         clock: the time.
         stop: set by whoever wants it to end.
+        accept_trapped: go online although the source lacks transactions that the log has: once.
     """
 
-    def __init__(self, config: Config, source: Source, clock: Clock, stop: Event) -> None:
+    def __init__(
+        self, config: Config, source: Source, clock: Clock, stop: Event, *, accept_trapped: bool = False
+    ) -> None:
         self._config = config
         self._source = source
         self._clock = clock
@@ -59,6 +62,7 @@ class Producer:
         self._failures = 0  # since that event
         self._begun: list[EpochRecord] = []
         self._marker = Marker(config) if config.source.heartbeat_table else None
+        self._accept_trapped = accept_trapped
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the files that are the source end.
@@ -91,12 +95,15 @@ class Producer:
 
     def _go_online(self) -> Online:
         def attempt() -> Online:
-            online = Online(self._config, self._source, self._clock, self._stop, self._begun)
+            online = Online(
+                self._config, self._source, self._clock, self._stop, self._begun, accept_trapped=self._accept_trapped
+            )
             try:
                 online.go()
             except BaseException:
                 online.close()
                 raise
+            self._accept_trapped = False  # of this source; another that lacks something has to be accepted anew
             return online
 
         return retry(

@@ -13,6 +13,7 @@ from typing import Any, Final
 from connector.errors import LogDamaged
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
+from connector.thl.fork import Forked, Range
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
@@ -50,6 +51,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
                     "started": record.started,
                     "reason": record.reason,
                     "gtid_set": record.gtid_set,
+                    **_forked(record.forked),
                 }
             )
 
@@ -98,7 +100,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
             elif key == PARTITIONS_KEY:
                 partitions = PartitionMap(found["generation"], found["count"])
             elif key.startswith(EPOCH_KEY):
-                epochs[found["epoch"]] = EpochRecord(**found)
+                epochs[found["epoch"]] = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
             elif key == TABLES_KEY:
                 told = True
             else:
@@ -182,6 +184,18 @@ def _read_definition(
         )
         layout = TableLayout(name, columns, tuple(found["key"]))
         tables[name] = TableDefinition(layout, found["charset"], found["unknown"])
+
+
+def _forked(forked: Forked | None) -> dict[str, Any]:
+    if forked is None:
+        return {}
+    return {"forked": {"trapped": forked.trapped, "events": [list(one) for one in forked.events]}}
+
+
+def _read_forked(found: Mapping[str, Any] | None) -> Forked | None:
+    if found is None:
+        return None
+    return Forked(found["trapped"], tuple(Range(Seqno(first), Seqno(last)) for first, last in found["events"]))
 
 
 def _finished(finished: Finished) -> dict[str, Any]:

@@ -242,6 +242,13 @@ class LogReader:
             for offset, value in found:
                 yield offset, place_of(value)
 
+    def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
+        """The fragments and markers of a partition of the event topic that are not of earlier events."""
+        low, high = self._ends(self._config.topic, partition)
+        with closing(self.fragments(partition, self._border(partition, low, high, seqno)[0], high)) as found:
+            for _, value in found:
+                yield value
+
     def _newest(self, topic: str, partition: int, low: int, high: int) -> Message | None:
         """The newest message, found by looks that go further and further back."""
         width, end = FIRST_LOOK, high

@@ -97,6 +97,7 @@ class Ends:
                     last_finished=last,
                     log_id=before.log_id,
                 )
+            self._known(record).prove_none_trapped(before.seqno, before.epoch)
             if last == before.seqno:
                 return before
             if most and last > before.seqno + most:
@@ -127,6 +128,7 @@ class Ends:
     def portions(self, start: Place, end: Place, split: int) -> list[Bounds]:
         """What lies between two places, cut into portions of so many offsets."""
         found = []
+        trapped = self._known(self._position()).trapped
         for number, until in end.partitions.items():
             begin = start.partitions.get(number)
             if begin is None:
@@ -146,6 +148,7 @@ class Ends:
                         tail=begin.tail if at == first else None,
                         last=until.tail,
                         log_id=end.log_id,
+                        trapped=trapped,
                     )
                 )
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connector.thl.definition import Definitions
+from connector.thl.fork import Forked
 from connector.thl.words import Epoch, LogId, Seqno
 
 
@@ -34,8 +35,9 @@ class EpochRecord:
     source_id: str
     server_uuid: str
     started: int  # µs since 1970 UTC
-    reason: str  # "online" | "went back"
+    reason: str  # "online" | "went back" | "forked"
     gtid_set: str | None = None
+    forked: Forked | None = None  # what it goes on without
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class FragmentHeader:
     """The header fields of `schemas/fragment.avsc`, in its order.
 
     An EPOCH marker (kind `EPOCH`) is not an event: its `seqno` is the first one that the epoch will give,
-    and its metadata holds `log_id`, `last_finished` and `gtid_set`.
+    and its metadata holds `log_id`, `last_finished` and `gtid_set`; a fork's also `trapped` and `trapped_events`.
     """
 
     seqno: Seqno

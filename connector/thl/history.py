@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState, EpochRecord
+from connector.thl.fork import Range, meets, ranges_text
 from connector.thl.position import PositionRecord, TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 
@@ -83,6 +84,11 @@ class History:
             )
         return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
 
+    @property
+    def trapped(self) -> tuple[Range, ...]:
+        """The events that a later epoch goes on without: a reader passes over them."""
+        return tuple(one for record in self.epochs if record.forked for one in record.forked.events)
+
     def prove(self, log_id: LogId, seqno: Seqno, epoch: Epoch, *, source_id: str = "", from_first: bool = True) -> None:
         """The handshake: show that the client's last event is on this history, or refuse the client.
 
@@ -113,6 +119,7 @@ class History:
                 seqno=seqno,
                 last_finished=self.last_finished,
             )
+        self.prove_none_trapped(seqno, epoch, source_id)
         ours = self.covering(seqno).epoch
         if ours != epoch:
             raise HistoriesDiffer(
@@ -120,6 +127,23 @@ class History:
                 f"server epoch number={ours} client epoch number={epoch}",
                 hint="the target holds events that are not in this log: fill it again from nothing",
             )
+
+    def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "") -> None:
+        """Refuse a client that took an event before an epoch went on without it.
+
+        Raises:
+            HistoriesDiffer: it did; the message lists what is trapped.
+        """
+        for record in self.epochs:
+            if record.forked and record.epoch > epoch and meets(record.forked.events, Seqno(0), seqno):
+                raise HistoriesDiffer(
+                    f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                    f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
+                    "source's successor lacks",
+                    hint="fill the target again from nothing",
+                    trapped=record.forked.trapped,
+                    trapped_events=ranges_text(record.forked.events),
+                )
 
     def _prove_new(self, log_id: LogId, epoch: Epoch, *, from_first: bool) -> None:
         if log_id not in ("", self.log_id) or epoch != NO_EPOCH:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Generic, NoReturn, TypeVar
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.fork import TRAPPED, TRAPPED_EVENTS, meets, parse_ranges
 from connector.thl.header import FragmentHeader
+from connector.thl.history import History
 from connector.thl.ledger import Release
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
 
@@ -71,6 +73,7 @@ class Joined(Generic[B]):
         floor: events up to this one are passed over.
         tails: partition → the last event before its offset; NO_SEQNO if none; left out where it is not known.
         barrier: the last one that was given; None: the last one up to `floor`, whichever that is.
+        history: the log's; None: what is trapped is told by the markers alone.
     """
 
     def __init__(
@@ -83,12 +86,16 @@ class Joined(Generic[B]):
         floor: Seqno = NO_SEQNO,
         tails: Mapping[int, Seqno] | None = None,
         barrier: Seqno | None = None,
+        history: History | None = None,
     ) -> None:
         self._topic = topic
         self._log_id = log_id
         self._shards = frozenset(shards)
         self._floor = floor
         self._barrier = barrier
+        self._given = floor
+        self._forks = {record.epoch for record in history.epochs if record.forked} if history else set()
+        self._trapped = history.trapped if history else ()
         known = tails or {}
         self._strands = {p: Strand[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
 
@@ -116,19 +123,16 @@ class Joined(Generic[B]):
 
     def next(self) -> Release[B] | None:
         """The next event that may be given, None if there is none now: of several the one with the smallest seqno."""
-        best = None
-        for strand in self._strands.values():
-            if not strand.waiting or not self._ready(strand, strand.waiting[0]):
-                continue
-            if best is None or strand.waiting[0].header.seqno < best.waiting[0].header.seqno:
-                best = strand
-        if best is None:
-            return None
-        event = best.waiting.popleft()
-        header = event.header
-        if header.barrier:
-            self._barrier = header.seqno
-        return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)
+        while (best := self._best()) is not None:
+            event = best.waiting.popleft()
+            header = event.header
+            if header.barrier:
+                self._barrier = header.seqno
+            if meets(self._trapped, header.seqno, header.seqno):
+                continue  # to the order it is there
+            self._given = max(self._given, header.seqno)
+            return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)
+        return None
 
     def place(self) -> tuple[dict[int, int], dict[int, Seqno]]:
         """Where to read on from after what was given: partition → offset, and → the last event before it."""
@@ -162,6 +166,15 @@ class Joined(Generic[B]):
         """Of each event of a partition that waits for another partition its newest body."""
         for event in self._strands[partition].waiting:
             yield event.bodies[-1]
+
+    def _best(self) -> Strand[B] | None:
+        best = None
+        for strand in self._strands.values():
+            if not strand.waiting or not self._ready(strand, strand.waiting[0]):
+                continue
+            if best is None or strand.waiting[0].header.seqno < best.waiting[0].header.seqno:
+                best = strand
+        return best
 
     def _fragment(self, strand: Strand[B], offset: int, header: FragmentHeader, body: B) -> None:
         if header.epoch < strand.epoch:
@@ -205,9 +218,27 @@ class Joined(Generic[B]):
             self._damaged(strand, offset, header, f"An epoch is missing or came late: the last is {strand.epoch}")
         if strand.open is not None and strand.open.header.seqno < header.seqno:
             self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
+        if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
+            self._fork(strand, offset, header)
         strand.open = None
         self._link(strand, offset, header)
         strand.epoch = header.epoch
+
+    def _fork(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+        """A producer goes on without trapped events."""
+        trapped = parse_ranges(header.metadata[TRAPPED_EVENTS])
+        if meets(trapped, Seqno(0), self._given):
+            raise HistoriesDiffer(
+                "The source's successor lacks events that may have been taken",
+                hint="read the shards again from nothing",
+                at=f"{self._topic}-{strand.partition}@{offset}",
+                epoch=header.epoch,
+                taken=self._given,
+                trapped=header.metadata.get(TRAPPED),
+                trapped_events=header.metadata[TRAPPED_EVENTS],
+            )
+        self._forks.add(header.epoch)
+        self._trapped += trapped
 
     def _link(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
         prev = header.prev_seqno

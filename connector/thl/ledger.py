@@ -9,6 +9,8 @@ What the log promises, and what is checked here of it:
 - So event N is the work of the newest epoch whose first seqno is not above N; a fragment of N from an older epoch
   belongs to an event that was given up. A reader learns an epoch's first seqno from the history, from any
   partition's marker, or as an upper bound from the first thing of that epoch it meets.
+- An epoch that goes on without trapped events tells which; these are passed over as if they were not there. Whoever has
+  taken one before is told that his history is another.
 
 Partitions are read independently: a reader may meet the new N of one partition before the given up N of another.
 """
@@ -20,6 +22,7 @@ from typing import Generic, NoReturn
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.chain import NO_LIMIT, B, Chain, Event
+from connector.thl.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.position import TargetPosition
@@ -78,6 +81,8 @@ class Ledger(Generic[B, R]):
         self._log_id: LogId = history.log_id if history else position.log_id
         self._exact: dict[Epoch, Seqno] = {r.epoch: r.first_seqno for r in history.epochs} if history else {}
         self._firsts: dict[Epoch, Seqno] = dict(self._exact)  # exact, or an upper bound
+        self._forks: set[Epoch] = {r.epoch for r in history.epochs if r.forked} if history else set()
+        self._trapped: tuple[Range, ...] = history.trapped if history else ()
         self._events: dict[Seqno, Event[B]] = {}
         self._ready: list[Release[B] | Run[R] | Voided] = []
         self._chains: list[Chain[B]] = [
@@ -140,6 +145,7 @@ class Ledger(Generic[B, R]):
             or run.prev_seqno != chain.tail
             or run.last_barrier != self._barrier
             or (chain.partition and barrier != run.last_barrier)
+            or (self._trapped and meets(self._trapped, run.first, header.seqno))
         ):
             return False
         chain.next_offset = run.offsets[-1] + 1
@@ -159,6 +165,8 @@ class Ledger(Generic[B, R]):
         """
         ready, self._ready = self._ready, []
         event = self._events.get(self._next)
+        if event is not None and self._is_trapped(event.seqno):
+            event.bodies = []
         if event is not None and event.bodies:
             ready.append(Release(event.seqno, event.epoch, event.header, event.bodies, not event.parts, complete=False))
             event.bodies = []
@@ -270,10 +278,37 @@ class Ledger(Generic[B, R]):
             self._damaged(chain, offset, header, f"The epoch began with {self._exact[epoch]} as read before")
         if epoch > self._epoch and first < self._next:
             self._damaged(chain, offset, header, f"The epoch gives events again, but {self.released} was finished")
+        if TRAPPED_EVENTS in header.metadata and epoch not in self._forks:
+            self._fork(chain, offset, header)
         self._learn(chain, offset, header, first)
         chain.close()
         chain.epoch = epoch
         chain.limit = self._limit(epoch)
+
+    def _fork(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+        """A producer goes on without trapped events: what came of them is void."""
+        trapped = parse_ranges(header.metadata[TRAPPED_EVENTS])
+        if header.epoch > self._epoch and meets(trapped, Seqno(0), self.released):
+            raise HistoriesDiffer(
+                "The source's successor lacks events that were already taken",
+                hint="fill the target again from nothing",
+                topic=self._topic,
+                partition=chain.partition,
+                offset=offset,
+                epoch=header.epoch,
+                taken=self.released,
+                trapped=header.metadata.get(TRAPPED),
+                trapped_events=header.metadata[TRAPPED_EVENTS],
+            )
+        self._forks.add(header.epoch)
+        self._trapped += trapped
+        for event in self._events.values():
+            if event.parts and self._is_trapped(event.seqno):
+                event.parts = False
+                self._ready.append(Voided(event.seqno))
+
+    def _is_trapped(self, seqno: Seqno) -> bool:
+        return bool(self._trapped) and meets(self._trapped, seqno, seqno)
 
     def _enter(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """A partition's epoch changes without a marker: only right for the first thing read of it."""
@@ -325,7 +360,7 @@ class Ledger(Generic[B, R]):
         chain.tail = header.seqno
 
     def _complete(self, chain: Chain[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
-        """The next event is finished: release it."""
+        """The next event is finished: release it, or pass over it."""
         seqno = header.seqno
         if header.epoch != self._epoch:
             self._change(chain, header)
@@ -335,7 +370,8 @@ class Ledger(Generic[B, R]):
         if header.barrier and chain.partition:
             self._damaged(chain, None, header, "A barrier outside partition 0: who reads one shard misses it")
         self._barrier = newest_barrier(header)
-        self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
+        if not self._is_trapped(seqno):
+            self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
         self._next = Seqno(seqno + 1)
 
     def _change(self, chain: Chain[B], header: FragmentHeader) -> None:

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions
+from connector.thl.fork import TRAPPED, TRAPPED_EVENTS, Accepted, meets, ranges_text, without
 from connector.thl.header import FragmentHeader
+from connector.thl.history import History
 from connector.thl.pending import NOTHING, Kept
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 
-__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "decide", "go_back", "markers"]
+__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "comparable", "decide", "go_back", "markers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class OnlinePlan:
         markers: partition → header of its EPOCH marker; every partition has one.
         position: to the position topic.
         control: what the control topic says afterwards.
-        tables: to the control topic, when the log is new and they are known.
+        tables: to the control topic, when the log is new and they are known, or when nobody knows them any more.
     """
 
     log: LogRecord | None
@@ -81,7 +83,7 @@ class OnlinePlan:
     @property
     def redo(self) -> Finished | None:
         """The event that the source must show again, the same as it was (`check_redo`), before the plan is written."""
-        return self.position.finished
+        return comparable(self.control, self.position)
 
 
 def decide(
@@ -90,6 +92,8 @@ def decide(
     tails_found: Mapping[int, TailFound],
     source: SourceFacts,
     prepared: Kept = NOTHING,
+    *,
+    accepted: Accepted | None = None,
 ) -> OnlinePlan:
     """Begin a new log, or go on with the one there is.
 
@@ -99,6 +103,7 @@ def decide(
         tails_found: what stands last in every partition of the event topic.
         source: the source as it is now.
         prepared: the XA transactions that the topic of them says are pending.
+        accepted: the trapped transactions that the log is to go on without.
 
     Raises:
         LogDamaged: the topics contradict each other: one was made anew, lost its end, or was repartitioned.
@@ -120,8 +125,22 @@ def decide(
         )
         plan = _plan(ControlState(log, partitions, (), source.tables), begun, source, "online")
         return replace(plan, log=log, partitions=partitions, tables=source.tables)
+    if accepted is None:
+        _check_source(control, position, source)
+        return _plan(control, position, source, "online")
+    position = replace(position, gtid_set=without(position.gtid_set, accepted.forked))
     _check_source(control, position, source)
-    return _plan(control, position, source, "online")
+    tables = _unknown(control.tables, accepted)
+    plan = _plan(replace(control, tables=tables), position, source, "forked", accepted)
+    return replace(plan, tables=None if tables is control.tables else tables)
+
+
+def comparable(control: ControlState, position: PositionRecord) -> Finished | None:
+    """The log's last event, where the source can show it again: not a trapped one."""
+    finished = position.finished
+    if finished is None or meets(History.of(control, position.last_finished).trapped, finished.seqno, finished.seqno):
+        return None
+    return finished
 
 
 def go_back(control: ControlState, position: PositionRecord, source: SourceFacts) -> OnlinePlan:
@@ -147,6 +166,8 @@ def markers(log_id: LogId, epoch: EpochRecord, position: PositionRecord) -> dict
     metadata = {"log_id": log_id, "last_finished": str(position.last_finished)}
     if position.gtid_set is not None:
         metadata["gtid_set"] = position.gtid_set
+    if epoch.forked is not None:
+        metadata |= {TRAPPED: epoch.forked.trapped, TRAPPED_EVENTS: ranges_text(epoch.forked.events)}
     return {
         partition: FragmentHeader(
             seqno=epoch.first_seqno,
@@ -176,7 +197,21 @@ def _check_source(control: ControlState, position: PositionRecord, source: Sourc
     check_source(position, last, server_uuid=source.server_uuid, executed=source.executed, files=source.files)
 
 
-def _plan(control: ControlState, position: PositionRecord, source: SourceFacts, reason: str) -> OnlinePlan:
+def _unknown(tables: Definitions | None, accepted: Accepted) -> Definitions | None:
+    """The source's tables: once a definition is trapped, nobody knows which of them are what they were."""
+    if tables is None or accepted.definition is None:
+        return tables
+    why = f"event {accepted.definition}, a definition, was trapped: the source went on without it"
+    return Definitions({name: replace(table, unknown=why) for name, table in tables.tables.items()}, tables.schemas)
+
+
+def _plan(
+    control: ControlState,
+    position: PositionRecord,
+    source: SourceFacts,
+    reason: str,
+    accepted: Accepted | None = None,
+) -> OnlinePlan:
     """The next epoch, after the last finished event; whatever is open is given up."""
     if control.log is None:
         raise ValueError("an epoch of no log")
@@ -188,6 +223,7 @@ def _plan(control: ControlState, position: PositionRecord, source: SourceFacts, 
         started=source.now,
         reason=reason,
         gtid_set=position.gtid_set,
+        forked=None if accepted is None else accepted.forked,
     )
     position = replace(position, open=None)
     return OnlinePlan(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.fork import Range, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.run import Run
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno
@@ -34,6 +35,7 @@ class Bounds:
         tail: the partition's last event before `begin`; None: not known, or `begin` is somewhere within an event.
         last: the partition's last event that is not above `upto`: it is finished, and stands before what is not wanted.
         log_id: of the log.
+        trapped: events that a later epoch goes on without: passed over.
     """
 
     partition: int
@@ -44,6 +46,11 @@ class Bounds:
     tail: Seqno | None
     last: Seqno
     log_id: LogId
+    trapped: tuple[Range, ...] = ()
+
+    def wants(self, seqno: Seqno) -> bool:
+        """Whether an event is wanted, wherever it stands."""
+        return self.after < seqno <= self.upto and not (self.trapped and meets(self.trapped, seqno, seqno))
 
 
 TAKE: Final = "take"  # a fragment of a wanted event, which is not whole yet
@@ -90,6 +97,7 @@ class Portion:
             or run.first <= bounds.after
             or run.header.seqno > bounds.upto
             or run.offsets[-1] >= bounds.end
+            or (bounds.trapped and meets(bounds.trapped, run.first, run.header.seqno))
         ):
             return False
         self._tail = run.header.seqno
@@ -134,7 +142,7 @@ class Portion:
             self._damaged(header, offset, "The event names a later one as an earlier one")
         if offset >= bounds.end or seqno > bounds.upto:
             return DONE
-        wanted = seqno > bounds.after
+        wanted = bounds.wants(seqno)
         if header.last_frag:
             self._tail = seqno
             return WHOLE if wanted else OTHER

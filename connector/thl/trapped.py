@@ -52,7 +52,8 @@ def check_source(
     if missing:
         raise HistoriesDiffer(
             f"The source lacks {missing.count()} transactions that are in the log",
-            hint="make a server the source that has them, or begin a new service with a snapshot",
+            hint="`thl trapped` lists them; make a server the source that has them, or go on without them "
+            "(thl produce --accept-trapped): targets that have applied them must be filled again",
             trapped=str(missing),
             server_uuid=server_uuid,
         )

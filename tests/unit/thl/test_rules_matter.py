@@ -135,6 +135,28 @@ def the_sources_files_are_not_looked_at(patch: Patch) -> None:
     patch.setattr(trapped, "_check_files", nothing)
 
 
+def what_is_trapped_stays_in_the_position(patch: Patch) -> None:
+    patch.setattr(online, "without", lambda gtid_set, _: gtid_set)
+
+
+def the_markers_do_not_tell_what_is_trapped(patch: Patch) -> None:
+    markers = online.markers
+
+    def silent(log_id: Any, epoch: Any, position: Any) -> Any:
+        return markers(log_id, replace(epoch, forked=None), position)
+
+    patch.setattr(online, "markers", silent)
+
+
+def the_epoch_does_not_tell_what_is_trapped(patch: Patch) -> None:
+    patch.setattr(history.History, "trapped", ())
+    patch.setattr(history.History, "_prove_none_trapped", nothing)
+
+
+def a_trapped_last_event_is_compared(patch: Patch) -> None:
+    patch.setattr(online, "comparable", lambda _, position: position.finished)
+
+
 # --- the position
 
 
@@ -225,6 +247,18 @@ def missing_fragments_are_not_minded(patch: Patch) -> None:
     ignores(patch, "Fragment ", "A fragment is missing", "Event ", "Events are missing", "The epoch's marker")
 
 
+def trapped_events_are_taken(patch: Patch) -> None:
+    patch.setattr(ledger, "meets", lambda *_: False)
+
+
+def whoever_took_trapped_events_goes_on(patch: Patch) -> None:
+    patch.setattr(history.History, "_prove_none_trapped", nothing)
+
+
+def whoever_is_reading_when_the_log_forks_goes_on(patch: Patch) -> None:
+    patch.setattr(ledger.Ledger, "_fork", nothing)
+
+
 def a_run_is_whatever_is_plain(patch: Patch) -> None:
     patch.setattr(run, "follows", lambda before, after: run.is_plain(before) and run.is_plain(after))
 
@@ -258,6 +292,13 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (the_digest_is_not_compared, "source crash"),
     (only_the_digest_is_compared, "source crash"),
     (the_sources_files_are_not_looked_at, "source crash"),
+    (what_is_trapped_stays_in_the_position, "fork"),
+    (the_markers_do_not_tell_what_is_trapped, "fork"),
+    (the_epoch_does_not_tell_what_is_trapped, "fork"),
+    (a_trapped_last_event_is_compared, "fork"),
+    (trapped_events_are_taken, "fork"),
+    (whoever_took_trapped_events_goes_on, "fork"),
+    (whoever_is_reading_when_the_log_forks_goes_on, "fork"),
     (the_position_moves_while_an_event_is_open, "none"),
     (the_filtered_tail_does_not_move_the_position, "none"),
     (the_tails_do_not_move, "none"),

@@ -8,18 +8,20 @@ from typing import Any
 
 from connector.errors import ConnectorError, LogDamaged, Unsupported
 from connector.publish.prepared import Found, PreparedState, closing, opened, piece_key, voided
-from connector.thl import online, trapped
+from connector.thl import fork, online, trapped
 from connector.thl.control import ControlState
 from connector.thl.event_id import EventId
 from connector.thl.fragment import Fragment
 from connector.thl.gtid import GtidSet
 from connector.thl.header import FragmentHeader
+from connector.thl.history import History
 from connector.thl.pending import Pending, Stored
 from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord, SourcePosition
 from connector.thl.progress import Progress
 from connector.thl.shard import partition_of
 from connector.thl.words import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
+from connector.thl.xa import PREPARED as XA_PREPARED
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
 from tests.unit.thl.world.source import Source, Sourced
 
@@ -80,6 +82,7 @@ class Producer:
         self.takes_away_in_one = True  # what was prepared, and the event that it has become
         self._attempts = 0
         self._strays: list[bytes] = []
+        self.accepts = False  # that the source lacks what the log has
         self.doing = "nothing"
         self.session = 0
 
@@ -125,13 +128,40 @@ class Producer:
     ) -> online.OnlinePlan:
         """What looks like damage may be the work of a newer producer, between two of our reads: that is told first."""
         try:
-            plan = online.decide(control, position, tails, self._facts(), kept.pending.kept)
+            facts = self._facts()
+            accepted = self._accepted(control, position, facts, kept) if self.accepts else None
+            plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
             self._redo(plan)
         except ConnectorError:
             if self.confirms:
                 self._session.confirm()
             raise
         return plan
+
+    def _accepted(
+        self, control: ControlState, position: PositionRecord | None, facts: online.SourceFacts, kept: PreparedState
+    ) -> fork.Accepted | None:
+        """What is trapped, found in the event topic."""
+        gone = GtidSet.parse((position and position.gtid_set) or "") - GtidSet.parse(facts.executed or "")
+        if position is None or not gone:
+            return None
+        trapped = History.of(control, position.last_finished).trapped
+        headers = [entry.value[0] for partition in self._kafka.topics[EVENTS] for entry in partition.committed()]
+        events = [
+            fork.LoggedEvent(
+                seqno=header.seqno,
+                epoch=header.epoch,
+                gtid=header.gtid,
+                kind=header.kind,
+                xa_prepared=header.metadata.get(XA_PREPARED),
+            )
+            for header in headers
+            if header.kind is not Kind.EPOCH
+            and header.last_frag
+            and header.gtid in gone
+            and not fork.meets(trapped, header.seqno, header.seqno)
+        ]
+        return fork.accept(position, str(gone), events, kept.pending)
 
     def _facts(self) -> online.SourceFacts:
         self._session.saw_source = self._source.generation
@@ -148,7 +178,7 @@ class Producer:
 
     def _redo(self, plan: online.OnlinePlan) -> None:
         """The source shows the last transaction again."""
-        if plan.redo is None:
+        if plan.redo is None:  # also when the last event is trapped
             return
         wrote = next(r for r in reversed(plan.control.epochs) if r.first_seqno <= plan.redo.seqno)
         found = self._source.find(plan.redo.gtid or "")
@@ -337,6 +367,7 @@ class Producer:
                 gtid=transaction.gtid,
                 last_committed=0,
                 sequence_number=0,
+                metadata={XA_PREPARED: transaction.of.gtid} if transaction.of else {},
                 event_id=finished.event_id if last else None,
                 commit_time=0 if last else None,
                 outcome=Outcome.COMMIT if last else None,

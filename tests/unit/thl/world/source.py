@@ -144,6 +144,12 @@ class Source:
                 self.log.append(replace(transaction, start=start))
             self.offset += 100
 
+    def fail_over_lagging(self, lost: int) -> None:
+        """A replica becomes the source that had not received the last transactions; it gives other GTIDs than these."""
+        if lost:
+            del self.log[-lost:]
+        self.fail_over(None)
+
     def make_anew(self) -> None:
         """The operator empties it, binary log and all, and fills it again."""
         self.generation += 1

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.thl.control import LogRecord
+from connector.thl.control import EpochRecord, LogRecord
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Kind
 from tests.unit.thl.world.applier import Applied, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
@@ -22,6 +22,7 @@ class Truth:
     log_id: str = ""
     events: list[Applied] = field(default_factory=list)
     epoch: int = NO_EPOCH
+    forks: list[EpochRecord] = field(default_factory=list)
     newest: dict[int, tuple[Any, Entry]] = field(default_factory=dict)  # last fragment or marker of each partition
     looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
     barrier: int = NO_SEQNO
@@ -53,6 +54,7 @@ class Truth:
         records = [entry.value[1] for partition, entry in transaction.records if partition.topic == CONTROL]
         if any(isinstance(record, LogRecord) for record in records):
             return
+        self.forks += [record for record in records if isinstance(record, EpochRecord) and record.forked]
         if transaction.session.saw_source == self.source.generation:
             self.matches_source()
         if records[-1].reason == "online" and self.kafka.session > self.looked_before:
@@ -80,9 +82,19 @@ class Truth:
                 self.barrier = header.seqno
 
     def matches_source(self) -> None:
-        """Promise 6: every event of the log is a transaction of the source, in the source's order."""
+        """Promise 6: every event that is not trapped is a transaction of the source, in the source's order."""
         expected = [tuple(t.pieces()) for t in self.source.published()]
-        assert [e.pieces for e in self.events] == expected[: len(self.events)], "the source has another history"
+        live = self.live()
+        assert [e.pieces for e in live] == expected[: len(live)], "the source has another history"
+
+    def live(self, epoch: int | None = None) -> list[Applied]:
+        """The events, without those that an epoch (up to this one) goes on without."""
+        forks = [fork for fork in self.forks if epoch is None or fork.epoch <= epoch]
+        return [event for event in self.events if not any(_trapped(fork, event) for fork in forks)]
+
+    def is_misled(self, target: Target) -> bool:
+        """Whether it took an event before an epoch went on without it."""
+        return len(target.rows) != len([e for e in self.live() if e.seqno <= target.position.seqno])
 
     def is_stored(self) -> None:
         """Each partition's last event, or the marker after it, is in the log, or retention deleted it."""
@@ -107,6 +119,11 @@ class Truth:
     def holds(self, target: Target) -> None:
         """Promises 3 and 4: the target is the log up to one seqno, each event whole and once."""
         position = target.position
-        assert target.rows == self.events[: len(target.rows)], "the target is not the log up to some seqno"
-        assert position.seqno == len(target.rows) - 1, "the target's position is not that of its rows"
+        live = self.live(position.epoch)
+        assert target.rows == live[: len(target.rows)], "the target is not the log up to some seqno"
+        assert position.seqno == target.rows[-1].seqno, "the target's position is not that of its rows"
         assert target.writers == sorted(target.writers), "an older applier wrote after a newer one"
+
+
+def _trapped(fork: EpochRecord, event: Applied) -> bool:
+    return any(first <= event.seqno <= last for first, last in (fork.forked.events if fork.forked else ()))

@@ -1,0 +1,48 @@
+"""`thl trapped`: the events of the log that its source does not have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.options import configured
+
+if TYPE_CHECKING:
+    from connector.config import Config
+    from connector.listing.trapped import Trapped
+
+
+@click.command()
+@configured
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_context
+def trapped(ctx: click.Context, config: Config, *, as_json: bool) -> None:
+    """List the events of the log that the source does not have, as after a failover to a replica that lagged.
+
+    Reads both and changes nothing. Exits with 8 when there are any.
+    """
+    from connector.errors import HistoriesDiffer
+    from connector.listing.trapped import find_trapped
+
+    found = find_trapped(config)
+    click.echo(json.dumps(asdict(found), indent=2) if as_json else "\n".join(_lines(found)))
+    ctx.exit(HistoriesDiffer.exit_code if found.trapped else 0)
+
+
+def _lines(found: Trapped) -> list[str]:
+    if not found.trapped:
+        return ["nothing is trapped: the source has every transaction of the log"]
+    lines = [f"the source lacks {found.count} transactions of the log: {found.trapped}"]
+    for event in found.events:
+        changed = [f"{table} ({rows} rows)" for table, rows in event.rows.items()]
+        changed += [f"{event.statements} statements"] if event.statements else []
+        lines.append(
+            f"seqno {event.seqno}, epoch {event.epoch}: {event.gtid}, committed {event.committed}, "
+            f"{event.event_id}: {', '.join(changed) or 'no changes'}"
+        )
+    if found.passed:
+        lines.append(f"{found.passed} of them are no events of the log: it only went past them")
+    return lines
