@@ -8,6 +8,7 @@ import random
 import struct
 import uuid
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -349,3 +350,60 @@ def test_everything_is_synced_before_a_file_has_its_name(tmp_path: Path, monkeyp
     writer.take([("log.000002", b"")])
     assert done[:3] == ["sync", "log.000001", "sync"]
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why", "kind"),
+    [
+        (lambda events: [events[0], events[1] + b"\0"], "length is not that of its packet", "PREVIOUS_GTIDS(35)"),
+        (lambda events: [events[1]], "comes before the format description", "PREVIOUS_GTIDS(35)"),
+        (lambda events: [events[0], events[2]], "jumps", "GTID(33)"),
+        (lambda events: [events[0], events[1][:-1] + b"\0"], "checksum is wrong", "PREVIOUS_GTIDS(35)"),
+    ],
+    ids=["length", "format", "place", "checksum"],
+)
+def test_what_a_dump_must_not_have_is_told_with_its_place(
+    wrong: Callable[[list[bytes]], list[bytes]], why: str, kind: str
+) -> None:
+    sent = wrong(events_of(LOG.read_bytes()))
+    frames = PacketFrames()
+    raw = RawEvents(frames)
+    source = Parts(packets([rotate("log.000007", 4), *sent]), 3)
+    with pytest.raises(CorruptBinlog, match=why) as raised:
+        for _ in range(100):
+            frames.receive(source, 0)
+            raw.take()
+    place = 4 + sum(map(len, sent[:-1]))
+    assert (raised.value.where["file"], raised.value.where["pos"]) == ("log.000007", place)
+    assert raised.value.where["event"] == kind
+
+
+def sealed(event: bytes) -> bytes:
+    return event[:-4] + struct.pack("<I", zlib.crc32(event[:-4]))
+
+
+def test_a_second_heartbeat_and_an_artificial_event_are_not_the_files() -> None:
+    data = LOG.read_bytes()
+    first, second, *events = events_of(data)
+    beat = sealed(struct.pack("<IBIIIH", 0, 41, 1, 19 + 2 + 4, 0, 0) + b"\0\0" + bytes(4))
+    made = sealed(second[:17] + struct.pack("<H", ARTIFICIAL) + second[19:])
+    sent = [rotate("log.000007", 4), first, beat, second, made, *events]
+    found = taken(packets(sent), 1)
+    assert b"".join(part for _, part in found) == data[4:]
+
+
+def test_a_file_that_is_being_written_is_kept_as_it_is() -> None:
+    """Its checksum is that of the format description without the flag."""
+    data = bytearray(LOG.read_bytes())
+    data[4 + 17] |= 1
+    found = taken(packets([rotate("log.000007", 4), *events_of(bytes(data))]), 1)
+    assert b"".join(part for _, part in found) == data[4:]
+
+
+def test_mariadbs_events_without_places_are_kept() -> None:
+    log = LogWriter(server=b"11.4.5-MariaDB")
+    log.begin()
+    log.event(160, b"INSERT", log_pos=0)
+    log.commit()
+    found = taken(packets([rotate("log.000007", 4), *events_of(log.data)]), 1)
+    assert b"".join(part for _, part in found) == log.data[4:]
