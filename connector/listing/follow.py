@@ -58,7 +58,7 @@ class Following:
         """
         ends = self._list.ends()
         there = ends.newest - ends.oldest + 1 if ends.newest != NO_SEQNO else 0
-        wanted = ends.newest + 1 - min(last, there)
+        wanted = first = ends.newest + 1 - min(last, there)
         if until is not None and wanted > until:
             return
         lanes = {
@@ -76,6 +76,10 @@ class Following:
                         yield None
                     continue
                 attempt = self._list.judged(found.pop(consumer))
+                if attempt.seqno < first:  # a Kafka transaction becomes visible in one partition before another
+                    continue
+                if attempt.whole and attempt.seqno < wanted:
+                    raise LogDamaged("an event was given twice", at=found.at(attempt.first), seqno=attempt.seqno)
                 if voided or not attempt.voided:
                     yield from self._list.fragments(attempt)
                 if attempt.whole:
@@ -146,17 +150,8 @@ class _Lane:
             consumer.pause([TopicPartition(self._partitions.topic, self._partition)])
 
     def comes(self, seqno: int) -> bool:
-        """Whether it has what comes next: the event itself, or what was given up of one that is not newer.
-
-        Raises:
-            LogDamaged: an event was given twice.
-        """
-        if not self._ready:
-            return False
-        first = self._ready[0]
-        if first.whole and first.seqno < seqno:
-            raise LogDamaged("an event was given twice", at=self.at(first.first), seqno=first.seqno)
-        return first.seqno <= seqno
+        """Whether it has what comes next, or something that is not newer."""
+        return bool(self._ready) and self._ready[0].seqno <= seqno
 
     def pop(self, consumer: Consumer) -> Attempt:
         """Take it away."""

@@ -141,6 +141,25 @@ def test_a_missing_event_ends_it(kafka_broker: Broker) -> None:
         next(found)
 
 
+def test_an_event_that_is_given_twice_ends_it(kafka_broker: Broker) -> None:
+    log = Log(kafka_broker)
+    log.transaction((0, a_fragment(0)), (1, a_fragment(1)), (0, a_fragment(1)))
+    found = followed(log, 9, 3)
+    assert [next(found), next(found)] == [(0, 0), (1, 0)]
+    with pytest.raises(LogDamaged, match="an event was given twice"):
+        next(found)
+
+
+def test_what_becomes_visible_late_is_no_news(kafka_broker: Broker) -> None:
+    """Partition 1 shows event 2 already, partition 0 shows 1 only after we have begun."""
+    log = Log(kafka_broker)
+    log.transaction((0, a_fragment(0)), (1, a_fragment(2)))
+    found = Following(log.config, lambda: False).events(0, until=3)
+    assert next(found) is None
+    log.transaction((0, a_fragment(1)), (0, a_fragment(3)))
+    assert [one.fragment["seqno"] for one in found if one is not None] == [3]
+
+
 def test_what_comes_is_printed_until_a_signal(kafka_broker: Broker) -> None:
     """An event waits for the one before it, which comes later in another partition; what is given up is left out."""
     log = Log(kafka_broker)

@@ -115,7 +115,7 @@ def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
         "from py4j.protocol import Py4JError\n"
         "set_up_logs('text')\n"
         "server = socket.create_server(('127.0.0.1', 0))\n"
-        "threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()\n"
+        "threading.Thread(target=lambda: (server.accept()[0].close(), server.close()), daemon=True).start()\n"
         "gateway = JavaGateway(gateway_parameters=GatewayParameters(port=server.getsockname()[1]))\n"
         "try:\n"
         "    gateway.entry_point.asked()\n"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from connector.cli import run as thl
 from connector.config import Config, Kafka, Source
 from connector.listing.log import Ends
 from connector.status.collect import applier_status, producer_status
@@ -201,3 +202,15 @@ def test_trepctls_names_are_those_of_both_ends() -> None:
 def test_trepctls_state_is_the_worse_ones(producer: State, applier: State, told: str) -> None:
     status = Status("shop", replace(WELL[0], state=producer), replace(WELL[1], state=applier))
     assert tungsten_names(status, Config(), 0)["state"] == told
+
+
+def test_the_command_prints_both_kinds_of_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    well = Status("shop", *WELL)
+    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: well)
+    assert thl(["status", "--json", "--set", "service=shop"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["appliedLastSeqno"], found["applier"]["appliedLastSeqno"], found["problems"]) == (41, 41, [])
+    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: replace(well, problems=("oh",)))
+    assert thl(["status", "--json"]) == 1
