@@ -30,6 +30,7 @@ COMMANDS = {
     "info": ("connector.commands.info:info", "Say what the log is and holds."),
     "index": ("connector.commands.index:index", "Print which events are where in the log."),
     "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have."),
+    "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
     "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
     "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
     "sandbox": ("connector.sandbox.commands:sandbox", "Start and end disposable servers to try things on."),

@@ -70,17 +70,20 @@ class Rehearsal:
         if self._collapse.size >= HELD:
             self._collapse.take()
 
-    def check(self) -> None:
+    def check(self, *, keyless: bool = False) -> None:
         """Judge the tables, once everything was looked at.
+
+        Args:
+            keyless: whether tables without a key are as good as others.
 
         Raises:
             Unsupported: rows of some cannot be applied again.
             TargetDiffers: one is not as the log has it.
         """
         met = self._collapse.met()
-        keyless = sorted({str(layout.name) for layout, _ in met if not layout.key})
-        if keyless:
-            raise Unsupported(f"tables without a key cannot be applied again: {_named(keyless)}", hint=_HINT)
+        without = sorted({str(layout.name) for layout, _ in met if not layout.key})
+        if without and not keyless:
+            raise Unsupported(f"tables without a key cannot be applied again: {_named(without)}", hint=_HINT)
         partial = sorted({str(layout.name) for layout, partial in met if partial})
         if partial:
             raise Unsupported(f"of some rows the log has not all columns: {_named(partial)}", hint=_HINT)

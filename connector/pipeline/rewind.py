@@ -71,12 +71,12 @@ def rewind(config: Config, target: Target, position: TargetPosition, first: Seqn
         epoch=covering.epoch,
         source_id=covering.source_id,
         event_id="",
-        offsets=_offsets(config, agreed.partitions, first),
+        offsets=offsets_of(config, agreed.partitions, first),
         consistent=False,
         commit_time=0,
         head=max(position.head, position.seqno),
     )
-    _rehearse(config, target, taken_back, agreed.history)
+    rehearse(config, target, taken_back, agreed.history)
     target.commit(taken_back, [])
     LOG.warning(
         "the target's position is taken back",
@@ -124,14 +124,14 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
         epoch=covering.epoch,
         source_id=covering.source_id,
         gtid_set=covering.gtid_set,
-        offsets=_offsets(config, partitions, first),
+        offsets=offsets_of(config, partitions, first),
         consistent=False,
     )
     target.commit(begun, [])
     return begun
 
 
-def _offsets(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]:
+def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]:
     """Where to read an event, and everything behind it.
 
     Raises:
@@ -149,8 +149,17 @@ def _offsets(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]
     return {number: offset for number, (offset, _) in found.items()}
 
 
-def _rehearse(config: Config, target: Target, position: TargetPosition, history: History) -> None:
-    """Look at everything from a position up to its head."""
+def rehearse(
+    config: Config, target: Target, position: TargetPosition, history: History, *, keyless: bool = False
+) -> None:
+    """Look at everything from a position up to its head.
+
+    Args:
+        keyless: whether tables without a key are as good as others.
+
+    Raises:
+        Unsupported: there is what cannot be gone over.
+    """
     ledger = Ledger[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
@@ -161,4 +170,4 @@ def _rehearse(config: Config, target: Target, position: TargetPosition, history:
             if batch is None:
                 raise LogDamaged("the log ends before what the target has", seqno=position.head)
             rehearsal.take(batch)
-    rehearsal.check()
+    rehearsal.check(keyless=keyless)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from connector.errors import TargetDiffers
+from connector.pipeline.undo import fold
+from connector.reassemble.collapse import Collapse
 from connector.thl.net import once_more
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO, Epoch, Seqno
@@ -21,7 +23,7 @@ ORDERS = layout("shop.orders", ["id int", "v varchar(100)"], ["id"])
 COLUMNS = [column("id"), column("v", "varchar(100)") | {"charset": "utf8mb4"}]
 
 
-def random_log(random: Random, events: int) -> tuple[list[bytes], list[dict[int, str]], list[int]]:
+def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], list[dict[int, str]], list[int]]:
     """A table's creation and random transactions of one fragment or two; its rows after each, and where each begins."""
     create = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
     records = [record(0, [statement(create)], kind="ddl", shard="#UNKNOWN")]
@@ -51,7 +53,7 @@ def random_log(random: Random, events: int) -> tuple[list[bytes], list[dict[int,
         else:
             records.append(record(seqno, changes, last_barrier=0))
         states.append(dict(rows))
-    return log(*records), states, starts
+    return records, states, starts
 
 
 def made(action: str, before: Any, after: Any) -> dict[str, Any]:
@@ -62,7 +64,8 @@ def made(action: str, before: Any, after: Any) -> dict[str, Any]:
 def test_applied_again_from_anywhere_with_crashes_it_is_as_it_was_and_goes_on(place: Place, seed: int) -> None:
     random = Random(seed)
     events = 90
-    values, states, starts = random_log(random, events)
+    records, states, starts = random_records(random, events)
+    values = log(*records)
     known = history([0], events - 1)
     head = random.randint(20, events - 2)
     target = place.open(audit=True)
@@ -105,6 +108,30 @@ def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
         consistent=False,
         head=max(at.head, at.seqno),
     )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_undone_it_is_as_it_was_and_goes_forward_again(place: Place, seed: int) -> None:
+    random = Random(seed)
+    events = 80
+    records, states, starts = random_records(random, events)
+    values = log(*records)
+    target = place.open(audit=True)
+    Rig(target, history([0], events - 1)).core.take(table(values))
+    for _ in range(3):
+        at = target.claim("shop")
+        to = random.randrange(at.seqno)
+        collapse = Collapse("thl.shop")
+        for seqno in range(at.seqno, to, -1):
+            end = starts[seqno + 1] if seqno + 1 < events else len(values)
+            fold(collapse, "thl.shop", values[starts[seqno] : end])
+        target.stage(collapse.take(), last=True)
+        target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
+        assert place.read(ORDERS) == sorted(states[to].items())
+        rig, end = Rig(target, history([0], events - 1)), random.randint(to + 1, events - 1)
+        rig.core.take(table(values[starts[to + 1] : starts[end]], offset=starts[to + 1]))
+        assert place.read(ORDERS) == sorted(states[end - 1].items())
+        assert [seqno for seqno, _ in place.applied()] == list(range(end))
 
 
 class TestAgain:

@@ -7,6 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from threading import Event, Thread
 from typing import Any
 
@@ -41,6 +42,7 @@ from connector.thl.position import SourcePosition, TargetPosition
 from connector.thl.words import NO_SEQNO, Seqno
 from connector.write.desk import Request
 from connector.write.open import open_desk
+from tests.contract.target_again import random_records
 from tests.support.log_writer import LogWriter
 from tests.support.spark import session
 from tests.unit.reassemble.fragments import change, record, statement
@@ -453,6 +455,33 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
     assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
     with pytest.raises(ConfigError, match="event 6 is applied"):
         applier(6).run()
+
+
+def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
+    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, states, _ = random_records(Random(1), 2001)
+    log = LogWriter(config)
+    log.online()
+    log.events(records)
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000})})
+    forward = apply(many, spark, 2000)
+    assert texts(config) == states[2000]
+    monkeypatch.setattr("connector.pipeline.undo.STEP_BYTES", 100_000)
+    url = config.target.url.get_secret_value()
+    kafka = f"{{bootstrap: '{config.kafka.bootstrap}'}}"
+    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {{url: '{url}'}}\nkafka: {kafka}\n")
+    undo = ["undo", "--config", str(tmp_path / "thl.yaml"), "--to-seqno"]
+    assert cli.run([*undo, "1200"]) == 0
+    assert "is at event 1200: binlog.000001:0000000000002200;7" in capsys.readouterr().out
+    assert texts(config) == states[1200]
+    there = read_target(url, config.service)
+    assert there is not None
+    assert (there.gtid_set, there.consistent) == ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-1201", True)
+    assert applied(config) == list(range(1201))
+    assert cli.run([*undo, "1300"]) == ConfigError.exit_code
+    assert apply(many, spark, 2000) == forward
+    assert texts(config) == states[2000]
 
 
 def request(config: Config) -> Request | None:
