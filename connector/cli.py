@@ -16,13 +16,11 @@ import click
 COMMANDS = {
     "produce": ("connector.commands.produce:produce", "Read MySQL's binary log into Kafka."),
     "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target, by Spark."),
+    "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
     "offline": ("connector.commands.offline:offline", "Ask the applier to go offline."),
     "status": ("connector.commands.status:status", "Say how far producer and applier are."),
     "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
-    "heartbeat": (
-        "connector.commands.heartbeat:heartbeat",
-        "Write something on the source to be seen at the other end.",
-    ),
+    "heartbeat": ("connector.commands.heartbeat:heartbeat", "Write a row on the source that is known in the log."),
     "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),
     "archive": ("connector.commands.archive:archive", "Keep the source's binary log in a folder."),
     "list": ("connector.commands.list:list_log", "Print events of the log."),
@@ -30,7 +28,6 @@ COMMANDS = {
     "info": ("connector.commands.info:info", "Say what the log is and holds."),
     "index": ("connector.commands.index:index", "Print which events are where in the log."),
     "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have."),
-    "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
     "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
     "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
     "sandbox": ("connector.sandbox.commands:sandbox", "Start and end disposable servers to try things on."),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.thl.fork import ranges_of
 from connector.thl.header import FragmentHeader
 from connector.thl.portion import DONE, GIVE_UP, OTHER, TAKE, WHOLE, Bounds, Portion
 from connector.thl.run import Run, follows, is_plain
@@ -117,6 +118,16 @@ def test_each_event_is_whole_in_one_portion(log: Log, step: int, in_runs: bool, 
         assert not found.keys() & part.keys()
         found |= part
     assert found == {seqno: places for seqno, places in log.finished.items() if after < seqno <= upto}
+
+
+@given(logs(), st.integers(1, 30), st.booleans(), st.data())
+def test_trapped_events_are_passed_over(log: Log, step: int, in_runs: bool, data: st.DataObject) -> None:
+    trapped = data.draw(st.sets(st.sampled_from(sorted(log.finished))))
+    found: dict[int, list[int]] = {}
+    for begin, end in cuts(log, step):
+        wanted = replace(bounds(log, begin, end, first=begin == 0), trapped=ranges_of(map(Seqno, trapped)))
+        found |= read(log.messages, wanted, in_runs=in_runs)
+    assert found == {seqno: places for seqno, places in log.finished.items() if seqno not in trapped}
 
 
 @given(logs(), st.integers(1, 30), st.data())
