@@ -57,8 +57,8 @@ def set_up_logs(format: Format, level: int = logging.INFO) -> None:
 
 
 def _not_raised_too(record: logging.LogRecord) -> bool:
-    """Leave out the tracebacks py4j writes, on the root logger, of a lost connection that it raises as well."""
-    return record.name != "root" or "py4j" not in PurePath(record.pathname).parts
+    """Leave out what py4j writes of a lost connection, with a traceback: it raises that as well."""
+    return not record.exc_info or "py4j" not in PurePath(record.pathname).parts
 
 
 def _time(record: logging.LogRecord) -> str:

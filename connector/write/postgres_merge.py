@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from connector.thl.layout import TableLayout
 from connector.write.postgres_names import column_name, column_names, table_name
-from connector.write.postgres_types import by_bytes
 
 
 @dataclass(slots=True)
@@ -50,9 +49,8 @@ def merge(layout: TableLayout, staging: str, counts: Counts) -> Iterator[Step]:
     """Deletes, then updates, then inserts; what moved rows take along first."""
     name = table_name(layout.name)
     columns = [column_name(column.name) for column in layout.columns]
-    bytewise = {index: by_bytes(layout.columns[index]) for index in layout.key}
-    key = " AND ".join(f"t.{columns[index]} = s.c{index}{bytewise[index]}" for index in layout.key)
-    base = " AND ".join(f"t.{columns[index]} = s.k{place}{bytewise[index]}" for place, index in enumerate(layout.key))
+    key = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in layout.key)
+    base = " AND ".join(f"t.{columns[index]} = s.k{place}" for place, index in enumerate(layout.key))
     others = [index for index in range(len(columns)) if index not in layout.key]
     if counts.moved:
         kept = ", ".join(f"c{index} = {_told(index, f't.{columns[index]}')}" for index in others or layout.key)

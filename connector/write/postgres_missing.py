@@ -19,7 +19,6 @@ from connector.write.postgres_ddl import run
 from connector.write.postgres_merge import Counts, merge
 from connector.write.postgres_names import column_name, table_name
 from connector.write.postgres_staging import Staged
-from connector.write.postgres_types import by_bytes
 
 NAMED: Final = 5
 _COUNTED: Final = {"d": "deletes", "u": "updates", "i": "inserts", "c": "changed", "m": "moved"}
@@ -84,8 +83,7 @@ def _of_keys(connection: psycopg.Connection, staged: Staged) -> list[str]:
 def _same(layout: TableLayout, key: Sequence[str]) -> str:
     columns = [layout.columns[index] for index in layout.key]
     return " AND ".join(
-        f"t.{column_name(column.name)} = s.{staged}{by_bytes(column)}"
-        for column, staged in zip(columns, key, strict=True)
+        f"t.{column_name(column.name)} = s.{staged}" for column, staged in zip(columns, key, strict=True)
     )
 
 

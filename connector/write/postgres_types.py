@@ -50,8 +50,8 @@ def postgres_type(column: Column, *, key: bool = False) -> str:
 
 
 def by_bytes(column: Column) -> str:
-    """What makes a comparison with values of a key column one of bytes: a text that is not its table's key has another
-    collation."""
+    """The collation of an index for a key of text: staging has keys by bytes, and so PostgreSQL compares by bytes,
+    whatever the table has."""
     return ' COLLATE "C"' if postgres_type(column, key=True).startswith("text") else ""
 
 

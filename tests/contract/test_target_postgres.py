@@ -293,6 +293,8 @@ def test_a_key_that_is_too_long_for_a_b_tree_has_a_hash(
     applier.rows(net(told, inserts=[long]))
     applier.rows(net(told, deletes=[long]))
     assert (place.indexed(told), place.read(told)) == ([indexed], [])
+    ((definition,),) = place.query("SELECT indexdef FROM pg_indexes WHERE tablename = 'told'")
+    assert ('COLLATE "C"' in str(definition)) == ("a varchar" in columns[0])  # as the merge compares
 
 
 @pytest.fixture

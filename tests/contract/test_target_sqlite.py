@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import TargetUnavailable, ValueNotRepresentable
+from connector.errors import TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
 from connector.write.desk import Desk
 from connector.write.sqlite import SqliteTarget
@@ -158,3 +158,12 @@ def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:
     assert commit_time == "2023-11-14 22:13:20.000000"
     assert isinstance(latency, float)
     assert latency > 0
+
+
+def test_where_it_cannot_be_told_which_row_is_missing_none_is_named(applier: Applier) -> None:
+    """What was deleted is gone; the last commit has neither the row that is missing nor the one that came after it."""
+    with pytest.raises(TargetDiffers, match=r"1 rows of .* were deleted, and the log has 2") as raised:
+        applier.rows(
+            net(USERS, inserts=[(5, "of the same commit", None)]), net(USERS, deletes=[(5, "", None), (9, "", None)])
+        )
+    assert raised.value.where["rows"] is None
