@@ -385,7 +385,7 @@ def sealed(event: bytes) -> bytes:
 def test_a_second_heartbeat_and_an_artificial_event_are_not_the_files() -> None:
     data = LOG.read_bytes()
     first, second, *events = events_of(data)
-    beat = sealed(struct.pack("<IBIIIH", 0, 41, 1, 19 + 2 + 4, 0, 0) + b"\0\0" + bytes(4))
+    beat = sealed(struct.pack("<IBIIIH", 0, 41, 1, 19 + 2 + 4, 200, 0) + b"\0\0" + bytes(4))
     made = sealed(second[:17] + struct.pack("<H", ARTIFICIAL) + second[19:])
     sent = [rotate("log.000007", 4), first, beat, second, made, *events]
     found = taken(packets(sent), 1)
