@@ -6,6 +6,8 @@ partitions only barriers tell the order, and they are all in partition 0: an eve
 it names has been given, and a barrier when nothing before it can still come from any of the partitions. That a
 partition has nothing more before a barrier shows when it goes on behind it; or its reader finds it read to the end that
 it had when the barrier was met already, and says so.
+
+So a partition that lost its tail (an unclean election) is noticed when it goes on, not when a barrier is given past it.
 """
 
 from __future__ import annotations

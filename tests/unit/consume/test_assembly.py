@@ -166,6 +166,7 @@ def test_without_any_one_message_nothing_is_skipped(story: Story, seed: int, who
     messages = log.messages[partition]
     at = data.draw(st.integers(0, len(messages) - 1))
     last = all(DECODER.header(value, "").kind.name == "EPOCH" for _, value in messages[at + 1 :])
+    lost = DECODER.header(messages[at][1], "").seqno
     del messages[at]
     shard = shard_in(log.partitions - 1, log.partitions)
     shards = () if whole else (shard,)
@@ -179,7 +180,9 @@ def test_without_any_one_message_nothing_is_skipped(story: Story, seed: int, who
     else:
         # What was taken out is an end then, or nobody's: not between two events of the partition.
         assert last or found == wanted
-    assert found == wanted[: len(found)]
+    # One that lost its end says so when it goes on; until then a barrier does not wait for what nobody knows of.
+    ended = last and not whole and found == [event for event in wanted if event[0] != lost][: len(found)]
+    assert found == wanted[: len(found)] or ended
 
 
 def test_a_partition_that_is_far_ahead_is_read_no_further() -> None:
