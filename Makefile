@@ -54,8 +54,9 @@ $(VENV)/.built: setup.py $(PYX) $(VENV)/.installed
 fetch: build ## The servers and jars of the sandbox, into the cache
 	@$(BIN)/python -m connector.sandbox.fetch
 
+# Two processes with servers of their own, for tests mostly wait; those that take longest stand first.
 test: check fetch ## What CI runs: the checks, then every test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 unit: build ## The tests that need no server
 	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)

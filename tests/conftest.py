@@ -1,4 +1,4 @@
-"""The servers of the tests: one of each kind for the whole run, started when the first test asks for it.
+"""The servers of the tests: one of each kind for a process of the run, started when the first test asks for it.
 
 A test that asks for one is marked `servers` by that; `-m 'not servers'` leaves them all out. Tests share the
 servers, so each makes databases and topics with names of its own. One that kills a server starts it again

@@ -138,7 +138,7 @@ def test_the_log_goes_on_without_what_is_trapped(
         assert thl(bench, "trapped").returncode == 0
         seqnos = [event[0]["seqno"] for event in finished(fragments(bench.config))]
         assert seqnos == list(range(before + 7))  # each once, none given again
-        shown = thl(bench, "list", "--low", str(before), "--headers", "--json").stdout.splitlines()
+        shown = thl(bench, "list", "--low", str(before), "--headers", "--format", "json").stdout.splitlines()
         assert [json.loads(line)["seqno"] for line in shown] == [before, before + 4, before + 5, before + 6]
 
         was = rows_of(misled)

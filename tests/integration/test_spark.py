@@ -30,11 +30,13 @@ from connector.spark.typed import layout_in, layout_of
 from connector.thl.definition import Definitions, TableDefinition
 from spark_apps.changes import changes as changes_app
 from tests.support.log_writer import LogWriter
+from tests.support.spark import end_jvm
 from tests.unit.reassemble.fragments import change, column, record
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    end_jvm()  # an applier's, whose settings are for an applier
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1",
@@ -46,6 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = SparkSession.builder.appName("tests").config(map=settings).getOrCreate()
     yield session
     session.stop()
+    end_jvm()
 
 
 @pytest.fixture

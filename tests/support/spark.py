@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
+
 from connector.clock import SystemClock
 from connector.config import Apply, Kafka
 from connector.reassemble.continuous import Continuous
@@ -20,6 +22,16 @@ def session(folder: Path, **settings: Any) -> Session:
     """A small session; the settings are those of `apply`."""
     apply = Apply(checkpoint_dir=folder, heap="512m", **settings)
     return Session(apply, "tests", jars=tuple(spark_kafka_jars()))
+
+
+def end_jvm() -> None:
+    """End this process's JVM, if it has one: what it was started with is every later session's, too."""
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def in_batches(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:

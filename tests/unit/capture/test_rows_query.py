@@ -195,4 +195,4 @@ def test_it_is_printed_in_both_layouts(log: LogWriter, tmp_path: Path) -> None:
     assert [len(change["rows"]) for change in found["changes"]] == [4]
     lines = binlog(path, "--format", "thl").out.decode().splitlines()
     (metadata,) = [line for line in lines if line.startswith("- METADATA")]
-    assert metadata.endswith("rows_query.0=INSERT\\n1, 2; -- é;rows_query.1=INSERT 3;rows_query.2=]")
+    assert metadata.endswith("rows_query.0=INSERT\\n1, 2; -- é;rows_query.1=INSERT 3;rows_query.2]")

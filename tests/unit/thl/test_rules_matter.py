@@ -150,7 +150,7 @@ def the_markers_do_not_tell_what_is_trapped(patch: Patch) -> None:
 
 def the_epoch_does_not_tell_what_is_trapped(patch: Patch) -> None:
     patch.setattr(history.History, "trapped", ())
-    patch.setattr(history.History, "_prove_none_trapped", nothing)
+    patch.setattr(history.History, "prove_none_trapped", nothing)
 
 
 def a_trapped_last_event_is_compared(patch: Patch) -> None:
@@ -252,7 +252,7 @@ def trapped_events_are_taken(patch: Patch) -> None:
 
 
 def whoever_took_trapped_events_goes_on(patch: Patch) -> None:
-    patch.setattr(history.History, "_prove_none_trapped", nothing)
+    patch.setattr(history.History, "prove_none_trapped", nothing)
 
 
 def whoever_is_reading_when_the_log_forks_goes_on(patch: Patch) -> None:
