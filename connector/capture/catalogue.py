@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from connector.capture.charsets import BINARY
 from connector.capture.columns import Spec, keeping_invalid, text_spec
-from connector.capture.connection import Connection, Row, query, quoted
+from connector.capture.connection import Connection, Row, as_double, query, quoted
 from connector.capture.filters import SYSTEM_SCHEMAS, Filter
 from connector.config import Filters
 from connector.ddl.column_spec import charset_name, charset_of
@@ -18,7 +18,10 @@ from connector.thl.definition import Definitions, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
 
 SPATIAL = frozenset(
-    ["geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection"]
+    [
+        *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+        *("geomcollection", "geometrycollection"),  # since 8.0, and before
+    ]
 )
 INTEGERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "year"])
 TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext"])
@@ -145,10 +148,11 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
         for row in query(connection, _restricted(sql, only), only or ()):
             found.setdefault(TableName(row["s"], row["t"]), []).append(row)
     tables = []
+    double = as_double(connection)
     for row in query(connection, _restricted(_TABLES, only, "t."), only or ()):
         name = TableName(row["s"], row["t"])
         if filter.wants(*name) and name in columns:
-            tables.append(_table(name, row, columns[name], keys.get(name, []), filter))
+            tables.append(_table(row, columns[name], keys.get(name, []), filter, double))
     return tables
 
 
@@ -166,12 +170,13 @@ def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
     return sql.replace("ORDER BY", condition + "ORDER BY") if only else sql
 
 
-def _table(name: TableName, table: Row, columns: list[Row], key: list[Row], filter: Filter) -> SourceTable:
+def _table(table: Row, columns: list[Row], key: list[Row], filter: Filter, double: str) -> SourceTable:
+    name = TableName(table["s"], table["t"])
     place = {row["name"]: index for index, row in enumerate(columns)}
     layout = TableLayout(name, tuple(map(_column, columns)), tuple(place[part["name"]] for part in key))
     return SourceTable(
         layout=layout,
-        select=tuple(map(_select, columns)),
+        select=tuple(_select(column, double) for column in columns),
         kinds="".join(map(_kind, columns)),
         texts=tuple(_text(name, column, filter) for column in layout.columns),
         ordered=bool(key) and all(part["prefix"] is None for part in key),
@@ -236,11 +241,11 @@ def _after_type(row: Row) -> str:
     return row["full"].lower().rpartition(")")[2] if row["base"].lower() not in LABELLED else ""
 
 
-def _select(row: Row) -> str:
+def _select(row: Row, double: str) -> str:
     """An expression whose text is the value as the binary log holds it."""
     base, name = _base(row), quoted(row["name"])
     if base in {"float", "double"}:
-        return f"CAST({name} AS DOUBLE)"  # FLOAT prints six digits only, FLOAT(7,4) four decimals
+        return double.format(name)  # FLOAT prints six digits only, FLOAT(7,4) four decimals
     if base in FIXED:
         return f"CAST({name} AS BINARY({FIXED[base]}))"
     if base == "decimal" and "zerofill" in _after_type(row):

@@ -5,6 +5,7 @@ pymysql's errors become ours here: a server that is gone can be tried again, a r
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
 
 CONNECT_TIMEOUT = 10
+CAST_AS_DOUBLE = (8, 0, 17)
 REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698, 1820, 3118})
 DENIED = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR})
 GONE = frozenset(
@@ -83,6 +85,18 @@ def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list
     with connection.cursor() as cursor:
         cursor.execute(sql, args or None)
         return list(cursor.fetchall())
+
+
+def release(connection: Connection) -> tuple[int, ...]:
+    """The first three numbers of the server's version."""
+    version = str(query(connection, "SELECT @@version AS version")[0]["version"])
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def as_double(connection: Connection) -> str:
+    """An expression, to be formatted with a column, that gives a FLOAT or DOUBLE with all its digits."""
+    mariadb = "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
+    return "CAST({} AS DOUBLE)" if mariadb or release(connection) >= CAST_AS_DOUBLE else "{} * 1e0"
 
 
 def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> Row | None:

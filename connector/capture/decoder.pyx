@@ -120,6 +120,7 @@ cdef class Decoder:
     cdef object blocks  # of a file that the newest statement reads, which are still to be handed out
     cdef object loading  # that statement, and whether it is a transaction of its own
     cdef dict uuids
+    cdef dict untold  # options of definitions that the server does not log
     cdef list found
     cdef Py_ssize_t produced
     cdef object failure  # what ended the decoding, told when what was found before it is handed out
@@ -142,6 +143,7 @@ cdef class Decoder:
         self.statements = Statements(filters)
         self.pending = self.statements.pending
         self.query_bytes = filters.rows_query_bytes
+        self.untold = dict(filters.untold)
         self.begun = b""
         self.uuids = {}
         self.found = []
@@ -377,6 +379,8 @@ cdef class Decoder:
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
         if query.xid:
             return self._xa(event, thread_id, query)
+        if self.untold and not query.control:
+            query.statement.options.update({**self.untold, **query.statement.options})
         if self.mariadb and not query.control:
             query.statement.options[DIALECT] = MARIADB_DIALECT
             if wants_statement(query, self.filters) and brings_virtual(query.statement):

@@ -9,9 +9,10 @@ MySQL's own schemas are never for us. The pattern of a column has its name behin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from connector.config import Filters, Source
 from connector.errors import ConfigError
@@ -58,6 +59,7 @@ class Filter:
         keeps_statements: whether changes that were logged as statements are for us as they are.
         rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
         ignored_servers: what these server ids wrote is not for us.
+        untold: options of definitions that a MySQL before 8.0 does not log, as it has them; of others nothing.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -72,10 +74,12 @@ class Filter:
         keeps_statements: bool = False,
         rows_query_bytes: int = 0,
         ignored_servers: frozenset[int] = frozenset(),
+        untold: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.keeps_statements = keeps_statements
         self.rows_query_bytes = rows_query_bytes
         self.ignored_servers = ignored_servers
+        self.untold = untold
         self.spared: Finished | None = None
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
@@ -83,7 +87,9 @@ class Filter:
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
-    def of(cls, source: Source, lower_case_table_names: int = 0) -> Filter:
+    def of(
+        cls, source: Source, lower_case_table_names: int = 0, untold: Mapping[str, str] = MappingProxyType({})
+    ) -> Filter:
         """What a producer of this source takes: not what was written under its own server id either."""
         return cls(
             source.filters,
@@ -92,6 +98,7 @@ class Filter:
             keeps_statements=source.statements == "keep",
             rows_query_bytes=source.rows_query_bytes,
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
+            untold=untold,
         )
 
     def sparing(self, finished: Finished | None) -> Filter:

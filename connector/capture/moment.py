@@ -7,7 +7,7 @@ from typing import Final
 
 import pymysql
 
-from connector.capture.connection import Connection, query
+from connector.capture.connection import Connection, query, release
 from connector.capture.mariadb_state import is_mariadb
 from connector.capture.source_state import end_position, gtid_executed
 from connector.config import Source
@@ -18,6 +18,8 @@ LOCK_WAIT_SECONDS: Final = 10
 LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
+LIMITS_SINCE: Final = (5, 7, 8)  # a SELECT's time can be limited
+PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE writes the changes into the binary log
 NAMED: Final = 5  # xids in a message
 
 
@@ -40,10 +42,12 @@ class Moment:
 
 def prepare_session(connection: Connection, source: Source) -> None:
     """Let a session live through a load that is slowed down by its reader, and see every column."""
-    unlimited = "max_statement_time" if is_mariadb(connection) else "max_execution_time"
+    unlimited = ", max_statement_time = 0" if is_mariadb(connection) else ", max_execution_time = 0"
+    if release(connection) < LIMITS_SINCE:
+        unlimited = ""
     query(
         connection,
-        f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000, {unlimited} = 0",
+        f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000{unlimited}",
         (LOCK_WAIT_SECONDS, source.net_write_timeout),
     )
     try:
@@ -89,6 +93,8 @@ def _refuse_prepared(connection: Connection) -> None:
     Who may not see it is not refused: the log stops when such a transaction is committed, and says so.
     """
     mariadb = is_mariadb(connection)
+    if release(connection) < PREPARED_LOGGED_SINCE:
+        return  # such a transaction is logged when it is committed, as a whole: behind the position
     try:
         found = query(connection, "XA RECOVER FORMAT='SQL'" if mariadb else "XA RECOVER CONVERT XID")
     except pymysql.MySQLError as error:

@@ -19,6 +19,7 @@ from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import PreflightError
 
 NAMED_CASCADES = 5
+GTIDS_WITHOUT_RESTART = (5, 7, 6)
 NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and old rows are whole, of a new row what has changed is told
 
 
@@ -47,8 +48,9 @@ def preflight(
         privileges = read_privileges(connection)
         problems = [
             *_settings(facts, source),
-            *_grants(privileges, source, snapshot=snapshot, mariadb=facts.mariadb),
+            *_grants(facts, privileges, source, snapshot=snapshot),
             *_server_id(connection, facts, privileges, source, replica_uuid),
+            *_replicated(connection, facts, privileges),
             *_virtual_columns(connection, facts, filter),
             *_cascades(connection, facts, filter, source),
         ]
@@ -76,7 +78,13 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     if facts.mariadb and facts.binlog_row_image not in ("FULL", NODUP):
         reason = f"a REPLACE does not log which columns it resets; only {NODUP} tells less than FULL and enough"
         wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
-    if source.statements == "keep":
+    if source.statements == "keep" and not facts.tells_names:
+        yield PreflightError(
+            f"{facts.server} cannot name columns in its log, and they cannot be followed where statements about "
+            "temporary tables stand among the others",
+            hint="--set source.statements=refuse, and binlog_format=ROW on the source",
+        )
+    elif source.statements == "keep":
         reason = "columns' names cannot be followed where statements about temporary tables stand among the others"
         wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
     for name, (found, needed, reason) in wanted.items():
@@ -100,19 +108,18 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
         )
 
 
-def _grants(
-    privileges: Privileges, source: Source, *, snapshot: bool, mariadb: bool = False
-) -> Iterator[PreflightError]:
+def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
     to = account(source.user)
-    for name in ("REPLICATION SLAVE", "BINLOG MONITOR" if mariadb else "REPLICATION CLIENT"):
+    for name in ("REPLICATION SLAVE", "BINLOG MONITOR" if facts.mariadb else "REPLICATION CLIENT"):
         if not privileges.has(name):
             yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
     if not snapshot:
         return
     if not privileges.has("RELOAD", "FLUSH_TABLES"):
-        name = "RELOAD" if mariadb else "FLUSH_TABLES"
+        name = facts.flush_privilege
         yield PreflightError(
-            f"the user lacks {name}{'' if mariadb else ' (or RELOAD)'}, with which the snapshot finds its position",
+            f"the user lacks {name}{' (or RELOAD)' if name != 'RELOAD' else ''}, with which the snapshot finds its "
+            "position",
             hint=f"GRANT {name} ON *.* TO {to};",
         )
     for pattern in source.filters.do or ("*.*",):
@@ -162,6 +169,16 @@ def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source
         )
 
 
+def _replicated(connection: Connection, facts: SourceFacts, privileges: Privileges) -> Iterator[PreflightError]:
+    if facts.logs_replicated or not privileges.has("REPLICATION CLIENT", "SUPER"):
+        return
+    for row in query(connection, "SHOW SLAVE STATUS"):
+        yield PreflightError(
+            f"log_slave_updates is OFF: what the source takes from {row['Master_Host']} is not in its binary log",
+            hint="start mysqld with log_slave_updates = ON (needs a restart)",
+        )
+
+
 def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter) -> Iterator[PreflightError]:
     if not facts.mariadb or facts.binlog_row_image == "FULL":
         return
@@ -191,7 +208,12 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
             f"transactions that are published: {facts.set_variable} innodb_flush_log_at_trx_commit = 1;"
         )
-    if facts.binlog_row_metadata != "FULL":
+    if not facts.tells_names:
+        yield (
+            f"{facts.server} cannot name columns in its log: they are named by a history of the tables, which follows "
+            "every DDL and stops at the first it does not understand"
+        )
+    elif facts.binlog_row_metadata != "FULL":
         yield (
             f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
             "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "
@@ -222,9 +244,12 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
     if not facts.gtids:
         yield (
             f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: "
-            "SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
+            f"{facts.set_variable} enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
+            if facts.release >= GTIDS_WITHOUT_RESTART
+            else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: start mysqld "
+            "with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
         )
-    if snapshot and not facts.mariadb and not privileges.has("XA_RECOVER_ADMIN"):
+    if snapshot and not facts.mariadb and facts.tells_names and not privileges.has("XA_RECOVER_ADMIN"):
         yield (
             "the user may not see prepared XA transactions: if there is one now, the log will stop at its commit: "
             "GRANT XA_RECOVER_ADMIN"

@@ -7,7 +7,7 @@ each, its value's length known by the code alone), the default schema, the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,10 @@ class Wanted(Protocol):
     @property
     def rows_query_bytes(self) -> int:
         """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
+
+    @property
+    def untold(self) -> Mapping[str, str]:
+        """Options of definitions that the server does not log, as it has them."""
 
     @property
     def ignored_servers(self) -> frozenset[int]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from connector.capture import mariadb_state
-from connector.capture.connection import Connection, query, query_one
+from connector.capture.connection import Connection, query, query_one, release
 from connector.capture.stream import AfterGtids, StreamStart
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.thl.gtids import of_mariadb
@@ -15,6 +15,8 @@ from connector.thl.position import SourcePosition
 
 FIRST_EVENT = 4  # every file begins with four magic bytes
 NEW_WORDS = (8, 2)  # SHOW BINARY LOG STATUS; SHOW MASTER STATUS is gone in 8.4
+
+SECONDS_SINCE = (8, 0)  # before, binary logs expire after days
 
 _UUID = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
 _GTID_SET = re.compile(rf"\s*{_UUID}\s*:.*", re.DOTALL)
@@ -50,9 +52,7 @@ def end_position(connection: Connection) -> SourcePosition:
     Raises:
         PreflightError: there is no binary log.
     """
-    version = query(connection, "SELECT @@version AS version")[0]["version"]
-    release = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    modern = release >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
+    modern = release(connection) >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
     row = query_one(connection, "SHOW BINARY LOG STATUS" if modern else "SHOW MASTER STATUS")
     if row is None:
         raise _no_binary_log()
@@ -137,7 +137,7 @@ def check_position_available(connection: Connection, position: SourcePosition) -
         return
     oldest, end = oldest_position(connection), end_position(connection)
     if position.file not in sizes and file_number(position.file) < file_number(oldest.file):
-        raise _purged(f"{position} is no longer in the source's binary log; the oldest there is {oldest}")
+        raise _purged(connection, f"{position} is no longer in the source's binary log; the oldest there is {oldest}")
     raise HistoriesDiffer(
         f"{position} is not in the source's binary log, which ends at {end}",
         hint="was the source reset or replaced? a new log needs another `service`",
@@ -172,7 +172,7 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
         )
     if row["purged"]:
         oldest = oldest_position(connection)
-        raise _purged(f"the source has purged {_one_line(row['purged'])}; the oldest there is {oldest}")
+        raise _purged(connection, f"the source has purged {_one_line(row['purged'])}; the oldest there is {oldest}")
 
 
 def _gtids(connection: Connection, variable: str) -> str | None:
@@ -184,11 +184,13 @@ def _one_line(gtids: str) -> str:
     return "".join(str(gtids).split())
 
 
-def _purged(message: str) -> Purged:
+def _purged(connection: Connection, message: str) -> Purged:
+    if release(connection) >= SECONDS_SINCE:
+        longer = "SET PERSIST binlog_expire_logs_seconds = 604800;"
+    else:
+        longer = "SET GLOBAL expire_logs_days = 7; (and in the server's configuration)"
     return Purged(
-        message,
-        hint="begin a new log with a snapshot (another `service`), and keep binary logs longer: "
-        "SET PERSIST binlog_expire_logs_seconds = 604800;",
+        message, hint=f"begin a new log with a snapshot (another `service`), and keep binary logs longer: {longer}"
     )
 
 

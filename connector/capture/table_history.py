@@ -1,8 +1,9 @@
 """The source's tables followed through its log, for rows whose TABLE_MAP does not name their columns.
 
 It begins with what the data dictionary said at some place, and moves with every definition behind it. Whatever a
-TABLE_MAP does tell must be the same here: types, lengths, NULL, and but for a MariaDB with NO_LOG signedness and
-character sets. Nothing is guessed: a table that the history does not know, or knows otherwise, stops the reading.
+TABLE_MAP does tell must be the same here: types, lengths, NULL; signedness and character sets, too, but a MariaDB with
+NO_LOG and a MySQL before 8.0 do not tell them. Nothing is guessed: a table that the history does not know, or knows
+otherwise, stops the reading.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.position import PositionRecord, SourcePosition
 
 UTF8: Final = 45  # the collation utf8mb4_general_ci
-HINT: Final = "SET GLOBAL binlog_row_metadata = FULL; then begin a new log (another `service`) with a snapshot"
+HINT: Final = (
+    "SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then begin a new log (another "
+    "`service`) with a snapshot"
+)
 
 
 def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> Naming:
@@ -45,7 +49,7 @@ class TableHistory:
     def __init__(self, known: Definitions, filter: Filter, position: PositionRecord | None = None) -> None:
         self._known = known
         self._filter = filter
-        self._rules = Rules(filter.fold, filter.wants_schema)
+        self._rules = Rules(filter.fold, filter.wants_schema, old=bool(filter.untold))
         self._resume = position.resume if position else None
         self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
         self._changes: list[Redefined] = []
@@ -128,7 +132,7 @@ def _charset(collation: str | None) -> str:
 
 
 def _told(raw: Raw, column: Column) -> Raw:
-    """With the history's signedness and character set, where the event tells none: MariaDB with NO_LOG."""
+    """With the history's signedness and character set, where the event tells none: MariaDB with NO_LOG, old MySQL."""
     if raw.unsigned is None and raw.code in NUMERIC:
         raw = replace(raw, unsigned=column.unsigned)
     if raw.collation is None and raw.code in TEXT and column.charset:

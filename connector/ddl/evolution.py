@@ -33,10 +33,12 @@ class Rules:
     Args:
         fold: how the server compares names of schemas and tables.
         wants_schema: whether tables of this schema can be for us: of others nothing is kept.
+        old: whether it is a MySQL before 8.0.
     """
 
     fold: Callable[[str], str]
     wants_schema: Callable[[str], bool]
+    old: bool = False
 
 
 def evolve(
@@ -99,6 +101,10 @@ class _Draft:
         self._why = why
         self._tables: dict[TableName, TableDefinition | None] = {}
         self._schemas: dict[str, str | None] = {}
+
+    @property
+    def old(self) -> bool:
+        return self._rules.old
 
     @property
     def changes(self) -> Redefined:
@@ -361,8 +367,12 @@ class _Reading:
         )
         try:
             self._whole()
-            check_conversion(reader)
+            if reader.mariadb or draft.old:
+                check_conversion(reader, "MariaDB" if reader.mariadb else "a MySQL before 8.0")
+            converting = reader.count("CONVERT") > 0
             read_clauses(reader, state, lambda: None)
+            if draft.old and converting and state.charset != table.charset:
+                _check_converted(reader, table, state.charset)
             columns = table.layout.columns
             key = state.key_after(reader, (columns[index].name for index in table.layout.key))
             draft.put(_definition(name, [item.column for item in state.columns], key, state.charset))
@@ -382,6 +392,12 @@ def _check(spec: ColumnSpec) -> None:
     column = spec.column
     if column.type.partition("(")[0] in _WITH_CHARSET and not column.charset:
         raise Unsupported(f"the character set of column {column.name} is not known")
+
+
+def _check_converted(reader: Reader, table: TableDefinition, charset: str) -> None:
+    """A MySQL before 8.0 does nothing, not even to the table's own character set, where no column has another."""
+    if all(column.charset in {"", "binary", charset} for column in table.layout.columns):
+        reader.stop("a conversion that changes no column, of which a MySQL before 8.0 may make nothing,")
 
 
 def _definition(name: TableName, columns: list[Column], key: Iterable[str], charset: str) -> TableDefinition:

@@ -62,17 +62,21 @@ def pass_patience(reader: Reader) -> None:
         reader.accept("NOWAIT")
 
 
-def check_conversion(reader: Reader) -> None:
+def check_conversion(reader: Reader, server: str) -> None:
     """CONVERT TO also converts columns that the same ALTER TABLE defines, whatever set they name; and what becomes of
-    the table's own set and collation when it names these too is one or the other.
+    the table's own set and collation when it names these too is one or the other. A MySQL before 8.0 does the same.
+
+    Args:
+        reader: at the first clause of an ALTER TABLE of such a server.
+        server: what it is called.
 
     Raises:
         Unsupported: either.
     """
-    if not (reader.mariadb and reader.count("CONVERT")):
+    if not reader.count("CONVERT"):
         return
     if any(map(reader.count, _DEFINING)):
-        reader.stop("a conversion beside definitions of columns, which MariaDB converts with it,")
+        reader.stop(f"a conversion beside definitions of columns, which {server} converts with it,")
     named = reader.count("COLLATE") + reader.count("CHARSET") + reader.count("CHARACTER")
     start = reader.mark
     while not reader.accept("CONVERT", "TO"):

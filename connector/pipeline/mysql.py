@@ -59,7 +59,7 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = Filter.of(self._source, facts.lower_case_table_names)
+        self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.untold)
         if facts.warnings != self._told:
             self._told = facts.warnings
             for warning in facts.warnings:
@@ -131,6 +131,11 @@ class MySqlSource:
 
 def _check_start(facts: ServerFacts, start: str) -> None:
     """Where columns have no names in the log, what the tables were must be known where it begins."""
+    if start != NOW and not facts.tells_names:
+        raise PreflightError(
+            f"the log of {facts.server} does not name columns, and what the tables were at {start} is not known",
+            hint="start with a snapshot, or now",
+        )
     if start != NOW:
         raise PreflightError(
             f"binlog_row_metadata is {facts.binlog_row_metadata}, so the log does not name columns, and what the "

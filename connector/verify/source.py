@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pymysql.cursors import SSCursor
 
-from connector.capture.connection import Connection, connect, query, quoted, speaking_to
+from connector.capture.connection import Connection, as_double, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
 from connector.capture.moment import prepare_session
 from connector.capture.source_state import end_position, gtid_executed
@@ -99,8 +99,10 @@ class SourceReader:
 
     def rows(self, table: SourceTable) -> Iterator[Row]:
         """A table's rows in the form of `connector.verify.values`."""
+        with speaking_to(self._source):
+            double = as_double(self._connection)
         selected = ", ".join(
-            f"CAST({quoted(column.name)} AS DOUBLE)" if column.kind is Kind.DOUBLE else quoted(column.name)
+            double.format(quoted(column.name)) if column.kind is Kind.DOUBLE else quoted(column.name)
             for column in table.columns
         )
         sql = f"SELECT {selected} FROM {quoted(table.name[0])}.{quoted(table.name[1])}"

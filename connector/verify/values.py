@@ -34,7 +34,10 @@ class Kind(StrEnum):
 _NUMBERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"])
 _BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector"])
 _SPATIAL = frozenset(
-    ["geometry", "point", "linestring", "polygon", "geomcollection", "multipoint", "multilinestring", "multipolygon"]
+    [
+        *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+        *("geomcollection", "geometrycollection"),  # since 8.0, and before
+    ]
 )
 
 

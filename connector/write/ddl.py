@@ -50,10 +50,11 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
     """
     sql_mode = statement.options.get("sql_mode", "")
     moment = Moment(_micros(statement.options.get("timestamp"), commit_time), statement.options.get("time_zone", ""))
-    plans = [_plan(tokens, statement, catalog, sql_mode, moment) for tokens in readings(statement.sql, sql_mode)]
+    read = readings(statement.sql, sql_mode)
+    plans = [_plan(tokens, statement, catalog, sql_mode, moment) for tokens in read]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
-    if plans[0].operations and statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF"):
+    if statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF") and _names_timestamp(read[0]):
         _no_implicit_timestamps(plans[0])
     return plans[0]
 
@@ -73,6 +74,11 @@ def _micros(timestamp: str | None, commit_time: int) -> int:
         return commit_time
     seconds, _, fraction = timestamp.partition(".")
     return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
+
+
+def _names_timestamp(tokens: list[Token]) -> bool:
+    """Whether a column may be defined that is a TIMESTAMP."""
+    return any(token.kind is Lexeme.WORD and token.text.upper() == "TIMESTAMP" for token in tokens)
 
 
 def _no_implicit_timestamps(found: Plan) -> None:

@@ -423,6 +423,8 @@ def test_timestamps_without_explicit_defaults_stop() -> None:
     with pytest.raises(Unsupported, match="explicit_defaults_for_timestamp"):
         planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="0")
     assert planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="1").operations
+    after = planned("ALTER TABLE t ADD at TIMESTAMP", CATALOG).catalog
+    assert planned("ALTER TABLE t ADD x INT", after, explicit_defaults_for_timestamp="0").operations
 
 
 def test_mariadbs_json_is_text() -> None:
