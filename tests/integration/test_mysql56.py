@@ -143,6 +143,15 @@ def test_after_every_statement_the_history_is_the_dictionary(watched: Watched56,
     assert layouts > 5
 
 
+def test_timestamps_that_are_not_null_by_themselves(watched: Watched56) -> None:
+    """explicit_defaults_for_timestamp is OFF, and the log does not say so."""
+    watched.run("CREATE TABLE t (a timestamp, b timestamp NULL, c timestamp(3) DEFAULT 0, d timestamp NULL)")
+    watched.run("ALTER TABLE t ADD e timestamp, MODIFY d timestamp", "INSERT INTO t () VALUES ()")
+    (rows,) = rows_of(watched.read())
+    assert watched.known == watched.dictionary()
+    assert [column.name for column in rows.layout.columns if column.nullable] == ["b"]
+
+
 def test_every_value_is_what_a_select_says_and_what_a_load_gives(watched: Watched56, server: SqlServer) -> None:
     watched.run(
         "SET time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'", f"ALTER DATABASE {SCHEMA} CHARSET utf8mb4"
