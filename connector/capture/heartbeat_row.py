@@ -18,9 +18,10 @@ from connector.config import Source
 from connector.errors import ConfigError
 from connector.thl.layout import TableName
 
+NAME_LENGTH: Final = 191  # a column of a key may have 767 bytes in MySQL 5.6
 COLUMNS: Final = (
-    "service VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
-    "name VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
+    "service VARCHAR(201) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, "
+    f"name VARCHAR({NAME_LENGTH}) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, "
     "written DATETIME(6) NOT NULL, PRIMARY KEY (service, name)"
 )
 
@@ -52,11 +53,13 @@ def write_heartbeat(source: Source, service: str, name: str) -> str | None:
         The GTIDs that the source has with it; None where it gives none.
 
     Raises:
-        ConfigError: as `heartbeat_table`.
+        ConfigError: as `heartbeat_table`; or the name is longer than the table has room for.
         SourceUnavailable: the source does not answer.
         PreflightError: the user may not write.
     """
     table = heartbeat_table(source)
+    if len(name) > NAME_LENGTH:
+        raise ConfigError(f"a heartbeat's name has at most {NAME_LENGTH} characters", name=name)
     place = f"{quoted(table.schema)}.{quoted(table.table)}"
     with session(source) as connection:
         try:

@@ -16,6 +16,7 @@ from connector.capture import connection as capture
 from connector.capture.catalogue import read_definitions
 from connector.capture.connection import session
 from connector.capture.filters import Filter
+from connector.capture.heartbeat_row import write_heartbeat
 from connector.capture.moment import prepare_session
 from connector.capture.preflight import preflight
 from connector.capture.reader import BinlogReader
@@ -25,7 +26,7 @@ from connector.capture.stream import AfterGtids, open_stream
 from connector.capture.table_history import TableHistory
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Filters, Source, Target
-from connector.errors import HistoriesDiffer, PreflightError, Purged
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mysql56 import MySql56Server
@@ -232,6 +233,12 @@ def test_a_target_ends_equal_to_the_source(server: SqlServer, kafka_broker: Brok
         until(lambda: "CREATE TABLE" in statements(bench)[-1] and "fence" in statements(bench)[-1])
         assert second.stop() == 0
     assert "t VALUES (9)" not in "".join(statements(bench))
+    beat = bench.config.source.model_copy(update={"heartbeat_table": f"{bench.service}.beats"})
+    write_heartbeat(beat, bench.service, "one")
+    with pytest.raises(ConfigError, match="191"):
+        write_heartbeat(beat, bench.service, "x" * 192)
+    assert server.run_sql(f"SELECT service, name FROM {bench.service}.beats").split()[2:] == [bench.service, "one"]
+    bench.sql(f"DROP TABLE {bench.service}.beats")
     read = read_source(bench.config.source)
     assert (read.gtid_set is not None) == gtids
     config = Config.model_validate(
