@@ -125,6 +125,13 @@ class Producing:
         assert self.process.poll() is None, self.text
         return self
 
+    def loaded(self) -> Producing:
+        """Wait for the initial load to end: what is written before may be in it, and is no event of its own then."""
+        self.online()
+        until(lambda: " loaded service=" in self.text or self.process.poll() is not None)
+        assert self.process.poll() is None, self.text
+        return self
+
     @property
     def text(self) -> str:
         return self.log.read_text()

@@ -43,7 +43,7 @@ def test_heartbeats_are_written_and_known_again(
         monkeypatch.setenv(name, value)
 
     with bench.start() as first:
-        first.online()
+        first.loaded()
         assert thl(["heartbeat", "50 % mine", "--wait"]) == 0  # what the target says here is made up
         assert "applied 40 (b:9;0)" in capsys.readouterr().err
         until(lambda: {"50 % mine", "interval"} <= set(names(bench)))

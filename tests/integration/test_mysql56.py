@@ -216,7 +216,7 @@ def test_a_target_ends_equal_to_the_source(server: SqlServer, kafka_broker: Brok
         f"INSERT INTO {bench.service}.old (id, f) VALUES (1, 1.2345), (2, NULL)"
     )
     with bench.start() as first:
-        first.online()
+        first.loaded()
         assert "cannot name columns in its log" in first.text
         before = last_seqno(bench)
         bench.sql(f"USE {bench.service}; SET NAMES utf8mb4; {'; '.join(SCRIPT[:5])}")

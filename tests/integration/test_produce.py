@@ -30,7 +30,7 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Benc
 
 def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
     with bench.start() as first:
-        first.online()
+        first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         bench.sql(f"UPDATE {bench.service}.t SET v = 'changed' WHERE id = 1")
         until(lambda: last_seqno(bench) >= 5)
