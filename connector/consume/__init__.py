@@ -18,7 +18,7 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
 
 docs/consuming.md shows more, and how others read the log without this package. Inside, a message goes this way: `feed`
 (Kafka), `decoding`, `assembly` (the protocol's rules, which are `connector.thl`'s), `fragments` (memory or a file),
-`event`. `opening` finds and proves the beginning, with `seeking`.
+`event`. `opening` finds and proves the beginning.
 """
 
 from __future__ import annotations

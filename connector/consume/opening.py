@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from connector.config import Config
 from connector.consume.decoding import Decoder
 from connector.consume.position import ConsumerPosition
-from connector.consume.seeking import offset_of
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.pipeline.handshake import shake_hands
@@ -156,7 +155,7 @@ class _Look:
             seqno=before,
             epoch=self.history.covering(before).epoch if seqno else NO_EPOCH,
             offsets={
-                p: offset_of(self.log, p, seqno, self.bounds[p]) if seqno else self.bounds[p][0] for p in self.chosen
+                p: self.log.offset_of(p, seqno, self.bounds[p]) if seqno else self.bounds[p][0] for p in self.chosen
             },
             shards=self.shards,
             floor=NO_SEQNO if self.shards is None else before,
@@ -206,7 +205,7 @@ class _Look:
                 high = record.first_seqno
                 break
         for partition in self.chosen if low < high else ():
-            start, end = (offset_of(self.log, partition, seqno, self.bounds[partition]) for seqno in (low, high))
+            start, end = (self.log.offset_of(partition, seqno, self.bounds[partition]) for seqno in (low, high))
             for met in self._headers(partition, start, end):
                 if met.header.gtid == gtid:
                     return met.header.seqno

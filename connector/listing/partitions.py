@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from connector.config import Config
-from connector.consume.seeking import offset_of
 from connector.errors import PreflightError
 from connector.listing.decoding import header_of
 from connector.publish.header import place_of
@@ -55,7 +54,7 @@ class Partitions:
     def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:
         """Where a seqno begins, or what follows it; what was given up of it is not before that place."""
         with LogReader(self._config, sparing=True) as log:
-            return offset_of(log, partition, seqno, bounds)
+            return log.offset_of(partition, seqno, bounds)
 
     def beginning(self, log: LogReader, partition: int, offset: int, end: int) -> int:
         """The first place at an offset or behind it where an event, or an epoch, begins; `end` when there is none."""
@@ -63,7 +62,7 @@ class Partitions:
         if found is None:
             return end
         place = place_of(found[1])
-        return found[0] if place.fragno == 0 else offset_of(log, partition, place.seqno + 1, (found[0], end))
+        return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
 
     def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
         """A place that is not behind the first event that was committed at a time or later.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from connector.config import Config
-from connector.consume.seeking import offset_of
 from connector.listing.attempts import Attempt
 from connector.listing.log import LogList
 from connector.listing.partitions import Partitions
@@ -59,7 +58,7 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
     with LogReader(config, sparing=True) as reader:
         epochs = {record.first_seqno for record in reader.control().epochs}
         for partition, (start, end) in bounds.items():
-            begun = {offset_of(reader, partition, seqno, (start, end)) for seqno in epochs}
+            begun = {reader.offset_of(partition, seqno, (start, end)) for seqno in epochs}
             wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
             cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in wanted), end})
             yield from _between(log, reader, partition, cuts)

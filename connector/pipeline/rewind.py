@@ -137,7 +137,7 @@ def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, in
     Raises:
         LogDamaged: the log does not hold it any more.
     """
-    with LogReader(config, settled=True) as log:
+    with LogReader(config, settled=True, sparing=True) as log:
         found = {number: log.first_of(number, first) for number in range(partitions)}
     seqnos = [seqno for _, seqno in found.values() if seqno is not None]
     if first not in seqnos:

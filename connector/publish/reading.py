@@ -196,7 +196,7 @@ class LogReader:
         start = max(low, high - FIRST_LOOK)
         found = self._finishing(partition, start, high, upto)
         if found is None and start > low:
-            width, (end, _) = FIRST_LOOK, self._border(partition, low, high, upto + 1)
+            width, end = FIRST_LOOK, self.offset_of(partition, upto + 1, (low, high))
             while found is None and end > low:
                 start = max(low, end - width)
                 found = self._finishing(partition, start, end, upto)
@@ -208,21 +208,32 @@ class LogReader:
             return low, None
         return low, first.seqno if first.fragno and first.seqno > upto else first.prev_seqno
 
-    def first_of(self, partition: int, seqno: Seqno) -> tuple[int, Seqno | None]:
-        """From where on a partition of the event topic holds nothing before an event.
+    def first_of(self, partition: int, seqno: int, bounds: tuple[int, int] | None = None) -> tuple[int, Seqno | None]:
+        """The first message of a partition of the event topic that is not of an earlier event, found by halving.
+
+        It may also be the marker of the event's epoch, or a fragment of the same number that was given up. As many
+        single messages are read as the number of offsets has bits: best by a `sparing` reader.
+
+        Args:
+            partition: which.
+            seqno: of the event. It may be of another partition: then it is what comes after it in this one.
+            bounds: the first offset, and the one after the last; asked for when not given.
 
         Returns:
-            An offset, and the seqno that stands there; None where the partition ends.
+            Its offset, and the seqno that it bears; the end, and None, when there is none.
         """
-        return self._border(partition, *self._ends(self._config.topic, partition), seqno)
+        low, high = bounds or self.bounds(partition)
 
-    def _border(self, partition: int, low: int, high: int, seqno: int) -> tuple[int, Seqno | None]:
         def read(offset: int) -> Met[Place] | None:
-            found = next(self._places(partition, offset, high), None)
-            return found and Met(*found)
+            found = self.first(partition, offset, high)
+            return found and Met(found[0], place_of(found[1]))
 
-        border = first_of(read, low, high, seqno)
-        return (high, None) if border is None else (border.offset, border.header.seqno)
+        met = first_of(read, low, high, seqno)
+        return (met.offset, met.header.seqno) if met else (high, None)
+
+    def offset_of(self, partition: int, seqno: int, bounds: tuple[int, int] | None = None) -> int:
+        """Where to begin to read a partition for an event and those behind it: the offset of `first_of`."""
+        return self.first_of(partition, seqno, bounds)[0]
 
     def _finishing(self, partition: int, start: int, end: int, upto: Seqno) -> tuple[int, Seqno] | None:
         """The offset behind the last fragment between two offsets that finishes an event up to one, and that event."""
@@ -244,8 +255,8 @@ class LogReader:
 
     def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
         """The fragments and markers of a partition of the event topic that are not of earlier events."""
-        low, high = self._ends(self._config.topic, partition)
-        with closing(self.fragments(partition, self._border(partition, low, high, seqno)[0], high)) as found:
+        low, high = self.bounds(partition)
+        with closing(self.fragments(partition, self.offset_of(partition, seqno, (low, high)), high)) as found:
             for _, value in found:
                 yield value
 

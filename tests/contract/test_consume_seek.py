@@ -7,7 +7,6 @@ import uuid
 import pytest
 
 from connector.config import Config, Kafka
-from connector.consume.seeking import offset_of
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
@@ -31,7 +30,7 @@ def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
             assert len(places) > 10
             for seqno in range(0, story.seqno + 3, 3):
                 wanted = [offset for offset, place in places if place.seqno >= seqno]
-                assert offset_of(seeking, partition, seqno, (start, end)) == (wanted[0] if wanted else end)
+                assert seeking.offset_of(partition, seqno, (start, end)) == (wanted[0] if wanted else end)
 
 
 def test_few_messages_are_read(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,5 +44,5 @@ def test_few_messages_are_read(story: Story, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(LogReader, "first", counted)
     with LogReader(story.log.config, sparing=True) as log:
         start, end = log.bounds(0)
-        assert start < offset_of(log, 0, 14) < end
+        assert start < log.offset_of(0, 14) < end
     assert len(reads) <= (end - start).bit_length()
