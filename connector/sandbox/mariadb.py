@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from connector.errors import SandboxError
 from connector.sandbox.mariadb_programs import mariadb_folder
-from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program
-from connector.sandbox.settings import HOST, MARIADB_ADMIN, MARIADB_SETTINGS, MARIADB_VERSION
-from connector.sandbox.waiting import exchange, wait_until
-
-_START_TIMEOUT = 120.0
-_GREETING = b"\x0a"  # protocol version 10, as MySQL's
+from connector.sandbox.mysqld import Mysqld
+from connector.sandbox.settings import MARIADB_ADMIN, MARIADB_SETTINGS, MARIADB_VERSION
 
 
-class MariaDbServer:
+class MariaDbServer(Mysqld):
     """MariaDB with whole row images and an administrator without a password.
 
     Args:
-        folder: data, configuration, log; what is there is used again.
-        port: default a free one, chosen once for the life of this object.
+        folder, port: see `Mysqld`.
         settings: over those of `settings.MARIADB_SETTINGS`.
         version: a pinned one.
         die_with_parent: see `Program`.
     """
 
     name = "mariadb"
-    host = HOST
     user, password = MARIADB_ADMIN.user, MARIADB_ADMIN.password
+    group = "mariadbd"
 
     def __init__(
         self,
@@ -45,94 +33,24 @@ class MariaDbServer:
         version: str = MARIADB_VERSION,
         die_with_parent: bool = False,
     ) -> None:
-        self.folder = folder.absolute()
-        self.port = port or free_port()
-        self.settings = {**MARIADB_SETTINGS, **(settings or {})}
-        self.data = self.folder / "data"
-        self._configuration = self.folder / "my.cnf"
-        # A socket's path must be short (108 bytes), which a test's folder may not be.
-        self.socket = Path(tempfile.gettempdir(), f"thl-mariadb-{self.port}.sock")
         self._programs = mariadb_folder(version)
-        self.program = Program(
-            self.name,
-            [str(self._programs / "bin" / "mariadbd"), f"--defaults-file={self._configuration}"],
-            log=self.folder / "mariadb.log",
+        super().__init__(
+            folder,
+            port,
+            {**MARIADB_SETTINGS, **(settings or {})},
+            server=[str(self._programs / "bin" / "mariadbd")],
+            client=[str(self._programs / "bin" / "mariadb")],
             die_with_parent=die_with_parent,
         )
 
-    @property
-    def pid(self) -> int | None:
-        """The server's process id."""
-        return self.program.pid
-
-    @property
-    def dsn(self) -> str:
-        """The administrator's address."""
-        return f"mysql://{self.user}@{self.host}:{self.port}"
-
-    def start(self) -> None:
-        """Start it, making its data folder the first time, and wait until it accepts connections."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._configuration.write_text(self._options())
-        if not (self.data / "mysql").exists():
-            self._initialise()
-        self.program.start()
-        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
-
-    def stop(self) -> None:
-        """Shut it down cleanly."""
-        self.program.stop(timeout=60)
-
-    def kill(self) -> None:
-        """`kill -9`."""
-        self.program.kill()
-
-    def run_sql(self, sql: str, *, database: str = "") -> str:
-        """Run statements as the administrator by MariaDB's client; return its tab-separated output.
-
-        Raises:
-            SandboxError: with the client's message.
-        """
-        connect = ["--no-defaults", f"--host={self.host}", f"--port={self.port}", f"--user={self.user}"]
-        client = [str(self._programs / "bin" / "mariadb"), *connect, "--protocol=TCP", "--batch", "--raw"]
-        command = [*client, "--default-character-set=utf8mb4", *([database] if database else [])]
-        done = subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SandboxError(f"mariadb refused: {done.stderr.strip()}", port=self.port)
-        return done.stdout
-
-    def _answers(self) -> bool:
-        return exchange(self.host, self.port, b"", answer_bytes=5)[4:] == _GREETING
-
-    def _initialise(self) -> None:
+    def initialise(self) -> None:
+        """By the script that comes with it."""
         script = self._programs / "scripts" / "mariadb-install-db"
-        command = [str(script), f"--defaults-file={self._configuration}", f"--basedir={self._programs}"]
+        command = [str(script), f"--defaults-file={self.configuration}", f"--basedir={self._programs}"]
         command += [f"--datadir={self.data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode:
-            raise SandboxError(f"MariaDB could not make its data folder\n{done.stdout}", folder=self.data)
+        self.make_data(command)
 
-    def _options(self) -> str:
-        options = {
-            "basedir": self._programs,
-            "lc_messages_dir": self._programs / "share",
-            "character_sets_dir": self._programs / "share" / "charsets",
-            "datadir": self.data,
-            "socket": self.socket,
-            "pid_file": self.folder / "mariadbd.pid",
-            "port": self.port,
-            "bind_address": self.host,
-            **self.settings,
-        }
-        if os.geteuid() == 0:  # mariadbd refuses root unless told
-            options["user"] = "root"
-        return "[mariadbd]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+    def places(self) -> Mapping[str, object]:
+        """In the folder it was unpacked in."""
+        share = self._programs / "share"
+        return {"basedir": self._programs, "lc_messages_dir": share, "character_sets_dir": share / "charsets"}

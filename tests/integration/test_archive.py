@@ -148,8 +148,9 @@ def test_killed_under_load_it_goes_on_where_it_was(bench: Bench, folder: Path) -
                 seen = [*folder.glob("*")]
                 until(lambda seen=seen: [*folder.glob("*")] != seen)
                 process.send_signal(signal.SIGKILL)
-    part = max(folder.glob("*.part"))
-    with part.open("ab") as file:
+    assert archive(bench, folder, "--until-now").returncode == 0
+    equal(bench, folder)
+    with max(folder.glob("*.part")).open("ab") as file:
         file.write(b"\0" * 100)  # as a file system may leave a file's end
     assert archive(bench, folder, "--until-now").returncode == 0
     equal(bench, folder)

@@ -1,0 +1,162 @@
+"""What the sandbox's MySQL and MariaDB servers have in common: one protocol, one kind of configuration and client."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from connector.errors import SandboxError
+from connector.sandbox.ports import free_port
+from connector.sandbox.program import Program
+from connector.sandbox.settings import HOST
+from connector.sandbox.waiting import exchange, wait_until
+
+_START_TIMEOUT = 120.0
+_GREETING = b"\x0a"  # protocol version 10, the fifth byte a ready server sends (after length and sequence)
+
+
+class Mysqld(ABC):
+    """A server with an administrator without a password.
+
+    Args:
+        folder: data, configuration, log; what is there is used again.
+        port: default a free one, chosen once for the life of this object.
+        settings: of its configuration; they may change between starts.
+        server, client: the programs, with their first arguments.
+        environment: added to ours for the server.
+        die_with_parent: see `Program`.
+    """
+
+    name: ClassVar[str]
+    host = HOST
+    user: ClassVar[str]
+    password: ClassVar[str]
+    group: ClassVar[str] = "mysqld"  # of the configuration
+    made: ClassVar[str] = "mysql"  # is in the data folder once that is made
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int | None,
+        settings: Mapping[str, str],
+        *,
+        server: Sequence[str],
+        client: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        die_with_parent: bool,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.port = port or free_port()
+        self.settings = dict(settings)
+        self.data = self.folder / "data"
+        self.configuration = self.folder / "my.cnf"
+        # A socket's path must be short (108 bytes), which a test's folder may not be.
+        self.socket = Path(tempfile.gettempdir(), f"thl-{self.name}-{self.port}.sock")
+        self.server = [*server, f"--defaults-file={self.configuration}"]
+        self._client = list(client)
+        self.program = Program(
+            self.name,
+            self.server,
+            log=self.folder / f"{self.name}.log",
+            environment=environment,
+            die_with_parent=die_with_parent,
+        )
+
+    @abstractmethod
+    def initialise(self) -> None:
+        """Make the data folder.
+
+        Raises:
+            SandboxError: with what the server says.
+        """
+
+    @abstractmethod
+    def places(self) -> Mapping[str, object]:
+        """Options that say where the server's own files are, and what else is to be set before `settings`."""
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id."""
+        return self.program.pid
+
+    @property
+    def dsn(self) -> str:
+        """The administrator's address."""
+        return f"mysql://{self.user}@{self.host}:{self.port}"
+
+    def start(self) -> None:
+        """Start it, making its data folder the first time, and wait until it accepts connections."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.configuration.write_text(self._options())
+        if not (self.data / self.made).exists():
+            self.initialise()
+        self.program.start()
+        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
+
+    def stop(self) -> None:
+        """Shut it down cleanly."""
+        self.program.stop(timeout=60)
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self.program.kill()
+
+    def run_sql(self, sql: str, *, database: str = "") -> str:
+        """Run statements as the administrator by the command line client; return its tab-separated output.
+
+        Raises:
+            SandboxError: with the client's message.
+        """
+        options = ["--batch", "--raw", "--default-character-set=utf8mb4"]
+        command = [*self.connecting(self._client), *options, *([database] if database else [])]
+        done = subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SandboxError(f"{self.name} refused: {done.stderr.strip()}", port=self.port)
+        return done.stdout
+
+    def connecting(self, program: Sequence[str]) -> list[str]:
+        """A client's command with the arguments by which it connects here as the administrator."""
+        connect = ["--no-defaults", f"--host={self.host}", f"--port={self.port}", f"--user={self.user}"]
+        return [*program, *connect, "--protocol=TCP"]
+
+    def make_data(self, command: Sequence[str]) -> None:
+        """Make the data folder by a command.
+
+        Raises:
+            SandboxError: with what it says.
+        """
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise SandboxError(f"{self.name} could not make its data folder\n{done.stdout}", folder=self.data)
+
+    def _answers(self) -> bool:
+        return exchange(self.host, self.port, b"", answer_bytes=5)[4:] == _GREETING
+
+    def _options(self) -> str:
+        options = {
+            "datadir": self.data,
+            "socket": self.socket,
+            "pid_file": self.folder / f"{self.name}.pid",
+            "port": self.port,
+            "bind_address": self.host,
+            **self.places(),
+            **self.settings,
+        }
+        if os.geteuid() == 0:  # it refuses root unless told
+            options["user"] = "root"
+        return f"[{self.group}]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
