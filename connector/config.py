@@ -8,12 +8,13 @@ the flags and the environment's names are made from these fields: each is docume
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
+LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside it
 Seconds = Annotated[float, Field(gt=0)]
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
@@ -101,7 +102,11 @@ class Kafka(Section):
     min_isr: int = Field(2, ge=1, description="min.insync.replicas, when created; checked when it exists.")
     allow_unsafe: bool = Field(False, description="Accept topics that can lose data: for a sandbox.")
     retention_hours: int = Field(168, ge=-1, description="Of the event topic; -1: for ever.")
-    max_message_bytes: Bytes = Field(128 << 20, description="max.message.bytes of the event topic, and .prepared.")
+    max_message_bytes: Bytes = Field(
+        128 << 20,
+        ge=LEAST_MESSAGE,
+        description="max.message.bytes of the event topic, and .prepared, when created; a larger row comes in parts.",
+    )
     properties: dict[str, str] = Field(
         default_factory=dict, description="Any librdkafka property (SASL, TLS …), for producer and consumers."
     )
@@ -114,7 +119,7 @@ class Kafka(Section):
 class Publish(Section):
     """How events are cut and paced into Kafka transactions."""
 
-    fragment_bytes: Bytes = Field(64 << 10, description="Aim for a fragment's encoded size; a row is never cut.")
+    fragment_bytes: Bytes = Field(64 << 10, description="Aim for a fragment's encoded size; a larger row stands alone.")
     shard_bytes: Bytes = Field(4 << 20, description="An event larger than this is #UNKNOWN: not held back.")
     commit_bytes: Bytes = Field(16 << 20, description="A Kafka transaction ends at this many bytes.")
     commit_ms: Annotated[int, Field(ge=1)] = Field(10, description="… or after this many milliseconds.")

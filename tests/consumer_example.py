@@ -39,14 +39,30 @@ def finished_events(consumer: Consumer, topic: str, partition: int, schema: Any)
     consumer.close()
 
 
+def changes(event: list[dict[str, Any]], schema: Any) -> Iterator[dict[str, Any]]:
+    parts = b""  # of a change that was too large for a message
+    for fragment in event:
+        for change in fragment["changes"]:
+            if "data" not in change:
+                yield change
+                continue
+            assert change["start"] == len(parts), "something is missing"
+            parts += change["data"]
+            if len(parts) == change["size"]:
+                yield fastavro.schemaless_reader(io.BytesIO(parts), schema)
+                parts = b""
+
+
 if __name__ == "__main__":
     bootstrap, topic = sys.argv[1:3]
-    parsed = fastavro.parse_schema(json.loads(Path(sys.argv[3]).read_text()))
+    schema = json.loads(Path(sys.argv[3]).read_text())
+    parsed = fastavro.parse_schema(schema)
+    one_change = fastavro.parse_schema(next(f["type"]["items"] for f in schema["fields"] if f["name"] == "changes"))
     settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
     settings |= {"enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "error"}
     partitions = Consumer(settings).list_topics(topic, 30).topics[topic].partitions
     each = [finished_events(Consumer(settings), topic, partition, parsed) for partition in partitions]
     for seqno, event in enumerate(heapq.merge(*each, key=lambda event: event[0]["seqno"])):
         assert event[0]["seqno"] == seqno, f"event {seqno} is missing"
-        changes = [change for fragment in event for change in fragment["changes"]]
-        print(json.dumps({"seqno": seqno, "epoch": event[0]["epoch"], "changes": changes}, default=bytes.hex))
+        told = {"seqno": seqno, "epoch": event[0]["epoch"], "changes": [*changes(event, one_change)]}
+        print(json.dumps(told, default=bytes.hex))

@@ -12,14 +12,15 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 
-from connector.encode.schema import fragment_schema
+from connector.encode.schema import change_schema, fragment_schema
 from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.thl.chunks import Change, Chunks
 from connector.thl.header import FragmentHeader
 from connector.thl.layout import Column
 from connector.thl.words import Action, Epoch, Kind, Outcome, Seqno, ShardId
@@ -105,7 +106,7 @@ class Decoder:
                 text = to_parsing_canonical_form(schema)
                 named = MARKER + bytes.fromhex(fingerprint(text, "CRC-64-AVRO"))
                 header = _header_of(schema)
-                self._known[named] = _Written(fastavro.parse_schema(header), fastavro.parse_schema(schema))
+                self._known[named] = _Written(*map(fastavro.parse_schema, (header, schema, change_schema(schema))))
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
             if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:
@@ -140,16 +141,25 @@ class Decoder:
         except (KeyError, TypeError) as error:
             raise LogDamaged(f"A fragment's header says what is not known: {error}", at=place) from error
 
-    def changes(self, value: bytes, place: str) -> Iterator[RowChanges | Statement]:
-        """A fragment's changes, in order.
+    def changes(self, values: Iterable[bytes], place: str) -> Iterator[RowChanges | Statement]:
+        """An event's changes, in order.
+
+        Args:
+            values: its fragments'; one is decoded at a time, but for those that are parts of one change.
+            place: of the first, for errors.
 
         Raises:
-            LogDamaged: the bytes are no fragment.
+            LogDamaged: the bytes are no fragments.
         """
-        written = self._schema_of(value, place)
-        fragment = self._read(value, place, written.whole)
-        for change in fragment["changes"]:
-            yield _rows(change) if "rows" in change else Statement(change["schema"], change["sql"], change["options"])
+        chunks: Chunks | None = None
+        for value in values:
+            written = self._schema_of(value, place)
+            fragment = self._read(value, place, written.whole)
+            if chunks is None:
+                chunks = Chunks(partial(self._read, place=place, written=written.change, opening=0))
+            for change in chunks.whole(fragment["fragno"], fragment["changes"]):
+                rows = "rows" in change
+                yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])
 
     def _schema_of(self, value: bytes, place: str) -> _Written:
         written = self._known.get(value[:OPENING])
@@ -164,9 +174,9 @@ class Decoder:
             fingerprint=value[2:OPENING].hex(),
         )
 
-    def _read(self, value: bytes, place: str, written: Any) -> dict[str, Any]:
+    def _read(self, value: bytes, place: str, written: Any, opening: int = OPENING) -> dict[str, Any]:
         stream = io.BytesIO(value)
-        stream.seek(OPENING)
+        stream.seek(opening)
         try:
             found: Any = fastavro.schemaless_reader(stream, written, None)
         except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
@@ -177,10 +187,11 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A schema that messages were written with, and the beginning of it up to where the changes are."""
+    """A schema that messages were written with, the beginning of it up to where the changes are, and one change's."""
 
     header: Any
     whole: Any
+    change: Any
 
 
 def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +201,7 @@ def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "fields": fields[:until]}
 
 
-def _rows(change: dict[str, Any]) -> RowChanges:
+def _rows(change: Change) -> RowChanges:
     columns = _columns(tuple(_column(column) for column in change["columns"]))
     names = [column.name for column in columns]
     before, after = _present(names, change["before_present"]), _present(names, change["after_present"])

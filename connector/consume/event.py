@@ -34,15 +34,15 @@ class Event:
     def changes(self) -> Iterator[RowChanges | Statement]:
         """What it changed, in order; from the first one each time.
 
-        One fragment is decoded at a time, so memory does not grow with the transaction.
+        One fragment is decoded at a time, or the one change that was too large for a message: memory does not grow
+        with the transaction.
 
         Raises:
             LogDamaged: a fragment cannot be read.
         """
         if self.outcome is Outcome.VOID:
             return
-        for value in self._fragments:
-            yield from self._decoder.changes(value, self.place)
+        yield from self._decoder.changes(self._fragments, self.place)
 
     @property
     def seqno(self) -> Seqno:

@@ -39,7 +39,7 @@ class Cutter:
     """Gathers the changes of one event into groups of about `limit` bytes.
 
     A group leaves only when something does not fit beside it any more, so what `rest` gives at the end is
-    never empty unless the event is. Neither a row nor a statement is ever cut: a larger one is a group alone.
+    never empty unless the event is. Neither a row nor a statement is cut here: a larger one is a group alone.
     What was added is referred to, not copied, until its group has left.
 
     Args:

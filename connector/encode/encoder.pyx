@@ -15,6 +15,7 @@ from connector.thl.finished cimport Digest, Finished, digest_of, finished_event
 from connector.thl.fragment cimport Fragment
 from connector.thl.piece cimport Begin, Ending, Piece, Rows
 
+from connector.encode.chunks import chunks
 from connector.encode.event import Event
 from connector.encode.routes import Routes
 from connector.encode.schema import single_object_header
@@ -25,6 +26,7 @@ from connector.thl.shard import shard_of
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
 
 cdef Py_ssize_t BATCH_OVERHEAD = 512  # what Kafka's record batch adds to one message, at most
+cdef Py_ssize_t LEAST_ROOM = 1024  # for a part of a change: less is more message than change
 cdef object TRANSACTION = Kind.TRANSACTION
 cdef str PREPARED = xa.PREPARED
 cdef str XID = xa.XID
@@ -82,7 +84,7 @@ cdef class Encoder:
 
         Raises:
             CorruptBinlog: pieces that do not follow each other.
-            Unsupported: a row larger than a Kafka message may be.
+            Unsupported: what a fragment says of its event fills a whole Kafka message.
         """
         cdef Fragment last
         if piece.begin is not None:
@@ -106,11 +108,13 @@ cdef class Encoder:
             event.head = self._head(event.begin, event.route)
         groups = [group for change in event.held for group in event.cutter.add(change)]
         event.held.clear()
-        fragments = [self._fragment(event, group, False) for group in groups]
+        cdef list fragments = []
+        for group in groups:
+            self._put(event, group, False, fragments)
         if piece.ending is not None:
             event_id = _end(event.head, event.begin, piece.ending)
-            last = self._fragment(event, event.cutter.rest(), True)
-            fragments.append(self._finish(last, event.begin, piece.ending, event_id, event.digest))
+            self._put(event, event.cutter.rest(), True, fragments)
+            self._finish(fragments[-1], event.begin, piece.ending, event_id, event.digest)
         return fragments
 
     def marker(self, partition, header):
@@ -182,7 +186,8 @@ cdef class Encoder:
         cdef EventHead event = self._head(begin, route)
         cdef str event_id = _end(event, begin, ending)
         value = self.writer.whole(event, rows, heads, changes)
-        self._check_size(value, route, None if table is None else change.layout.name)
+        if not self._fits(value, route):
+            return None
         return self._finish(
             _unfinished(route.partition, route.key, value, self.next, 0),
             begin, ending, event_id, digest_of(rows, size, check),
@@ -211,27 +216,49 @@ cdef class Encoder:
         head.outcome = ABSENT
         return head
 
-    cdef Fragment _fragment(self, object event, object group, bint last):
-        event.written += group.rows
+    cdef int _put(self, object event, object group, bint last, list fragments) except -1:
+        """A group's fragment; several where it is one change that no message has room for."""
         cdef EventHead head = event.head
-        cdef dict metadata = group.metadata
-        if metadata or event.told:
-            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **metadata})
-        value = self.writer.write(head, event.fragno, last, event.written, group.items)
-        self._check_size(value, event.route, group.table)
+        event.written += group.rows
+        if group.metadata or event.told:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **group.metadata})
+        if group.size < self.message_bytes:
+            value = self.writer.write(head, event.fragno, last, event.written, group.items)
+            if self._fits(value, event.route):
+                fragments.append(self._next(event, value))
+                return 0
+        return self._put_chunks(event, group, last, fragments)
+
+    cdef int _put_chunks(self, object event, object group, bint last, list fragments) except -1:
+        """The fragments of a change in parts. The last of them counts its rows, and has the text of its statement."""
+        cdef EventHead head = event.head
+        cdef bytes told = head.metadata
+        (change,) = group.items  # a group is larger than a message only where a change alone is
+        beside = len(self.writer.write(head, event.fragno, last, event.written, []))
+        room = self.message_bytes - BATCH_OVERHEAD - len(event.route.key) - beside
+        if room < LEAST_ROOM:
+            raise Unsupported(
+                f"a fragment of {group.table or 'a statement'} says {beside} bytes of its event: a Kafka message has no"
+                " room beside them",
+                hint="raise kafka.max_message_bytes, and on the topic max.message.bytes; or lower source.rows_query_bytes",
+                seqno=self.next,
+                limit=self.message_bytes,
+            )
+        if group.metadata:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
+        for part, whole in chunks(change, room):
+            if whole:
+                head.metadata = told
+            rows = event.written if whole else event.written - group.rows
+            fragments.append(self._next(event, self.writer.write(head, event.fragno, last and whole, rows, [part])))
+        return 0
+
+    cdef bint _fits(self, bytes value, object route):
+        return len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes
+
+    cdef Fragment _next(self, object event, bytes value):
         event.fragno += 1
         return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)
-
-    cdef int _check_size(self, bytes value, object route, object table) except -1:
-        if len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes:
-            return 0
-        what = f"a row of {table}" if table else "a statement"
-        raise Unsupported(
-            f"{what} takes {len(value)} bytes, more than a Kafka message may have",
-            hint="raise kafka.max_message_bytes, and on the topic max.message.bytes",
-            seqno=self.next,
-            limit=self.message_bytes,
-        )
 
     cdef Fragment _finish(self, Fragment last, Begin begin, Ending ending, str event_id, Digest digest):
         """Make a fragment its event's last, and go on to the next number."""

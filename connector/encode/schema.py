@@ -32,6 +32,15 @@ def fragment_schema() -> dict[str, Any]:
     return schema
 
 
+def change_schema(schema: dict[str, Any]) -> Any:
+    """Of one item of a fragment's `changes`: what a change that came in parts is read with.
+
+    Args:
+        schema: of fragments, as parsed JSON.
+    """
+    return next(field["type"]["items"] for field in schema["fields"] if field["name"] == "changes")
+
+
 @cache
 def single_object_header() -> bytes:
     """The ten bytes before the Avro body: marker and the fingerprint of the schema's parsing canonical form."""

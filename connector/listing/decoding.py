@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import fastavro
 
-from connector.encode.schema import fragment_schema, single_object_header
+from connector.encode.schema import change_schema, fragment_schema, single_object_header
 from connector.errors import LogDamaged
+from connector.thl.chunks import Chunks
 
 HEADER_BYTES: Final = 10
 
@@ -25,6 +26,11 @@ def fragment_of(value: bytes, at: str) -> dict[str, Any]:
         LogDamaged: it is not a fragment of our schema.
     """
     return _read(value, at, _schema(headers=False))
+
+
+def chunks(at: str) -> Chunks:
+    """For the fragments of one event, of which one stands there: what is a change in parts becomes one."""
+    return Chunks(lambda data: _decoded(data, at, _change_schema()))
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:
@@ -48,9 +54,12 @@ def body_of(value: bytes, at: str) -> bytes:
 
 
 def _read(value: bytes, at: str, schema: Any) -> dict[str, Any]:
-    body = io.BytesIO(body_of(value, at))
+    return _decoded(body_of(value, at), at, schema)
+
+
+def _decoded(data: bytes, at: str, schema: Any) -> dict[str, Any]:
     try:
-        decoded: Any = fastavro.schemaless_reader(body, schema, None)
+        decoded: Any = fastavro.schemaless_reader(io.BytesIO(data), schema, None)
     except (EOFError, ValueError, IndexError, OverflowError) as error:
         raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
     fragment: dict[str, Any] = decoded
@@ -64,3 +73,8 @@ def _schema(*, headers: bool) -> Any:
     if headers:
         fields = fields[: [field["name"] for field in fields].index("changes")]
     return fastavro.parse_schema({**schema, "fields": fields})
+
+
+@cache
+def _change_schema() -> Any:
+    return fastavro.parse_schema(change_schema(fragment_schema()))

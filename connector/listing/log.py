@@ -17,10 +17,11 @@ from connector.config import Config
 from connector.errors import ConfigError
 from connector.listing.attempts import Attempt, attempts
 from connector.listing.choice import SLACK, Choice, EventPlace
-from connector.listing.decoding import fragment_of, header_of
+from connector.listing.decoding import chunks, fragment_of, header_of
 from connector.listing.partitions import Partitions
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
+from connector.thl.chunks import Chunks, without_parts
 from connector.thl.fork import Range, meets
 from connector.thl.words import NO_SEQNO, Kind, Seqno
 
@@ -123,11 +124,20 @@ class LogList:
         return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
-        """Its fragments; what is too large to be held is read again."""
+        """Its fragments; what is too large to be held is read again.
+
+        A change in parts is one of the fragment that has the last part, and the others have none; where the event's
+        beginning is gone, none has it.
+        """
         partition = attempt.partition
         held = attempt.held
+        joining: Chunks | None = chunks(self._partitions.at(partition, attempt.first))
         for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
             fragment = fragment_of(value, self._partitions.at(partition, offset))
+            if offset == attempt.first and fragment["fragno"]:
+                joining = None
+            changes = fragment["changes"]
+            fragment["changes"] = joining.whole(fragment["fragno"], changes) if joining else without_parts(changes)
             yield Listed(self.topic, partition, offset, fragment, attempt.voided, value)
 
     def ends(self) -> Ends:

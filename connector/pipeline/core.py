@@ -25,6 +25,7 @@ from connector.errors import ConnectorError, LogDamaged
 from connector.pipeline.covered import Covered
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Place, Until, cut
+from connector.reassemble.chunks import Chunks
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
@@ -111,6 +112,7 @@ class ApplyCore:
         self.done = until is not None and until.reached(position)
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
+        self._chunks = Chunks(topic)
         self._consistent = position.consistent
         self._open = _Open()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -239,9 +241,12 @@ class ApplyCore:
             for message in release.bodies:
                 if not release.complete and held < STAGE_BYTES:
                     message.own()  # it is kept for longer than its batch
+                whole = self._chunks.whole(message)
+                if whole is None:
+                    continue
                 if ddl:
-                    self._statements(message)
-                self._open.rows = self._collapse.add(message, self._open.rows)
+                    self._statements(whole)
+                self._open.rows = self._collapse.add(whole, self._open.rows)
             if ddl and release.complete:
                 self._define(header)
         if not release.complete:
@@ -365,6 +370,7 @@ class ApplyCore:
     def _forget(self) -> None:
         """What was taken of an unfinished event is void; nothing else is collected while it is being taken."""
         self._collapse.take()
+        self._chunks.forget()
         if self._open.staged:
             self._target.discard()
         self._open = _Open()

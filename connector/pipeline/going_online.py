@@ -93,16 +93,16 @@ class Online:
             HistoriesDiffer, PreflightError: the source's side is not; nothing was written.
             BrokerUnavailable, SourceUnavailable: may pass.
         """
-        config = self._config
         self._source.check(load=False)
-        partitions = Topics(config).ensure()
+        # From here on as the topics are, whatever was to be when they were made.
+        config = self._config = self._config.model_copy(update={"kafka": Topics(self._config).ensure()})
         if self._begun:
             self._still_ours()
         self._transactions = Transactions(config, self._clock)
         self._transactions.open()
         faults.point("produce.after_init")
         try:
-            plan = self._plan(partitions)
+            plan = self._plan()
         except (LogDamaged, HistoriesDiffer, PreflightError):
             # What a newer producer does meanwhile looks from here like damage, or like another history.
             self._transactions.confirm()
@@ -122,12 +122,12 @@ class Online:
             },
         )
 
-    def _plan(self, partitions: int) -> OnlinePlan:
+    def _plan(self) -> OnlinePlan:
         """Steps 2 to 4."""
         config = self._config
         with LogReader(config) as reader:
             control, position, kept = reader.control(), reader.position(), reader.prepared()
-            tails = {partition: reader.tail(partition) for partition in range(partitions)}
+            tails = {partition: reader.tail(partition) for partition in range(config.kafka.partitions)}
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
         accepted = self._accepted(control, position, facts, kept) if self._accept_trapped else None
@@ -136,9 +136,9 @@ class Online:
         self.encoder = Encoder(
             service=config.service,
             source_id=facts.source_id,
-            partitions=partitions,
+            partitions=config.kafka.partitions,
             limits=Limits(
-                fragment=config.publish.fragment_bytes,
+                fragment=min(config.publish.fragment_bytes, config.kafka.max_message_bytes // 2),
                 shard=config.publish.shard_bytes,
                 message=config.kafka.max_message_bytes,
             ),

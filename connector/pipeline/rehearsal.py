@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from connector.errors import TargetDiffers, Unsupported
+from connector.reassemble.chunks import Chunks
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
@@ -46,6 +47,7 @@ class Rehearsal:
         self._catalog = catalog
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
+        self._chunks = Chunks(topic)
         self._rows = 0
         self._done = position.seqno
 
@@ -95,7 +97,7 @@ class Rehearsal:
         if header.metadata.get("snapshot") in EDGES:
             raise Unsupported("an initial load cannot be applied again", hint=_HINT, seqno=header.seqno)
         if header.outcome is not Outcome.VOID:
-            for message in release.bodies:
+            for message in filter(None, map(self._chunks.whole, release.bodies)):
                 if header.kind is Kind.DDL:
                     self._look_at_ddl(message, header)
                 self._rows = self._collapse.add(message, self._rows)

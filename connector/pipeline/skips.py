@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.reassemble.chunks import Chunks
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.thl.header import FragmentHeader
@@ -33,6 +34,7 @@ class Skips:
         self._because = because
         self._tables: set[TableName] = set()
         self._rows = 0
+        self._chunks = Chunks("")
 
     def __bool__(self) -> bool:
         return bool(self._seqnos)
@@ -53,11 +55,15 @@ class Skips:
         if header.fragno == 0:
             self._tables.clear()
             self._rows = 0
+            self._chunks = Chunks(topic)
         collapse = Collapse(topic)
         try:
-            told = [one for one in message.statements() if not one.sql.startswith(SAVEPOINTS)]
+            whole = self._chunks.whole(message)
+            if whole is None:
+                return
+            told = [one for one in whole.statements() if not one.sql.startswith(SAVEPOINTS)]
             self._tables.update(TableName(one.schema or ANY, ANY) for one in told)
-            self._rows = collapse.add(message, self._rows)
+            self._rows = collapse.add(whole, self._rows)
         except (LogDamaged, Unsupported, ValueError):
             self._tables.add(TableName(ANY if header.shard == UNKNOWN_SHARD else header.shard, ANY))
         self._tables.update(layout.name for layout, _ in collapse.met())

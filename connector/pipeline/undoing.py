@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import fastavro
 
-from connector.encode.schema import fragment_schema, single_object_header
+from connector.encode.schema import change_schema, fragment_schema, single_object_header
+from connector.thl.chunks import Change, Chunks
 
 HEADER_BYTES: Final = 10
 CRC_BYTES: Final = 4
@@ -31,9 +32,16 @@ def undoing(fragments: Sequence[bytes]) -> Iterator[bytes]:
         Fragments that undo it, in the order in which to take them, each with the number of its own rows.
     """
     schema = _schema()
+    parts: list[Change] = []  # of a change in several fragments: the last one comes first
     for fragment in reversed(fragments):
-        decoded: Any = fastavro.schemaless_reader(io.BytesIO(fragment[HEADER_BYTES:]), schema, None)
-        changes = [_undone(change) for change in reversed(decoded["changes"]) if "rows" in change]
+        decoded = _read(fragment[HEADER_BYTES:], schema)
+        found = decoded["changes"]
+        if found and "data" in found[0]:
+            parts += found
+            if found[0]["start"]:
+                continue
+            found, parts = _joined(parts), []
+        changes = [_undone(change) for change in reversed(found) if "rows" in change]
         rows = sum(len(change["rows"]) for change in changes)
         out = io.BytesIO()
         fastavro.schemaless_writer(out, schema, {**decoded, "changes": changes, "rows": rows})
@@ -49,6 +57,20 @@ def _undone(change: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _joined(parts: Sequence[Change]) -> Sequence[Change]:
+    chunks = Chunks(partial(_read, schema=_change_schema()))
+    return [change for part in reversed(parts) for change in chunks.whole(part["start"], [part])]
+
+
+def _read(data: bytes, schema: Any) -> Any:
+    return fastavro.schemaless_reader(io.BytesIO(data), schema, None)
+
+
 @cache
 def _schema() -> Any:
     return fastavro.parse_schema(fragment_schema())
+
+
+@cache
+def _change_schema() -> Any:
+    return fastavro.parse_schema(change_schema(fragment_schema()))

@@ -16,7 +16,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from connector.config import Config
+from connector.config import LEAST_MESSAGE, Config, Kafka
 from connector.errors import PreflightError, UnsafeTopic
 from connector.publish.client import LOG, Refusals, failure, properties
 
@@ -24,6 +24,7 @@ PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
 TOMBSTONE_MS: Final = 60_000  # what is decided goes: nobody but a producer that goes online reads the topic
 LEAST_COPIES: Final = 2
+MESSAGE_BYTES: Final = "max.message.bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
         "retention.ms": str(retention),
         "retention.bytes": "-1",
         "message.timestamp.type": "LogAppendTime",
-        "max.message.bytes": str(kafka.max_message_bytes),
+        MESSAGE_BYTES: str(kafka.max_message_bytes),
         "compression.type": "producer",
     }
     compacted = {**common, "cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES)}
@@ -62,7 +63,7 @@ def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
             replication=kafka.replication,
             settings={
                 **compacted,
-                "max.message.bytes": str(kafka.max_message_bytes),
+                MESSAGE_BYTES: str(kafka.max_message_bytes),
                 "compression.type": "producer",
                 "delete.retention.ms": str(TOMBSTONE_MS),
             },
@@ -90,9 +91,11 @@ def dangers(topic: Topic, plan: Topic) -> dict[str, str]:
     for name in ("unclean.leader.election.enable", "cleanup.policy", "message.timestamp.type"):
         if name in want and have[name] != want[name]:
             must[name] = want[name]
-    for name in ("retention.ms", "retention.bytes", "max.message.bytes"):
+    for name in ("retention.ms", "retention.bytes"):
         if name in want and _limit(have[name]) < _limit(want[name]):
             must[name] = want[name]
+    if MESSAGE_BYTES in want and int(have[MESSAGE_BYTES]) < LEAST_MESSAGE:  # what is larger comes in parts
+        must[MESSAGE_BYTES] = want[MESSAGE_BYTES]
     if want["cleanup.policy"] == "compact" and topic.partitions != 1:
         must["partitions"] = "1"
     return must
@@ -115,11 +118,12 @@ class Topics:
         chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": self._refusals}
         self._admin = AdminClient(chosen, logger=LOG)
 
-    def ensure(self) -> int:
+    def ensure(self) -> Kafka:
         """Create what is missing, and check everything.
 
         Returns:
-            How many partitions the event topic has.
+            The section as the topics are, which may have been made by others: their partitions, and what a message of
+            the event topic, or of `.prepared`, may have.
 
         Raises:
             UnsafeTopic: a topic that could lose data, unless `kafka.allow_unsafe`.
@@ -127,13 +131,18 @@ class Topics:
         """
         plans = wanted(self._config)
         found = {plan.name: self._look(plan.name) for plan in plans}
+        there: list[Topic] = []
         for plan in plans:
             topic = found[plan.name]
             self._refuse(topic or plan, plan, exists=topic is not None)
             if topic is None:
                 self._create(plan)
-        events = plans[0]
-        return (found[events.name] or events).partitions
+            there.append(topic or plan)
+        events, _, _, prepared = there
+        kafka = self._config.kafka
+        sizes = (int(topic.settings[MESSAGE_BYTES]) for topic in (events, prepared))
+        smallest = min(kafka.max_message_bytes, *sizes)
+        return kafka.model_copy(update={"partitions": events.partitions, "max_message_bytes": smallest})
 
     def setting(self, name: str) -> str:
         """A setting of the event topic, as it is.

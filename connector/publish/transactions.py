@@ -15,6 +15,7 @@ from connector.publish.client import LOG, failure, properties
 PATIENCE: Final = 60.0  # seconds a step may take, retried within
 STEP: Final = 10.0
 LIBRDKAFKA_LARGEST: Final = 1_000_000_000
+BATCH_SIZE: Final = 1_000_000  # bytes; librdkafka's default
 
 
 class Transactions:
@@ -41,6 +42,7 @@ class Transactions:
                 "queue.buffering.max.kbytes": buffered,
                 "queue.buffering.max.messages": 1_000_000,
                 "compression.type": config.publish.compression,
+                "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
                 **properties(
                     config.kafka,
                     transactional_id=config.topic,

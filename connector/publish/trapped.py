@@ -13,6 +13,7 @@ from connector.config import Config
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.publish.header import OPENING, place_of
 from connector.publish.reading import LogReader
+from connector.thl.chunks import Chunks
 from connector.thl.control import ControlState
 from connector.thl.fork import NEW_LOG, LoggedEvent, meets
 from connector.thl.gtids import lacking, parse_gtids
@@ -24,8 +25,8 @@ from connector.thl.xa import PREPARED
 BODY: Final = "changes"
 """The first field behind a fragment's header."""
 
-Schemas = tuple[Any, Any]
-"""Of a whole fragment, and of its header."""
+Schemas = tuple[Any, Any, Any]
+"""Of a whole fragment, of its header, and of one change."""
 
 
 def trapped_events(
@@ -84,7 +85,8 @@ def _events(
     values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool], schemas: Schemas
 ) -> Iterator[LoggedEvent]:
     """The finished events of a partition; of those that are wanted also what they change."""
-    whole, header = schemas
+    whole, header, change_ = schemas
+    chunks = Chunks(lambda data: _read(data, change_, opening=0))
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
@@ -96,7 +98,7 @@ def _events(
         next_fragno += 1
         fragment = _read(value, header)
         if wanted(place.seqno, fragment["gtid"]):
-            for change in _read(value, whole)[BODY]:
+            for change in chunks.whole(place.fragno, _read(value, whole)[BODY]):
                 if "rows" in change:
                     rows[f"{change['schema']}.{change['table']}"] += len(change["rows"])
                 else:
@@ -119,12 +121,17 @@ def _schemas(schema: dict[str, Any]) -> Schemas:
     fields = schema["fields"]
     before = next(at for at, field in enumerate(fields) if field["name"] == BODY)
     # A record's fields follow each other: who knows the first ones can read these alone.
-    return fastavro.parse_schema(schema), fastavro.parse_schema({**schema, "fields": fields[:before]})
+    header = {**schema, "fields": fields[:before]}
+    return (
+        fastavro.parse_schema(schema),
+        fastavro.parse_schema(header),
+        fastavro.parse_schema(fields[before]["type"]["items"]),
+    )
 
 
-def _read(value: bytes, schema: Any) -> dict[str, Any]:
+def _read(value: bytes, schema: Any, opening: int = OPENING) -> dict[str, Any]:
     try:
-        fragment: Any = fastavro.schemaless_reader(io.BytesIO(value[OPENING:]), schema, None)
+        fragment: Any = fastavro.schemaless_reader(io.BytesIO(value[opening:]), schema, None)
     except (EOFError, ValueError, IndexError) as error:
         raise LogDamaged("a message of the event topic is not a fragment", begins=value[:OPENING].hex()) from error
     found: dict[str, Any] = fragment

@@ -1,7 +1,7 @@
 """Messages too large to go through Spark's heap: fetched one by one, when their turn comes.
 
-A row is never cut, so a fragment can be as large as a row. Spark holds a message about ten times while it collects
-a batch; a batch of large ones would not fit. So Spark hands over where such a message stands, and its bytes are read
+A fragment of a large row is as large as a message may be. Spark holds a message about ten times while it collects a
+batch; a batch of large ones would not fit. So Spark hands over where such a message stands, and its bytes are read
 from Kafka here.
 """
 

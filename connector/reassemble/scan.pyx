@@ -19,7 +19,7 @@ from connector.thl.run import EDGES, Run
 from connector.thl.words import UNKNOWN_SHARD
 
 # CRC-64-AVRO of the schema's parsing canonical form, little endian; a test compares it with the schema.
-cdef bytes PREFIX = b"\xc3\x01" + bytes.fromhex("eaa93894cc949c6c")
+cdef bytes PREFIX = b"\xc3\x01" + bytes.fromhex("dba8cdb91f7e3c7e")
 cdef Py_ssize_t PREFIX_SIZE = 10
 cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()

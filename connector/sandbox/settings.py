@@ -95,7 +95,7 @@ POSTGRES_SETTINGS: Mapping[str, str] = {
 }
 
 KAFKA_HEAP_MEGABYTES = 384
-# A row is never cut, so a message may have to be as large as MySQL's largest rows; a request a little larger.
+# The default of `kafka.max_message_bytes`: larger rows come in parts; a request a little larger.
 KAFKA_MESSAGE_MAX_BYTES = 128 << 20
 KAFKA_REQUEST_MAX_BYTES = 192 << 20
 

@@ -18,6 +18,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.client import LOG, failure, properties
+from connector.reassemble.chunks import Chunks
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
 from connector.spark.changes import Changes
@@ -53,6 +54,7 @@ class Task:
         self._schema = arrow_schema(layout=layout)
         self._scanner = Scanner(config.topic)
         self._changes = Changes(config.topic, layout)
+        self._chunks = Chunks(config.topic)
         self._held: list[Message] = []
         self._size = 0
         self._again: int | None = None  # where the event that is too large to be held begins
@@ -115,14 +117,15 @@ class Task:
                         seqno=last.header.seqno,
                         found=message.header.seqno,
                     )
-                number, rows = self._changes.add(message, last.header, number, rows)
-                yield from self._full()
+                if (whole := self._chunks.whole(message)) is not None:
+                    number, rows = self._changes.add(whole, last.header, number, rows)
+                    yield from self._full()
                 if message.header.last_frag:
                     return
 
     def _add(self, messages: list[Message], last: FragmentHeader) -> None:
         number = rows = 0
-        for message in messages:
+        for message in filter(None, map(self._chunks.whole, messages)):
             number, rows = self._changes.add(message, last, number, rows)
 
     def _hold(self, message: Message) -> None:

@@ -3,6 +3,7 @@
 // java -cp … Reader.java BOOTSTRAP TOPIC FRAGMENT.AVSC: a JSON line an event, until the log's end.
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
@@ -23,7 +24,9 @@ public class Reader {
 
     public static void main(String[] args) throws Exception {
         String topic = args[1];
-        var decoder = new GenericDatumReader<GenericRecord>(new Schema.Parser().parse(new File(args[2])));
+        Schema schema = new Schema.Parser().parse(new File(args[2]));
+        var decoder = new GenericDatumReader<GenericRecord>(schema);
+        var change = new GenericDatumReader<GenericRecord>(schema.getField("changes").schema().getElementType());
         var out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         var json = new ObjectMapper();
         var settings = Map.<String, Object>of(
@@ -58,7 +61,7 @@ public class Reader {
                     }
                 }
                 for (; !finished.isEmpty() && finished.firstKey() == next; next++)
-                    out.println(json.writeValueAsString(told(finished.pollFirstEntry().getValue())));
+                    out.println(json.writeValueAsString(told(finished.pollFirstEntry().getValue(), change)));
             }
         }
     }
@@ -71,10 +74,23 @@ public class Reader {
         return decoder.read(null, DecoderFactory.get().binaryDecoder(value, OPENING, value.length - OPENING, null));
     }
 
-    static Map<String, Object> told(List<GenericRecord> event) {
+    static Map<String, Object> told(List<GenericRecord> event, GenericDatumReader<GenericRecord> decoder) throws Exception {
         var changes = new ArrayList<Object>();
+        var parts = new ByteArrayOutputStream(); // of a change that was too large for a message
         for (var fragment : event)
-            changes.addAll((List<?>) plain(fragment.get("changes")));
+            for (var each : (List<?>) fragment.get("changes")) {
+                var change = (GenericRecord) each;
+                if (change.getSchema().getName().equals("Chunk")) {
+                    if ((long) change.get("start") != parts.size())
+                        throw new IllegalStateException("something is missing");
+                    parts.write(((ByteBuffer) change.get("data")).array());
+                    if (parts.size() < (long) change.get("size"))
+                        continue;
+                    change = decoder.read(null, DecoderFactory.get().binaryDecoder(parts.toByteArray(), null));
+                    parts.reset();
+                }
+                changes.add(plain(change));
+            }
         var told = new LinkedHashMap<String, Object>();
         told.put("seqno", event.get(0).get("seqno"));
         told.put("epoch", event.get(0).get("epoch"));

@@ -17,14 +17,14 @@ from connector.thl.words import NO_SEQNO, Epoch, Seqno
 from tests.contract.target_suite import LOOSE, USERS, Applier, Place
 from tests.support.net import layout, net
 from tests.unit.pipeline.test_core import Rig, history, log, table
-from tests.unit.reassemble.fragments import change, column, record, statement
+from tests.unit.reassemble.fragments import change, column, in_parts, record, statement
 
 ORDERS = layout("shop.orders", ["id int", "v varchar(100)"], ["id"])
 COLUMNS = [column("id"), column("v", "varchar(100)") | {"charset": "utf8mb4"}]
 
 
 def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], list[dict[int, str]], list[int]]:
-    """A table's creation and random transactions of one fragment or two; its rows after each, and where each begins."""
+    """A table's creation and random transactions of one fragment or more; its rows after each, where each begins."""
     create = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
     records = [record(0, [statement(create)], kind="ddl", shard="#UNKNOWN")]
     rows: dict[int, str] = {}
@@ -47,7 +47,11 @@ def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], l
                     changes.append(made("update", [key, rows.pop(key)], [to, value]))
                     rows[to] = value
         starts.append(len(records) + 1)
-        if len(changes) > 2:
+        if len(changes) == 1 and random.random() < 0.3:
+            *some, last = in_parts(changes[0], 3)
+            records += [record(seqno, [part], last_frag=False, fragno=n, last_barrier=0) for n, part in enumerate(some)]
+            records.append(record(seqno, [last], fragno=2, rows=1, last_barrier=0))
+        elif len(changes) > 2:
             records.append(record(seqno, changes[:1], last_frag=False, last_barrier=0))
             records.append(record(seqno, changes[1:], fragno=1, rows=len(changes), last_barrier=0))
         else:

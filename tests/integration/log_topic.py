@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -14,11 +16,19 @@ from connector.sandbox.environment import Broker
 from tests.unit.reassemble.fragments import encoded, record, statement
 
 
-def a_fragment(seqno: int, fragno: int = 0, *, last: bool = True, epoch: int = 1, kind: str = "transaction") -> bytes:
+def a_fragment(
+    seqno: int,
+    fragno: int = 0,
+    *,
+    last: bool = True,
+    epoch: int = 1,
+    kind: str = "transaction",
+    changes: Sequence[dict[str, Any]] | None = None,
+) -> bytes:
     return encoded(
         record(
             seqno,
-            [statement(f"statement {seqno}.{fragno} of {epoch}", "s")],
+            [statement(f"statement {seqno}.{fragno} of {epoch}", "s")] if changes is None else changes,
             fragno=fragno,
             last_frag=last,
             epoch=epoch,

@@ -45,7 +45,7 @@ from connector.write.open import open_desk
 from tests.contract.target_again import random_records
 from tests.support.log_writer import LogWriter
 from tests.support.spark import session
-from tests.unit.reassemble.fragments import change, record, statement
+from tests.unit.reassemble.fragments import change, in_parts, record, statement
 
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
 REFUSED = Pace.refused
@@ -210,8 +210,13 @@ def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
     for n in range(1, 4):
         big = rows(n, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}
         log.events([record(n, [big], last_barrier=0)])
-    apply(config, spark, 3)
-    assert found(config) == [1, 2, 3]
+    *some, last = in_parts(rows(4, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}, 30)
+    parts = [record(4, [part], last_frag=False, fragno=n, last_barrier=0) for n, part in enumerate(some)]
+    log.events(parts)
+    log.online()  # given up in the middle of a row
+    log.events([*parts, record(4, [last], fragno=29, rows=1, last_barrier=0)])
+    apply(config, spark, 4)
+    assert found(config) == [1, 2, 3, 4]
 
 
 def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(

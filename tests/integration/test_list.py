@@ -8,6 +8,8 @@ from typing import Any
 
 import fastavro
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connector.cli import run as thl
 from connector.listing import attempts
@@ -17,6 +19,7 @@ from connector.listing.partitions import Partitions
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
 from tests.integration.log_topic import Log, a_fragment
+from tests.unit.reassemble.fragments import change, in_parts
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +162,29 @@ def test_an_event_is_found_in_a_few_looks(kafka_broker: Broker, monkeypatch: pyt
     assert [one.fragment["seqno"] for one in found] == [617]
     assert len(looks) <= 2 * (1000 + 200 + 120).bit_length()
     assert read == 1
+
+
+@pytest.mark.parametrize("held", [1 << 20, 1])
+def test_a_change_in_parts_is_shown_where_its_last_part_is(
+    kafka_broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(attempts, "HELD_BYTES", held)
+    log = Log(kafka_broker, partitions=1)
+    parts = [[part] for part in in_parts(change("insert", [(None, [1, "a"]), (None, [2, "b"])]), 3)]
+    event = [a_fragment(0, n, last=n == 2, changes=part) for n, part in enumerate(parts)]
+    log.transaction((0, a_fragment(0, kind="epoch")), *((0, one) for one in event[:2]))
+    log.transaction((0, a_fragment(0, kind="epoch")), *((0, one) for one in event))
+    shown = [json.loads(line) for line in listed(log, capsys, "--voided", "--format", "json")]
+    assert [(one.get("voided", False), len(one["changes"])) for one in shown][:2] == [(True, 0), (True, 0)]
+    assert [len(one["changes"]) for one in shown][2:] == [0, 0, 1]
+    assert [row["after"] for row in shown[-1]["changes"][0]["rows"]] == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    deleted = TopicPartition(log.topic, 0, shown_offset(shown[2]) + 1)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    for done in admin.delete_records([deleted]).values():
+        done.result(30)
+    rest = [json.loads(line) for line in listed(log, capsys, "--voided", "--format", "json")]
+    assert [(one["fragno"], one["changes"]) for one in rest] == [(1, []), (2, [])]
+
+
+def shown_offset(one: dict[str, Any]) -> int:
+    return int(one["file"].rpartition("@")[2])

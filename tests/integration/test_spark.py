@@ -31,7 +31,7 @@ from connector.thl.definition import Definitions, TableDefinition
 from spark_apps.changes import changes as changes_app
 from tests.support.log_writer import LogWriter
 from tests.support.spark import end_jvm
-from tests.unit.reassemble.fragments import change, column, record
+from tests.unit.reassemble.fragments import change, column, in_parts, record
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +111,15 @@ def test_an_event_that_is_larger_than_what_is_held(config: Config, spark: SparkS
 
     log.events([event(0, 1)])
     log.events([part(n) for n in range(count)])
-    log.events([event(2, 2)])
+    *some, last = in_parts(change("insert", [(None, [2, text])]), 3)
+    unfinished = {"event_id": None, "commit_time": None, "outcome": None, "last_frag": False, "rows": 0}
+    parts = [record(2, [one], fragno=n, prev_seqno=1, **unfinished) for n, one in enumerate(some)]
+    log.events([*parts, record(2, [last], fragno=2, rows=1, prev_seqno=1)])
     frame = read_thl(spark, config, splitMessages=10).selectExpr("seqno", "change", "length(after) AS size", "event_id")
     rows = sorted(
         (row["seqno"], row["change"], row["size"] > 1_000_000, row["event_id"][-3:]) for row in frame.collect()
     )
-    assert rows == [(0, 0, False, "0;7"), *((1, n, True, "1;7") for n in range(count)), (2, 0, False, "2;7")]
+    assert rows == [(0, 0, False, "0;7"), *((1, n, True, "1;7") for n in range(count)), (2, 0, True, "2;7")]
 
 
 def test_a_stream_goes_on_from_its_checkpoint_and_each_event_comes_once(

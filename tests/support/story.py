@@ -10,7 +10,7 @@ from connector.thl.control import EpochRecord
 from connector.thl.shard import partition_of
 from connector.thl.words import Epoch, Seqno, ShardId
 from tests.support.log_writer import LogWriter
-from tests.unit.reassemble.fragments import change, encoded, marker, record, statement
+from tests.unit.reassemble.fragments import change, encoded, in_parts, marker, record, statement
 
 BEGAN = 1_700_000_000_000_000  # µs
 SECOND = 1_000_000
@@ -82,39 +82,51 @@ class Story:
     barrier: int = -1
     tails: dict[int, int] = field(default_factory=dict)
 
-    def fragments(self, shard: str, count: int, rows: int, kind: str = "transaction") -> list[dict[str, Any]]:
-        """The next event's."""
+    def fragments(
+        self, shard: str, count: int, rows: int, kind: str = "transaction", parts: int = 1
+    ) -> list[dict[str, Any]]:
+        """The next event's: `count` changes, each in a fragment, or in several where it comes in parts."""
         seqno, partition = self.seqno + 1, partition_of(ShardId(shard), self.log.partitions)
-        result = []
-        for fragno in range(count):
-            last = fragno == count - 1
-            images = [(None, values(shard, seqno * 1000 + fragno * rows + n)) for n in range(rows)]
-            changes = (
-                [statement(f"CREATE TABLE t{seqno} (id INT)")]
+        result: list[dict[str, Any]] = []
+        for number in range(count * parts):
+            images = [(None, values(shard, seqno * 1000 + number // parts * rows + n)) for n in range(rows)]
+            made = (
+                statement(f"CREATE TABLE t{seqno} (id INT)")
                 if kind == "ddl"
-                else [change("insert", images, columns=COLUMNS)]
+                else change("insert", images, columns=COLUMNS)
             )
+            last = number == count * parts - 1
             result.append(
                 record(
                     seqno,
-                    changes,
-                    fragno=fragno,
+                    [made] if parts == 1 else [in_parts(made, parts)[number % parts]],
+                    fragno=number,
                     last_frag=last,
                     kind=kind,
                     shard=shard,
                     epoch=self.log.epoch,
                     prev_seqno=self.tails.get(partition, -1),
                     last_barrier=self.barrier,
-                    rows=(fragno + 1) * rows,
+                    rows=(number + 1) // parts * rows,
                     gtid=f"{UUID}:{seqno + 1}",
                     commit_time=BEGAN + seqno * SECOND if last else None,
                 )
             )
         return result
 
-    def event(self, shard: str, count: int = 1, rows: int = 2, kind: str = "transaction", *, cut: bool = False) -> None:
+    def event(
+        self,
+        shard: str,
+        count: int = 1,
+        rows: int = 2,
+        kind: str = "transaction",
+        *,
+        cut: bool = False,
+        parts: int = 1,
+    ) -> None:
         """An event, in as many Kafka transactions as it has fragments if `cut`."""
-        fragments = self.fragments(shard, count, rows, kind)
+        fragments = self.fragments(shard, count, rows, kind, parts)
+        whole = fragments if parts == 1 else self.fragments(shard, count, rows, kind)
         partition = partition_of(ShardId(shard), self.log.partitions)
         for part in [[one] for one in fragments] if cut else [fragments]:
             self.log.events(part, partition)
@@ -123,13 +135,13 @@ class Story:
         self.log.gtid_set = f"{UUID}:1-{self.seqno + 1}"
         if shard == "#UNKNOWN":
             self.barrier = self.seqno
-        changes = [each for fragment in fragments for each in fragment["changes"]]
+        changes = [each for fragment in whole for each in fragment["changes"]]
         self.expected.append((self.seqno, self.log.epoch, shard, changes))
 
-    def given_up(self, shard: str, count: int = 2) -> None:
+    def given_up(self, shard: str, count: int = 2, parts: int = 1) -> None:
         """The next event's first fragments, committed, and then the producer dies; another one goes online."""
         partition = partition_of(ShardId(shard), self.log.partitions)
-        self.log.events(self.fragments(shard, count + 1, 1)[:count], partition)
+        self.log.events(self.fragments(shard, count + 1, 1, parts=parts)[:count], partition)
         self.log.online()
 
     def aborted(self, shard: str, count: int = 3) -> None:
@@ -147,8 +159,8 @@ class Story:
         self.aborted(shards[-1])
         self.event(shards[-1], 5, rows=3, cut=True)
         self.event("#UNKNOWN", 3)
-        self.given_up(shards[-1])
-        self.event(shards[0], 2)
+        self.given_up(shards[-1], parts=3)
+        self.event(shards[0], 2, parts=3)
         self.given_up("#UNKNOWN")
         self.given_up(shards[-1], 1)
         self.event(shards[-1])

@@ -51,7 +51,7 @@ def test_a_message_is_read_as_what_it_says() -> None:
     header = decoder.header(value, "t-0@0")
     assert (header.seqno, header.kind, header.outcome, header.rows) == (41, Kind.DDL, Outcome.COMMIT, 2)
     assert header.barrier
-    first, second, third = decoder.changes(value, "t-0@0")
+    first, second, third = decoder.changes([value], "t-0@0")
     assert first == Statement("shop", "CREATE TABLE t (id INT)", {"sql_mode": "ANSI"})
     assert isinstance(second, RowChanges)
     assert (second.schema, second.table, second.action, second.key_columns) == (
@@ -76,7 +76,7 @@ def test_a_newer_producers_event_is_read_with_its_schema() -> None:
         Decoder("t").header(value, "t-0@0")
     decoder, ours = Decoder("t", [newer()]), encoded(record(41, CHANGES))
     assert decoder.header(value, "p") == decoder.header(ours, "p")
-    assert list(decoder.changes(value, "p")) == list(decoder.changes(ours, "p"))
+    assert list(decoder.changes([value], "p")) == list(decoder.changes([ours], "p"))
 
 
 def test_an_older_producers_event_is_read_by_a_newer_schema_and_the_other_way_round() -> None:

@@ -14,7 +14,7 @@ from connector.encode.encoder import Encoder
 from connector.encode.fragment import EventHead, FragmentWriter
 from connector.encode.numbering import Limits, Numbering
 from connector.encode.schema import single_object_header
-from connector.errors import CorruptBinlog, Unsupported
+from connector.errors import CorruptBinlog
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Piece, Statement
 from connector.thl.position import Digest
@@ -199,11 +199,6 @@ def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
     by.begin(Numbering(epoch=Epoch(4), next_seqno=Seqno(42), tails={}, last_barrier=NO_SEQNO))
     record = making.decoded(encode(making.whole([]), by)[-1].value)
     assert (record["seqno"], record["epoch"], record["rows"]) == (42, 4, 0)
-
-
-def test_a_row_that_no_message_holds_is_an_error_that_names_its_table() -> None:
-    with pytest.raises(Unsupported, match=r"row of a\.t .* more than a Kafka message"):
-        encode(making.whole([making.Change(layout("a"), Action.INSERT, [row("x" * 5000)])]), encoder(message=4000))
 
 
 def test_pieces_out_of_order_are_refused() -> None:

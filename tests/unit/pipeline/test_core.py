@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from connector.thl.history import History
 from connector.thl.ledger import Ledger
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
 from connector.write.target import Target
-from tests.unit.reassemble.fragments import batch, change, encoded, marker, record, statement
+from tests.unit.reassemble.fragments import batch, change, encoded, in_parts, marker, record, statement
 from tests.unit.reassemble.model import Keyed
 
 from .memory_target import MemoryTarget
@@ -202,6 +203,15 @@ def test_ddl_is_committed_alone() -> None:
     assert target.statements == ["CREATE TABLE t (i INT)", "SET x = 1"]
 
 
+def test_a_statement_in_parts_is_one() -> None:
+    target = MemoryTarget()
+    one = {"kind": "ddl", "shard": "#UNKNOWN"}
+    *some, last = in_parts(statement("CREATE TABLE t (i INT)"), 3)
+    parts = [record(0, [part], last_frag=False, fragno=n, **one) for n, part in enumerate(some)]
+    Rig(target, history([0], 0)).core.take(table(log(*parts, record(0, [last], fragno=2, **one))))
+    assert (target.statements, target.log) == (["CREATE TABLE t (i INT)"], ["ddl", "commit 0"])
+
+
 def test_a_ddl_of_several_fragments_is_one() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
@@ -319,7 +329,7 @@ def test_an_event_waits_for_an_earlier_one_of_another_partition() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[dict[int, int]]]:
-    """A log of one partition: events cut into fragments, some given up; and the table after each seqno."""
+    """A log of one partition: events in fragments, changes in parts, some given up; the table after each seqno."""
     values = log()
     firsts, states, rows = [0], [], dict[int, int]()
     epoch = 1
@@ -335,19 +345,26 @@ def histories(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[dict[int, i
                 changes.append(change("insert" if before is None else "update", [(before, [key, value])]))
                 after[key] = value
         cuts = sorted(draw(st.sets(st.integers(1, max(1, len(changes) - 1)), max_size=2))) if len(changes) > 1 else []
-        edges = [0, *cuts, len(changes)]
+        groups: list[tuple[list[dict[str, Any]], int]] = []  # what a fragment has, and the rows with it
+        for first, end in pairwise([0, *cuts, len(changes)]):
+            parts = draw(st.integers(1, 3)) if end - first == 1 else 1
+            if parts > 1:
+                *some, last = in_parts(changes[first], parts)
+                groups += [*(([part], first) for part in some), ([last], end)]
+            else:
+                groups.append((changes[first:end], end))
         given_up = draw(st.integers(0, 3)) == 0
         for attempt in range(1 + given_up):
-            pieces = len(edges) - 1 if not (given_up and attempt == 0) else draw(st.integers(0, len(edges) - 2))
-            for fragno in range(pieces):
+            pieces = len(groups) if not (given_up and attempt == 0) else draw(st.integers(0, len(groups) - 1))
+            for fragno, (group, rows_so_far) in enumerate(groups[:pieces]):
                 values.append(
                     encoded(
                         record(
                             seqno,
-                            changes[edges[fragno] : edges[fragno + 1]],
+                            group,
                             fragno=fragno,
-                            rows=edges[fragno + 1],
-                            last_frag=fragno == len(edges) - 2,
+                            rows=rows_so_far,
+                            last_frag=fragno == len(groups) - 1,
                             epoch=epoch,
                         )
                     )

@@ -10,7 +10,7 @@ from connector.errors import ConfigError, Unsupported
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import UntilSeqno
 from connector.thl.words import Seqno
-from tests.unit.reassemble.fragments import statement
+from tests.unit.reassemble.fragments import in_parts, statement
 
 from .memory_target import MemoryTarget
 from .test_core import UUID, Rig, history, ids, insert, log, record, table
@@ -45,6 +45,15 @@ def test_one_of_a_run(skip: int) -> None:
 
 def test_one_of_several_fragments() -> None:
     parts = [record(1, [insert(10 + n)], last_frag=n == 2, fragno=n, rows=n + 1) for n in range(3)]
+    target = applied(record(0, [insert(0)]), *parts, record(2, [insert(2)]), skip=1)
+    assert ids(target) == {0, 2}
+    assert noted(target) == [(1, ["shop.orders"])]
+
+
+def test_one_whose_change_is_in_parts() -> None:
+    *some, last = in_parts(insert(9), 3)
+    parts = [record(1, [part], last_frag=False, fragno=n) for n, part in enumerate(some)]
+    parts.append(record(1, [last], fragno=2, rows=1))
     target = applied(record(0, [insert(0)]), *parts, record(2, [insert(2)]), skip=1)
     assert ids(target) == {0, 2}
     assert noted(target) == [(1, ["shop.orders"])]

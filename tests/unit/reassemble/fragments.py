@@ -6,6 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_writer
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from connector.encode.schema import change_schema
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Scanner
 
 RAW: dict[str, Any] = json.loads((Path(__file__).parents[3] / "schemas" / "fragment.avsc").read_text())
 SCHEMA = parse_schema(RAW)
+CHANGE = parse_schema(change_schema(RAW))
 PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO"))
 
 Values = Sequence[int | float | str | bytes | None]
@@ -55,6 +58,20 @@ def change(
 
 def statement(sql: str, schema: str = "shop", options: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {"schema": schema, "sql": sql, "options": dict(options or {})}
+
+
+def whole(item: dict[str, Any]) -> bytes:
+    """A change as the bytes that are cut where no message has room for it."""
+    out = io.BytesIO()
+    schemaless_writer(out, CHANGE, item)
+    return out.getvalue()
+
+
+def in_parts(item: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """A change in so many parts, each to be alone in its fragment."""
+    data = whole(item)
+    cuts = [number * len(data) // count for number in range(count + 1)]
+    return [{"start": start, "size": len(data), "data": data[start:stop]} for start, stop in pairwise(cuts)]
 
 
 def record(seqno: int, changes: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""Parts of a change that was too large for one message, put together again (`Chunk` in `schemas/fragment.avsc`).
+
+For fragments that are decoded; those that stay bytes have `connector.reassemble.chunks`, by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from connector.errors import LogDamaged
+
+Change = Mapping[str, Any]
+"""An item of `changes`, as the schema says."""
+
+
+def without_parts(changes: Sequence[Change]) -> Sequence[Change]:
+    """A fragment's changes, but for a part of one."""
+    return [change for change in changes if "data" not in change]
+
+
+class Chunks:
+    """Takes fragments of one event, in order.
+
+    Args:
+        decode: reads a change from its Avro bytes.
+    """
+
+    def __init__(self, decode: Callable[[bytes], Change]) -> None:
+        self._decode = decode
+        self._data = bytearray()
+        self._size = 0  # of the change that is incomplete
+
+    def whole(self, fragno: int, changes: Sequence[Change]) -> Sequence[Change]:
+        """What a fragment adds: its changes; of a part nothing, or with the last one the change.
+
+        Args:
+            fragno: the fragment's; with 0 an event begins, or begins again.
+            changes: the fragment's.
+
+        Raises:
+            LogDamaged: the parts do not follow each other.
+        """
+        if fragno == 0:
+            self._data, self._size = bytearray(), 0
+        if len(without_parts(changes)) == len(changes):
+            self._expect(not self._size)
+            return changes
+        self._expect(len(changes) == 1)
+        part = changes[0]
+        self._expect(part["start"] == len(self._data) and (not self._size or part["size"] == self._size))
+        self._size = part["size"]
+        self._data += part["data"]
+        self._expect(0 < len(self._data) <= self._size)
+        if len(self._data) < self._size:
+            return ()
+        data, self._data, self._size = bytes(self._data), bytearray(), 0
+        return (self._decode(data),)
+
+    def _expect(self, right: bool) -> None:
+        if not right:
+            raise LogDamaged("the parts of a large change do not follow each other")
