@@ -1,0 +1,138 @@
+"""`python -m tests.bench.large`: large rows through messages of 1 MiB, in parts; memory, and whether it is all there.
+
+Transactions of random sizes (1 KiB to 40 MiB, each power of two as likely) over several schemas, and now and then a row
+of 64 MiB, through topics that take no larger message, to PostgreSQL. Exit 1 unless source and target are equal and both
+peaks stay within the bounds given.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator
+
+import click
+import psycopg
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connector.config import Config
+from connector.demo.load import Connect
+from connector.settings import load as load_config
+from connector.verify import verify
+from tests.bench.meter import usage
+from tests.bench.site import CLOCK, site
+
+MESSAGE = 1 << 20
+SMALLEST, LARGEST = 1 << 10, 40 << 20
+ROW = 64 << 20
+SCHEMAS = 4
+KEYS = 40  # rows of a schema at most: what was written is written over
+END = -1  # the key of the last row
+DIGEST = 128  # bytes of the pattern that a body repeats
+
+
+def made_small(config: Config, partitions: int) -> None:
+    """The topics that hold rows, as somebody makes them who knows nothing of us."""
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    limit = {"max.message.bytes": str(MESSAGE)}
+    events = NewTopic(config.topic, partitions, 1, config=limit | {"message.timestamp.type": "LogAppendTime"})
+    prepared = NewTopic(config.prepared_topic, 1, 1, config=limit | {"cleanup.policy": "compact"})
+    for created in admin.create_topics([events, prepared]).values():
+        created.result(30)
+
+
+def sizes(count: int, seed: int) -> Iterator[list[int]]:
+    """Of each transaction's rows, in bytes."""
+    chosen = random.Random(seed)
+    for number in range(count):
+        if number % max(1, count // 5) == 0:
+            yield [ROW]
+            continue
+        whole = int(2 ** chosen.uniform(math.log2(SMALLEST), math.log2(LARGEST)))
+        rows = chosen.randint(1, 12)
+        yield [max(1, whole // rows)] * rows
+
+
+def write(connect: Connect, count: int, seed: int) -> int:
+    """All transactions, one after the other.
+
+    Returns:
+        Bytes of the bodies that were written.
+    """
+    chosen, written = random.Random(seed + 1), 0
+    with connect() as connection, connection.cursor() as cursor:
+        for schema in range(SCHEMAS):
+            cursor.execute(f"CREATE TABLE large{schema}.t (id INT PRIMARY KEY, body LONGBLOB NOT NULL)")
+        for rows in sizes(count, seed):
+            schema = chosen.randrange(SCHEMAS)
+            for size in rows:
+                key, pattern = chosen.randrange(KEYS), f"{chosen.getrandbits(256):064x}"
+                if chosen.random() < 0.1:
+                    cursor.execute(f"DELETE FROM large{schema}.t WHERE id = %s", (key,))
+                cursor.execute(
+                    f"REPLACE INTO large{schema}.t VALUES (%s, LEFT(REPEAT(SHA2(%s, 512), %s), %s))",
+                    (key, pattern, size // DIGEST + 1, size),
+                )
+                written += size
+            connection.commit()
+        cursor.execute(f"INSERT INTO large0.t VALUES ({END}, '')")
+        connection.commit()
+    return written
+
+
+def there(dsn: str) -> bool:
+    """Whether the last row is in the target."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        try:
+            return connection.execute("SELECT 1 FROM large0.t WHERE id = %s", (END,)).fetchone() is not None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            return False
+
+
+@click.command()
+@click.option("--transactions", default=1000, show_default=True)
+@click.option("--partitions", default=8, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--patience", default=3600, show_default=True, help="Seconds.")
+@click.option("--producer-megabytes", default=700, show_default=True)
+@click.option("--applier-megabytes", default=2500, show_default=True)
+def main(
+    *, transactions: int, partitions: int, seed: int, patience: int, producer_megabytes: int, applier_megabytes: int
+) -> None:
+    """Measure them."""
+    with site() as place:
+        schemas = [f"large{number}" for number in range(SCHEMAS)]
+        with place.connect() as connection, connection.cursor() as cursor:
+            for schema in schemas:
+                cursor.execute(f"CREATE DATABASE {schema}")
+        filters = {"filters": {"do": schemas}}
+        producer, _ = place.worker("produce", source=filters)
+        applier, _ = place.worker("apply", source=filters)
+        config = load_config(applier.config)
+        made_small(config, partitions)
+        producer.start()
+        applier.start()
+        began = CLOCK.monotonic()
+        written = write(place.connect, transactions, seed)
+        while not there(place.postgres.dsn) and CLOCK.monotonic() - began < patience:
+            producer.check()
+            applier.check()
+            CLOCK.sleep(0.5)
+        seconds = CLOCK.monotonic() - began
+        peaks = {"producer": usage(producer.pid or 0).peak / 1e6, "applier": usage(applier.pid or 0).peak / 1e6}
+        report = verify(config)
+        for worker in (applier, producer):
+            worker.stop()
+    print(
+        f"{transactions} transactions, {written / 1e6:,.0f} MB of rows up to {ROW >> 20} MiB, in messages of"
+        f" {MESSAGE >> 20} MiB on {partitions} partitions: equal: {report.equal}, {seconds:.0f} s,"
+        f" {written / 1e6 / seconds:.0f} MB/s with the writing"
+    )
+    print("peak resident: " + ", ".join(f"{name} {peak:.0f} MB" for name, peak in peaks.items()))
+    fits = peaks["producer"] <= producer_megabytes and peaks["applier"] <= applier_megabytes
+    sys.exit(0 if report.equal and fits else 1)
+
+
+if __name__ == "__main__":
+    main()
