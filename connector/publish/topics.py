@@ -105,6 +105,33 @@ def _limit(text: str) -> float:
     return float("inf") if int(text) < 0 else int(text)
 
 
+def create(admin: AdminClient, plan: Topic) -> None:
+    """Create a topic, unless another creates it this moment, or has.
+
+    Raises:
+        UnsafeTopic: there are not as many brokers.
+        BrokerUnavailable, PreflightError: Kafka does not answer, or refuses us.
+    """
+    topic = NewTopic(
+        plan.name,
+        num_partitions=plan.partitions,
+        replication_factor=plan.replication,
+        config=dict(plan.settings),
+    )
+    try:
+        admin.create_topics([topic], operation_timeout=PATIENCE)[plan.name].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        if error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR:
+            raise UnsafeTopic(
+                f"topic {plan.name} needs {plan.replication} brokers: {error.args[0].str()}",
+                hint="start more brokers, or for a sandbox set kafka.replication, kafka.min_isr and kafka.allow_unsafe",
+                topic=plan.name,
+            ) from error
+        raise failure(error, "a topic cannot be created", topic=plan.name) from error
+
+
 class Topics:
     """Kafka's administration, for one log's topics.
 
@@ -136,7 +163,7 @@ class Topics:
             topic = found[plan.name]
             self._refuse(topic or plan, plan, exists=topic is not None)
             if topic is None:
-                self._create(plan)
+                create(self._admin, plan)
             there.append(topic or plan)
         events, _, _, prepared = there
         kafka = self._config.kafka
@@ -196,24 +223,3 @@ class Topics:
             replication=min(len(partition.replicas) for partition in facts.partitions.values()),
             settings={key: str(entry.value) for key, entry in entries.items()},
         )
-
-    def _create(self, plan: Topic) -> None:
-        topic = NewTopic(
-            plan.name,
-            num_partitions=plan.partitions,
-            replication_factor=plan.replication,
-            config=dict(plan.settings),
-        )
-        try:
-            self._admin.create_topics([topic], operation_timeout=PATIENCE)[plan.name].result()
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # another producer, this moment
-                return
-            if error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR:
-                raise UnsafeTopic(
-                    f"topic {plan.name} needs {plan.replication} brokers: {error.args[0].str()}",
-                    hint="start more brokers, or for a sandbox set kafka.replication, kafka.min_isr and "
-                    "kafka.allow_unsafe",
-                    topic=plan.name,
-                ) from error
-            raise failure(error, "a topic cannot be created", topic=plan.name) from error

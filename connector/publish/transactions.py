@@ -1,4 +1,4 @@
-"""One Kafka transaction after the other, as the one producer of a log that is allowed to."""
+"""One Kafka transaction after the other, as the one producer of a log, or of a sink, that is allowed to."""
 
 from __future__ import annotations
 
@@ -16,40 +16,54 @@ PATIENCE: Final = 60.0  # seconds a step may take, retried within
 STEP: Final = 10.0
 LIBRDKAFKA_LARGEST: Final = 1_000_000_000
 BATCH_SIZE: Final = 1_000_000  # bytes; librdkafka's default
+PARTITION_BY_KEY: Final = -1
 
 
 class Transactions:
-    """A transactional producer, `transactional.id` being the event topic's name.
+    """A transactional producer.
 
-    `open` fences every older producer of the log. Between `begin` and `commit`, what is sent is invisible to
+    `open` fences every older producer of the same id. Between `begin` and `commit`, what is sent is invisible to
     readers of committed data; `commit` returns when all of it is durable and visible. After any error the object is
     only to be closed: what was sent since `begin` is then aborted, by us or by whoever comes next.
 
     Args:
         config: service, brokers, pacing.
         clock: for the patience.
+        transactional_id: None: the event topic's name, which is the log's one producer's.
+        linger_ms: how long a message waits for others, unless `kafka.properties` say so.
+        ours: what else a promise rests on, as `properties` takes it.
     """
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        *,
+        transactional_id: str | None = None,
+        linger_ms: int = 1,
+        **ours: str | int,
+    ) -> None:
         self._config = config
+        self._id = transactional_id or config.topic
         self._clock = clock
         self._lost: KafkaError | None = None
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
         self._producer = Producer(
             {
-                "linger.ms": 1,
+                "linger.ms": linger_ms,
                 "queue.buffering.max.kbytes": buffered,
                 "queue.buffering.max.messages": 1_000_000,
                 "compression.type": config.publish.compression,
                 "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
                 **properties(
                     config.kafka,
-                    transactional_id=config.topic,
+                    transactional_id=self._id,
                     enable_idempotence=True,
                     acks="all",
                     message_max_bytes=largest,
                     delivery_report_only_error=True,
+                    **ours,
                 ),
                 "on_delivery": self._delivered,
             },
@@ -57,7 +71,7 @@ class Transactions:
         )
 
     def open(self) -> None:
-        """Fence the older producers; wait until their transactions have ended."""
+        """Fence older producers; wait until their transactions have ended."""
         self._step("the transactional producer cannot start", self._producer.init_transactions)
 
     def begin(self) -> None:
@@ -65,10 +79,17 @@ class Transactions:
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
-            raise failure(error, "a Kafka transaction cannot begin", topic=self._config.topic) from error
+            raise failure(error, "a Kafka transaction cannot begin", transactional_id=self._id) from error
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        """Send a message within the transaction, None as a tombstone; waits while librdkafka's own queue is full."""
+    def send(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+        """Send a message within the transaction; waits while librdkafka's own queue is full.
+
+        Args:
+            topic: where to.
+            partition: PARTITION_BY_KEY: the partitioner chooses.
+            key: None: it has none.
+            value: None: a tombstone.
+        """
         give_up = None
         while True:
             try:
@@ -119,7 +140,7 @@ class Transactions:
                 # the transaction's error is a consequence where a message's own is known
                 if self._lost is not None and not cause.fatal():
                     cause = self._lost
-                raise failure(cause, doing, topic=self._config.topic) from error
+                raise failure(cause, doing, transactional_id=self._id) from error
             else:
                 return
 

@@ -12,20 +12,19 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka import Message as KafkaMessage
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.publish.client import LOG, failure, properties
+from connector.publish.topics import Topic, create
+from connector.publish.transactions import PARTITION_BY_KEY, Transactions
 from connector.thl.words import Epoch, LogId, Seqno
 
 PATIENCE: Final = 60.0
-STEP: Final = 10.0
 TRANSACTION_MS: Final = 900_000  # what brokers allow, if nobody said otherwise
 
 
@@ -54,27 +53,15 @@ class Sink:
         self._config = config
         self._progress = f"{name}.progress"
         self._partitions = partitions
-        self._clock = clock
-        self._lost: KafkaError | None = None
         self._admin = AdminClient(properties(config.kafka), logger=LOG)
         self._topics: set[str] = set()
-        self._producer = Producer(
-            {
-                "linger.ms": 5,
-                "compression.type": config.publish.compression,
-                **properties(
-                    config.kafka,
-                    transactional_id=f"thl.rows.{name}.{config.service}",
-                    enable_idempotence=True,
-                    acks="all",
-                    partitioner="murmur2_random",  # a key's partition is the one that Java's producers choose
-                    message_max_bytes=min(config.kafka.max_message_bytes, 1_000_000_000),
-                    transaction_timeout_ms=TRANSACTION_MS,
-                    delivery_report_only_error=True,
-                ),
-                "on_delivery": self._delivered,
-            },
-            logger=LOG,
+        self._transactions = Transactions(
+            config,
+            clock,
+            transactional_id=f"thl.rows.{name}.{config.service}",
+            linger_ms=5,
+            partitioner="murmur2_random",  # a key's partition is the one that Java's producers choose
+            transaction_timeout_ms=TRANSACTION_MS,
         )
 
     def open(self) -> Progress | None:
@@ -84,20 +71,17 @@ class Sink:
             BrokerUnavailable, PreflightError: the brokers do not answer, or refuse us.
         """
         self._ensure(self._progress, 1, {"cleanup.policy": "compact"})
-        self._step("the transactional producer cannot start", self._producer.init_transactions)
+        self._transactions.open()
         return self._read()
 
     def begin(self) -> None:
         """Begin a Kafka transaction: nothing of it is visible before `commit`."""
-        try:
-            self._producer.begin_transaction()
-        except KafkaException as error:
-            raise failure(error, "a Kafka transaction cannot begin", topic=self._progress) from error
+        self._transactions.begin()
 
     def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
         """Send a message."""
         self._ensure(topic, self._partitions, {})
-        self._send(topic, key, value)
+        self._transactions.send(topic, PARTITION_BY_KEY, key, value)
 
     def commit(self, progress: Progress) -> None:
         """Make what was sent visible, together with how far it goes.
@@ -105,63 +89,23 @@ class Sink:
         Raises:
             Fenced: a newer writer has begun.
         """
-        self._send(self._progress, self._config.service.encode(), json.dumps(asdict(progress)).encode())
+        record = json.dumps(asdict(progress)).encode()
+        self._transactions.send(self._progress, 0, self._config.service.encode(), record)
         faults.point("rows.before_commit")
-        self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
+        self._transactions.commit()
         faults.point("rows.after_commit")
 
     def close(self) -> None:
         """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
-        try:
-            self._producer.purge()
-            self._producer.abort_transaction(STEP)
-        except KafkaException as error:
-            LOG.debug("no transaction to abort: %s", error)
-
-    def _send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
-        give_up = self._clock.monotonic() + PATIENCE
-        while True:
-            try:
-                if key is None:
-                    self._producer.produce(topic, value)
-                else:
-                    self._producer.produce(topic, value, key)
-            except BufferError:
-                if self._clock.monotonic() > give_up:
-                    raise BrokerUnavailable("Kafka takes no messages", topic=topic) from None
-                self._producer.poll(0.05)
-            except KafkaException as error:
-                raise failure(error, "a message cannot be sent", topic=topic) from error
-            else:
-                self._producer.poll(0)
-                return
+        self._transactions.close()
 
     def _ensure(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
         """A topic, made where it is missing."""
         if topic in self._topics:
             return
-        wanted = NewTopic(topic, partitions, self._config.kafka.replication, config=settings)
-        try:
-            self._admin.create_topics([wanted], operation_timeout=PATIENCE)[topic].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise failure(error, "a topic cannot be made", topic=topic) from error
+        replication = self._config.kafka.replication
+        create(self._admin, Topic(name=topic, partitions=partitions, replication=replication, settings=settings))
         self._topics.add(topic)
-
-    def _step(self, doing: str, step: object) -> None:
-        give_up = self._clock.monotonic() + PATIENCE
-        while True:
-            try:
-                step(STEP)  # type: ignore[operator]
-            except KafkaException as error:
-                cause = error.args[0]
-                if cause.retriable() and self._clock.monotonic() < give_up:
-                    continue
-                if self._lost is not None and not cause.fatal():
-                    cause = self._lost
-                raise failure(cause, doing, topic=self._progress) from error
-            else:
-                return
 
     def _read(self) -> Progress | None:
         """The newest record of this service."""
@@ -193,8 +137,3 @@ class Sink:
             return Progress(**json.loads(newest))
         except (ValueError, TypeError) as error:
             raise LogDamaged("the progress record is not ours", topic=self._progress, value=newest[:200]) from error
-
-    def _delivered(self, error: KafkaError | None, message: KafkaMessage) -> None:
-        if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
-            self._lost = error
-            LOG.warning("not delivered", extra={"topic": message.topic(), "why": error.str()})
