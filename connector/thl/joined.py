@@ -17,11 +17,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NoReturn, TypeVar
 
-from connector.errors import HistoriesDiffer, LogDamaged
-from connector.thl.fork import TRAPPED, TRAPPED_EVENTS, meets, parse_ranges
+from connector.thl.fork import TRAPPED_EVENTS, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.ledger import Release
+from connector.thl.succession import damaged, interrupted, log_of, trapped_by, unannounced, unexpected, unlinked
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
 
 B = TypeVar("B")
@@ -179,10 +179,8 @@ class Joined(Generic[B]):
         return best
 
     def _fragment(self, strand: Strand[B], offset: int, header: FragmentHeader, body: B) -> None:
-        if header.epoch < strand.epoch:
-            self._damaged(strand, offset, header, f"An older producer wrote after epoch {strand.epoch} had begun here")
-        if header.epoch > strand.epoch != NO_EPOCH:
-            self._damaged(strand, offset, header, f"The epoch's marker is missing after epoch {strand.epoch}")
+        if wrong := unannounced(header, strand.epoch):
+            self._damaged(strand, offset, header, wrong)
         strand.epoch = header.epoch
         event = strand.open
         if event is None:
@@ -191,12 +189,9 @@ class Joined(Generic[B]):
             self._link(strand, offset, header)
             event = strand.open = Begun(offset, header, [body])
         else:
-            if header.seqno != event.header.seqno:
-                self._damaged(strand, offset, header, f"Event {event.header.seqno} is not finished before this one")
-            if header.fragno != event.header.fragno + 1:
-                self._damaged(strand, offset, header, f"Fragment {event.header.fragno + 1} is missing before this one")
-            if header.prev_seqno != event.header.prev_seqno or header.rows < event.header.rows:
-                self._damaged(strand, offset, header, "The event's fragments contradict each other")
+            before = event.header
+            if wrong := interrupted(header, before.seqno, before.fragno + 1, before.rows, strand.tail):
+                self._damaged(strand, offset, header, wrong)
             event.header = header
             event.bodies.append(body)
         if header.seqno <= self._floor or not (header.barrier or header.shard in self._shards):
@@ -208,16 +203,9 @@ class Joined(Generic[B]):
                 strand.waiting.append(event)
 
     def _marker(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
-        log_id = header.metadata.get("log_id", "")
-        if log_id != self._log_id:
-            raise HistoriesDiffer(
-                "The topic holds another log than the one that is followed: it was made anew",
-                at=f"{self._topic}-{strand.partition}@{offset}",
-                log_id=log_id,
-                expected=self._log_id,
-            )
-        if strand.epoch != NO_EPOCH and header.epoch != strand.epoch + 1:
-            self._damaged(strand, offset, header, f"An epoch is missing or came late: the last is {strand.epoch}")
+        log_of(header, self._log_id, self._at(strand, offset))
+        if wrong := unexpected(header, strand.epoch):
+            self._damaged(strand, offset, header, wrong)
         if strand.open is not None and strand.open.header.seqno < header.seqno:
             self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
@@ -228,30 +216,20 @@ class Joined(Generic[B]):
 
     def _fork(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events."""
-        trapped = parse_ranges(header.metadata[TRAPPED_EVENTS])
-        if meets(trapped, Seqno(0), self._given):
-            raise HistoriesDiffer(
-                "The source's successor lacks events that may have been taken",
-                hint="read the shards again from nothing",
-                at=f"{self._topic}-{strand.partition}@{offset}",
-                epoch=header.epoch,
-                taken=self._given,
-                trapped=header.metadata.get(TRAPPED),
-                trapped_events=header.metadata[TRAPPED_EVENTS],
-            )
+        self._trapped += trapped_by(
+            header,
+            self._given,
+            self._at(strand, offset),
+            message="The source's successor lacks events that may have been taken",
+            hint="read the shards again from nothing",
+        )
         self._forks.add(header.epoch)
-        self._trapped += trapped
 
     def _link(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
-        prev = header.prev_seqno
+        if wrong := unlinked(header, strand.tail, self._floor):
+            self._damaged(strand, offset, header, wrong)
         if strand.tail is None:
-            if prev > self._floor:
-                self._damaged(strand, offset, header, f"Events are missing: those up to {self._floor} were taken")
-            strand.tail = prev
-        elif prev != strand.tail:
-            self._damaged(strand, offset, header, f"Events are missing: the last one read here is {strand.tail}")
-        if not prev < header.seqno > header.last_barrier:
-            self._damaged(strand, offset, header, "The event names a later one as an earlier one")
+            strand.tail = header.prev_seqno
 
     def _ready(self, strand: Strand[B], event: Begun[B]) -> bool:
         """Whether an event that stands first in its partition may be given."""
@@ -275,12 +253,7 @@ class Joined(Generic[B]):
         )
 
     def _damaged(self, strand: Strand[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
-        raise LogDamaged(
-            message,
-            at=f"{self._topic}-{strand.partition}@{offset}",
-            seqno=header.seqno,
-            fragno=header.fragno,
-            epoch=header.epoch,
-            prev_seqno=header.prev_seqno,
-            last_barrier=header.last_barrier,
-        )
+        raise damaged(message, self._at(strand, offset), header)
+
+    def _at(self, strand: Strand[B], offset: int) -> str:
+        return f"{self._topic}-{strand.partition}@{offset}"

@@ -20,13 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, NoReturn
 
-from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.chain import NO_LIMIT, B, Chain, Event
-from connector.thl.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
+from connector.thl.fork import TRAPPED_EVENTS, Range, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.position import TargetPosition
 from connector.thl.run import R, Run, newest_barrier
+from connector.thl.succession import damaged, interrupted, log_of, trapped_by, unannounced, unexpected, unlinked
 from connector.thl.words import NO_SEQNO, Epoch, Kind, LogId, Seqno
 
 
@@ -224,14 +224,8 @@ class Ledger(Generic[B, R]):
                 self._damaged(chain, offset, header, "A fragment is missing before this one")
             self._link(chain, offset, header)
             chain.seqno, chain.fragno, chain.rows = seqno, header.fragno, header.rows
-        elif seqno != chain.seqno:
-            self._damaged(chain, offset, header, f"Event {chain.seqno} is not finished before this one")
-        elif header.fragno != chain.fragno:
-            self._damaged(chain, offset, header, f"Fragment {chain.fragno} is missing before this one")
-        if header.rows < chain.rows:
-            self._damaged(chain, offset, header, f"The event has fewer rows than the {chain.rows} it already had")
-        if header.prev_seqno != chain.tail:
-            self._damaged(chain, offset, header, f"The event first said that it follows {chain.tail}")
+        elif wrong := interrupted(header, chain.seqno, chain.fragno, chain.rows, chain.tail):
+            self._damaged(chain, offset, header, wrong)
         chain.fragno += 1
         chain.rows = header.rows
         event = chain.event
@@ -251,25 +245,10 @@ class Ledger(Generic[B, R]):
     def _marker(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """A producer went online: what was unfinished here is given up."""
         epoch, first = header.epoch, header.seqno
-        log_id = LogId(header.metadata.get("log_id", ""))
-        if log_id != (self._log_id or log_id) or not log_id:
-            raise HistoriesDiffer(
-                "The topic holds another log than the target follows: it was made anew",
-                topic=self._topic,
-                partition=chain.partition,
-                offset=offset,
-                log_id=log_id,
-                expected=self._log_id,
-            )
-        self._log_id = log_id
-        if chain.tail is None:
-            self._link(chain, offset, header)
-        elif header.prev_seqno != chain.tail:
-            self._damaged(chain, offset, header, f"Events are missing: the last one read here is {chain.tail}")
-        elif epoch != chain.epoch + 1:
-            self._damaged(
-                chain, offset, header, f"An epoch is missing or came late: the last one here is {chain.epoch}"
-            )
+        self._log_id = log_of(header, self._log_id, self._at(chain, offset))
+        self._link(chain, offset, header)
+        if wrong := unexpected(header, chain.epoch):
+            self._damaged(chain, offset, header, wrong)
         if chain.seqno != NO_SEQNO and chain.starts and chain.starts[-1][0] == chain.seqno:
             chain.starts.pop()
         if NO_SEQNO < chain.seqno < first:
@@ -287,21 +266,14 @@ class Ledger(Generic[B, R]):
 
     def _fork(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events: what came of them is void."""
-        trapped = parse_ranges(header.metadata[TRAPPED_EVENTS])
-        if header.epoch > self._epoch and meets(trapped, Seqno(0), self.released):
-            raise HistoriesDiffer(
-                "The source's successor lacks events that were already taken",
-                hint="fill the target again from nothing",
-                topic=self._topic,
-                partition=chain.partition,
-                offset=offset,
-                epoch=header.epoch,
-                taken=self.released,
-                trapped=header.metadata.get(TRAPPED),
-                trapped_events=header.metadata[TRAPPED_EVENTS],
-            )
+        self._trapped += trapped_by(
+            header,
+            self.released if header.epoch > self._epoch else NO_SEQNO,
+            self._at(chain, offset),
+            message="The source's successor lacks events that were already taken",
+            hint="fill the target again from nothing",
+        )
         self._forks.add(header.epoch)
-        self._trapped += trapped
         for event in self._events.values():
             if event.parts and self._is_trapped(event.seqno):
                 event.parts = False
@@ -312,10 +284,8 @@ class Ledger(Generic[B, R]):
 
     def _enter(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """A partition's epoch changes without a marker: only right for the first thing read of it."""
-        if header.epoch < chain.epoch:
-            self._damaged(chain, offset, header, f"An older producer wrote after epoch {chain.epoch} had begun here")
-        if chain.tail is not None:
-            self._damaged(chain, offset, header, f"The epoch's marker is missing after epoch {chain.epoch}")
+        if wrong := unannounced(header, chain.epoch):
+            self._damaged(chain, offset, header, wrong)
         if header.seqno < self._firsts.get(header.epoch, NO_LIMIT):
             self._learn(chain, offset, header, header.seqno)
         chain.epoch = header.epoch
@@ -342,16 +312,11 @@ class Ledger(Generic[B, R]):
 
     def _link(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """Check that nothing of the partition is missing before this event or marker."""
-        prev = header.prev_seqno
+        # Every event that the target lacks stands at or after the offset where we began.
+        if wrong := unlinked(header, chain.tail, self._resumed):
+            self._damaged(chain, offset, header, wrong)
         if chain.tail is None:
-            # Every event that the target lacks stands at or after the offset where we began.
-            if prev > self._resumed:
-                self._damaged(chain, offset, header, f"Events are missing: the target has those up to {self._resumed}")
-            chain.tail = prev
-        elif prev != chain.tail:
-            self._damaged(chain, offset, header, f"Events are missing: the last one read here is {chain.tail}")
-        if not prev < header.seqno > header.last_barrier:
-            self._damaged(chain, offset, header, "The event names a later one as an earlier one")
+            chain.tail = header.prev_seqno
 
     def _pass_finished(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
         """An event that is not wanted ends: right when the target has it, wrong when a newer epoch gives it again."""
@@ -389,12 +354,7 @@ class Ledger(Generic[B, R]):
             self._complete(event.chain, event.header, event.bodies, first=not event.parts)
 
     def _damaged(self, chain: Chain[B], offset: int | None, header: FragmentHeader, message: str) -> NoReturn:
-        raise LogDamaged(
-            message,
-            at=f"{self._topic}-{chain.partition}" + ("" if offset is None else f"@{offset}"),
-            seqno=header.seqno,
-            fragno=header.fragno,
-            epoch=header.epoch,
-            prev_seqno=header.prev_seqno,
-            last_barrier=header.last_barrier,
-        )
+        raise damaged(message, self._at(chain, offset), header)
+
+    def _at(self, chain: Chain[B], offset: int | None) -> str:
+        return f"{self._topic}-{chain.partition}" + ("" if offset is None else f"@{offset}")

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.fork import Range, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.run import Run
-from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno
+from connector.thl.succession import damaged, interrupted, log_of, unannounced, unexpected, unlinked
+from connector.thl.words import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,9 @@ class Portion:
         if self._foreign and header.fragno:
             return self._pass_over(header, offset)
         self._foreign = False
-        if header.epoch != self._epoch:
-            if self._epoch != NO_EPOCH:
-                self._damaged(header, offset, f"The epoch's marker is missing after epoch {self._epoch}")
-            self._epoch = header.epoch
+        if wrong := unannounced(header, self._epoch):
+            self._damaged(header, offset, wrong)
+        self._epoch = header.epoch
         if self._seqno == NO_SEQNO:
             return self._begin(header, offset)
         return self._continue(header, offset)
@@ -138,8 +137,6 @@ class Portion:
         if header.fragno:
             self._damaged(header, offset, "A fragment is missing before this one")
         self._link(header, offset)
-        if not header.prev_seqno < seqno > header.last_barrier:
-            self._damaged(header, offset, "The event names a later one as an earlier one")
         if offset >= bounds.end or seqno > bounds.upto:
             return DONE
         wanted = bounds.wants(seqno)
@@ -150,14 +147,8 @@ class Portion:
         return TAKE if wanted else OTHER
 
     def _continue(self, header: FragmentHeader, offset: int) -> str:
-        if header.seqno != self._seqno:
-            self._damaged(header, offset, f"Event {self._seqno} is not finished before this one")
-        if header.fragno != self._fragno:
-            self._damaged(header, offset, f"Fragment {self._fragno} is missing before this one")
-        if header.rows < self._rows:
-            self._damaged(header, offset, f"The event has fewer rows than the {self._rows} it already had")
-        if header.prev_seqno != self._tail:
-            self._damaged(header, offset, f"The event first said that it follows {self._tail}")
+        if wrong := interrupted(header, self._seqno, self._fragno, self._rows, self._tail):
+            self._damaged(header, offset, wrong)
         self._fragno += 1
         self._rows = header.rows
         if not header.last_frag:
@@ -168,16 +159,10 @@ class Portion:
 
     def _marker(self, header: FragmentHeader, offset: int) -> str:
         """A producer went online: what was unfinished here is given up."""
-        if header.metadata.get("log_id") != self._bounds.log_id:
-            raise HistoriesDiffer(
-                "The topic holds another log than the one that is read: it was made anew",
-                at=f"{self._topic}-{self._bounds.partition}@{offset}",
-                log_id=header.metadata.get("log_id"),
-                expected=self._bounds.log_id,
-            )
+        log_of(header, self._bounds.log_id, self._at(offset))
         self._link(header, offset)
-        if self._epoch != NO_EPOCH and header.epoch != Epoch(self._epoch + 1):
-            self._damaged(header, offset, f"An epoch is missing or came late: the last one here is {self._epoch}")
+        if wrong := unexpected(header, self._epoch):
+            self._damaged(header, offset, wrong)
         open_, self._seqno = self._seqno != NO_SEQNO and self._wanted, NO_SEQNO
         self._epoch, self._foreign = header.epoch, False
         if offset >= self._bounds.end:
@@ -185,16 +170,13 @@ class Portion:
         return GIVE_UP if open_ else OTHER
 
     def _link(self, header: FragmentHeader, offset: int) -> None:
-        if self._tail is not None and header.prev_seqno != self._tail:
-            self._damaged(header, offset, f"Events are missing: the last one read here is {self._tail}")
-        self._tail = header.prev_seqno
+        if self._tail is None:
+            self._tail = header.prev_seqno
+        if wrong := unlinked(header, self._tail, NO_SEQNO):
+            self._damaged(header, offset, wrong)
 
     def _damaged(self, header: FragmentHeader, offset: int, message: str) -> NoReturn:
-        raise LogDamaged(
-            message,
-            at=f"{self._topic}-{self._bounds.partition}@{offset}",
-            seqno=header.seqno,
-            fragno=header.fragno,
-            epoch=header.epoch,
-            prev_seqno=header.prev_seqno,
-        )
+        raise damaged(message, self._at(offset), header)
+
+    def _at(self, offset: int) -> str:
+        return f"{self._topic}-{self._bounds.partition}@{offset}"
