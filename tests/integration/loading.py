@@ -12,7 +12,9 @@ from typing import Any
 
 from connector.capture.connection import connect, query
 from connector.capture.filters import Filter
+from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
+from connector.capture.source_facts import SourceFacts
 from connector.config import Filters, Source
 from connector.sandbox.environment import SqlServer
 from connector.thl.layout import TableName
@@ -41,6 +43,28 @@ def as_source(server: SqlServer, do: tuple[str, ...] = (), **more: Any) -> Sourc
     """The server as the administrator sees it."""
     values = {"user": server.user, "password": server.password, **more}
     return Source(host=server.host, port=server.port, filters=Filters(do=do), **values)
+
+
+@contextmanager
+def a_user(server: SqlServer, *grants: str, **source: Any) -> Iterator[Source]:
+    """A source section of a new user with some privileges; he is dropped afterwards."""
+    name = f"u{uuid.uuid4().hex[:8]}"
+    server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
+    for grant in grants:
+        server.run_sql(f"GRANT {grant} TO {name}")
+    try:
+        yield as_source(server, **{"user": name, "password": "secret", **source})
+    finally:
+        server.run_sql(f"DROP USER {name}")
+
+
+def checked(source: Source, *, snapshot: bool = False, replica_uuid: str = "") -> SourceFacts:
+    """What preflight says."""
+    connection = connect(source)
+    try:
+        return preflight(connection, source, snapshot=snapshot, replica_uuid=replica_uuid)
+    finally:
+        connection.close()
 
 
 def run(source: Source, database: str, *statements: str) -> None:

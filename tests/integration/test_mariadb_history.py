@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pymysql
 import pytest
 
 from connector.errors import CorruptBinlog, Unsupported
 from connector.sandbox.environment import SqlServer
-from connector.thl.definition import Definitions
-from connector.thl.layout import TableName
-from connector.thl.piece import Piece, Rows
+from connector.thl.piece import Piece
+from tests.integration.definitions import OTHER, SCHEMA, TYPES, Statements
 from tests.integration.test_mariadb_log import CASES, said_of, same
-from tests.integration.test_table_history import OTHER, SCHEMA, TYPES, Statements, Watched
-from tests.support.binlog import images, row_changes
+from tests.integration.watched import Watched, rows_of, walk
+from tests.support.binlog import row_changes
 
 OWN = (
     *("uuid", "inet6", "inet4", "json", "year(4)", "timestamp", "timestamp(3)", "point ref_system_id=4326"),
@@ -78,12 +76,6 @@ class MariaStatements(Statements):
         )
 
 
-def known_of(found: Definitions) -> tuple[object, ...]:
-    """Without the words in which it is said why a table is not known."""
-    unknown = {name for name, table in found.tables.items() if table.unknown}
-    return {name: table for name, table in found.tables.items() if name not in unknown}, unknown, found.schemas
-
-
 @pytest.fixture
 def watched(mariadb_server: SqlServer, request: pytest.FixtureRequest) -> Iterator[Watched]:
     found = Watched(mariadb_server, request.param)
@@ -103,37 +95,8 @@ MODES = {
 
 @pytest.mark.parametrize(("watched", "seed"), [("NO_LOG", 1), ("MINIMAL", 2)], indirect=["watched"])
 def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, seed: int) -> None:
-    statements = MariaStatements(seed)
-    told = layouts = 0
-    tried: list[str] = []
     watched.run(f"SET {MODES[seed]}")
-    for _ in range(300):
-        sql = statements.one()
-        tried.append(sql)
-        try:
-            watched.run(sql)
-        except pymysql.MySQLError:
-            continue
-        told += 1
-        found = watched.read()
-        unknown = {name: table.unknown for name, table in watched.known.tables.items() if table.unknown}
-        unknown.pop(TableName(SCHEMA, "seq"), None)
-        assert all(any(reason in why for reason in NOT_UNDERSTOOD) for why in unknown.values()), unknown
-        if unknown:  # one may have another name now
-            for name in unknown.keys() | watched.dictionary().tables.keys() - watched.known.tables.keys():
-                dropped = name.table.replace("`", "``")
-                watched.run(f"DROP TABLE IF EXISTS `{name.schema}`.`{dropped}`")
-        with suppress(pymysql.MySQLError):
-            watched.run(f"REPLACE INTO {statements.any('t0', 't1')} () VALUES ()")
-        found += watched.read()
-        expected = watched.dictionary()
-        assert watched.known.schemas == expected.schemas, sql
-        assert known_of(watched.known) == known_of(expected), tried[-5:]
-        for change in (change for item in found if isinstance(item, Piece) for change in item.changes):
-            if isinstance(change, Rows):
-                layouts += 1
-                assert change.layout == expected.tables[change.layout.name].layout
-                assert all(len(image) == len(change.layout.columns) for row in images(change) for image in row if image)
+    told, layouts = walk(watched, MariaStatements(seed), 300, reasons=NOT_UNDERSTOOD, passing=True)
     assert told > 80
     assert layouts > 5
 
@@ -156,7 +119,7 @@ def test_every_value_is_what_a_select_says(watched: Watched) -> None:
 @pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
 def test_rows_of_what_nobody_knows_stop_with_the_statement(watched: Watched) -> None:
     watched.run("CREATE TABLE v (a int) WITH SYSTEM VERSIONING", "CREATE TABLE o (a int)", "INSERT INTO o VALUES (1)")
-    assert [c.count for i in watched.read() if isinstance(i, Piece) for c in i.changes if isinstance(c, Rows)] == [1]
+    assert [rows.count for rows in rows_of(watched.read())] == [1]
     watched.run("INSERT INTO v VALUES (1)")
     with pytest.raises(Unsupported, match="WITH SYSTEM VERSIONING") as caught:
         watched.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,9 @@ from typing import Any
 import pytest
 
 from connector.capture.connection import session
-from connector.capture.preflight import preflight
 from connector.capture.source_state import check_available, resolve_start
 from connector.capture.stream import AfterGtids
 from connector.clock import SystemClock
-from connector.config import Source
 from connector.errors import HistoriesDiffer, PreflightError, Purged
 from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, SqlServer
@@ -28,7 +25,7 @@ from connector.thl.domain_gtid import DomainPosition
 from connector.thl.layout import TableLayout
 from connector.thl.piece import Rows
 from connector.thl.words import Seqno
-from tests.integration.loading import a_database, as_source, take, values
+from tests.integration.loading import a_database, a_user, as_source, checked, take, values
 from tests.integration.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.integration.test_mariadb_log import CASES
 from tests.support.binlog import changes, images, read_from
@@ -295,52 +292,39 @@ def test_tables_that_a_select_does_not_show_as_the_log_does_are_not_loaded(maria
             take(source)
 
 
-@pytest.fixture
-def user(mariadb_server: SqlServer) -> Iterator[str]:
-    name = f"u{uuid.uuid4().hex[:8]}"
-    mariadb_server.run_sql(f"CREATE USER {name}@'%' IDENTIFIED BY 'secret'")
-    yield name
-    mariadb_server.run_sql(f"DROP USER {name}@'%'")
-
-
-def checked(source: Source) -> Any:
-    with session(source) as connection:
-        return preflight(connection, source, snapshot=True)
-
-
-def test_everything_to_mend_is_told_with_mariadbs_statements(mariadb_server: SqlServer, user: str) -> None:
-    source = as_source(mariadb_server, user=user, password="secret", server_id=2)
-    mariadb_server.run_sql(
-        "SET GLOBAL binlog_format = MIXED, GLOBAL binlog_row_metadata = NO_LOG, "
-        "GLOBAL binlog_row_image = MINIMAL, GLOBAL gtid_strict_mode = OFF, GLOBAL old_mode = ''"
-    )
-    try:
-        with pytest.raises(PreflightError) as told:
-            checked(source)
-    finally:
+def test_everything_to_mend_is_told_with_mariadbs_statements(mariadb_server: SqlServer) -> None:
+    with a_user(mariadb_server, server_id=2) as source:
         mariadb_server.run_sql(
-            "SET GLOBAL binlog_format = ROW, GLOBAL binlog_row_metadata = FULL, "
-            "GLOBAL binlog_row_image = FULL, GLOBAL gtid_strict_mode = ON, GLOBAL old_mode = DEFAULT"
+            "SET GLOBAL binlog_format = MIXED, GLOBAL binlog_row_metadata = NO_LOG, "
+            "GLOBAL binlog_row_image = MINIMAL, GLOBAL gtid_strict_mode = OFF, GLOBAL old_mode = ''"
         )
-    said = str(told.value)
-    for hint in (
-        "SET GLOBAL binlog_format = 'ROW'",
-        "SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'",
-        "SET GLOBAL binlog_row_image = 'FULL'",
-        "SET GLOBAL gtid_strict_mode = ON",
-        "GRANT REPLICATION SLAVE ON *.*",
-        "GRANT BINLOG MONITOR ON *.*",
-        "GRANT RELOAD ON *.*",
-        "GRANT SELECT ON *.*",
-        "source.server_id 2 is the source's own",
-    ):
-        assert hint in said
-    assert "PERSIST" not in said
-    mariadb_server.run_sql(f"GRANT REPLICATION SLAVE, BINLOG MONITOR, RELOAD, SELECT ON *.* TO {user}@'%'")
-    facts = checked(as_source(mariadb_server, user=user, password="secret", server_id=4711))
-    assert (facts.server_uuid, facts.mariadb, facts.gtids) == ("mariadb-2", True, True)
-    view = read_source(as_source(mariadb_server, user=user, password="secret"))
-    assert (view.read, view.files[-1]) == (False, view.end.file)
+        try:
+            with pytest.raises(PreflightError) as told:
+                checked(source, snapshot=True)
+        finally:
+            mariadb_server.run_sql(
+                "SET GLOBAL binlog_format = ROW, GLOBAL binlog_row_metadata = FULL, "
+                "GLOBAL binlog_row_image = FULL, GLOBAL gtid_strict_mode = ON, GLOBAL old_mode = DEFAULT"
+            )
+        said = str(told.value)
+        for hint in (
+            "SET GLOBAL binlog_format = 'ROW'",
+            "SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'",
+            "SET GLOBAL binlog_row_image = 'FULL'",
+            "SET GLOBAL gtid_strict_mode = ON",
+            "GRANT REPLICATION SLAVE ON *.*",
+            "GRANT BINLOG MONITOR ON *.*",
+            "GRANT RELOAD ON *.*",
+            "GRANT SELECT ON *.*",
+            "source.server_id 2 is the source's own",
+        ):
+            assert hint in said
+        assert "PERSIST" not in said
+        mariadb_server.run_sql(f"GRANT REPLICATION SLAVE, BINLOG MONITOR, RELOAD, SELECT ON *.* TO {source.user}")
+        facts = checked(source.model_copy(update={"server_id": 4711}), snapshot=True)
+        assert (facts.server_uuid, facts.mariadb, facts.gtids) == ("mariadb-2", True, True)
+        view = read_source(source)
+        assert (view.read, view.files[-1]) == (False, view.end.file)
 
 
 def test_places_to_start_from(mariadb_server: SqlServer) -> None:

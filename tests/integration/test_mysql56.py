@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
 
-import pymysql
 import pytest
 
 from connector.capture import connection as capture
-from connector.capture.catalogue import read_definitions
 from connector.capture.connection import session
-from connector.capture.filters import Filter
 from connector.capture.heartbeat_row import write_heartbeat
-from connector.capture.moment import prepare_session
 from connector.capture.preflight import preflight
-from connector.capture.reader import BinlogReader
-from connector.capture.source_facts import read_facts
 from connector.capture.source_state import check_available, end_position, resolve_start
-from connector.capture.stream import AfterGtids, open_stream
-from connector.capture.table_history import TableHistory
+from connector.capture.stream import AfterGtids
 from connector.clock import SystemClock
-from connector.config import Apply, Config, Filters, Source, Target
+from connector.config import Apply, Config, Source, Target
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SandboxError
 from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, SqlServer
@@ -33,17 +24,16 @@ from connector.sandbox.mysql56 import MySql56Server
 from connector.sandbox.mysql56_programs import mysql56_folder
 from connector.sandbox.settings import MYSQL56_GTIDS
 from connector.status.source import read_source
-from connector.thl.definition import Definitions, Item
-from connector.thl.piece import Piece, Rows
+from connector.thl.piece import Piece
 from connector.thl.words import Seqno
 from connector.verify import verify
-from tests.integration.loading import a_database, as_source, loaded
+from tests.integration.definitions import MODES, SCHEMA, Statements
+from tests.integration.loading import a_database, a_user, as_source, checked, loaded
 from tests.integration.producing import SMALL, Bench, finished, fragments, last_seqno, until
 from tests.integration.test_capture_types import BYTES, cases
 from tests.integration.test_mariadb_log import said_of, same
-from tests.integration.test_table_history import MODES, OTHER, SCHEMA, Statements, Watched
-from tests.support.binlog import images, row_changes, source_of
-from tests.support.mysql import connect
+from tests.integration.watched import Watched, rows_of, walk
+from tests.support.binlog import images, row_changes
 from tests.support.spark import session as spark_session
 
 pytestmark = pytest.mark.servers
@@ -65,87 +55,28 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield found
 
 
-class Watched56(Watched):
-    """The same, on a server that has no metadata to set."""
-
-    def __init__(self, server: SqlServer) -> None:
-        self.session = connect(server)
-        self.cursor = self.session.cursor()
-        self.run(
-            f"DROP DATABASE IF EXISTS `{SCHEMA}`",
-            f"DROP DATABASE IF EXISTS `{OTHER}`",
-            f"CREATE DATABASE `{SCHEMA}` CHARACTER SET latin1",
-            f"CREATE DATABASE `{OTHER}`",
-            f"USE {SCHEMA}",
-        )
-        source = source_of(server)
-        self.beside = capture.connect(source)
-        prepare_session(self.beside, source)
-        self.filter = Filter(Filters(do=(SCHEMA, OTHER)), untold=read_facts(self.beside).untold)
-        self.known = self.dictionary()
-        self.history = TableHistory(self.known, self.filter)
-        self.reader = BinlogReader.from_stream(
-            open_stream(source, end_position(self.beside)),
-            filters=self.filter,
-            service="test",
-            piece_bytes=1 << 20,
-            naming=self.history,
-        )
-
-    def dictionary(self) -> Definitions:
-        return read_definitions(self.beside, self.filter)
-
-    def close(self) -> None:
-        self.run(f"DROP DATABASE IF EXISTS `{SCHEMA}`", f"DROP DATABASE IF EXISTS `{OTHER}`")
-        self.reader.close()
-        self.beside.close()
-        self.session.close()
-
-
 @pytest.fixture
-def watched(server: SqlServer) -> Iterator[Watched56]:
-    found = Watched56(server)
+def watched(server: SqlServer) -> Iterator[Watched]:
+    found = Watched(server, None)
     yield found
     found.close()
 
 
-def rows_of(found: list[Item]) -> list[Rows]:
-    return [change for item in found if isinstance(item, Piece) for change in item.changes if isinstance(change, Rows)]
-
-
 @pytest.mark.parametrize("seed", [1, 2])
-def test_after_every_statement_the_history_is_the_dictionary(watched: Watched56, seed: int) -> None:
-    statements = Statements(seed)
-    told = layouts = 0
+def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, seed: int) -> None:
     watched.run(f"SET sql_mode = '{MODES[seed]}'")
-    for _ in range(400):
-        sql = statements.one().replace("utf8mb3", "utf8")
-        try:
-            watched.run(sql)
-        except pymysql.MySQLError:
-            continue
-        told += 1
-        found = watched.read()
-        for name, table in list(watched.known.tables.items()):
-            if table.unknown:
-                assert any(why in table.unknown for why in ("a conversion", " is not in ")), table.unknown
-                dropped = name.table.replace("`", "``")
-                watched.run(f"DROP TABLE `{name.schema}`.`{dropped}`")
-        with suppress(pymysql.MySQLError):
-            watched.run(f"REPLACE INTO {statements.any('t0', 't1')} () VALUES ()")
-        found += watched.read()
-        expected = watched.dictionary()
-        assert watched.known.schemas == expected.schemas, sql
-        assert watched.known.tables == expected.tables, sql
-        for change in rows_of(found):
-            layouts += 1
-            assert change.layout == expected.tables[change.layout.name].layout
-            assert all(len(image) == len(change.layout.columns) for row in images(change) for image in row if image)
+    told, layouts = walk(
+        watched,
+        Statements(seed),
+        400,
+        reasons=("a conversion", " is not in "),
+        said=lambda sql: sql.replace("utf8mb3", "utf8"),
+    )
     assert told > 40
     assert layouts > 5
 
 
-def test_timestamps_that_are_not_null_by_themselves(watched: Watched56) -> None:
+def test_timestamps_that_are_not_null_by_themselves(watched: Watched) -> None:
     """explicit_defaults_for_timestamp is OFF, and the log does not say so."""
     watched.run("CREATE TABLE t (a timestamp, b timestamp NULL, c timestamp(3) DEFAULT 0, d timestamp NULL)")
     watched.run("ALTER TABLE t ADD e timestamp, MODIFY d timestamp", "INSERT INTO t () VALUES ()")
@@ -154,7 +85,7 @@ def test_timestamps_that_are_not_null_by_themselves(watched: Watched56) -> None:
     assert [column.name for column in rows.layout.columns if column.nullable] == ["b"]
 
 
-def test_every_value_is_what_a_select_says_and_what_a_load_gives(watched: Watched56, server: SqlServer) -> None:
+def test_every_value_is_what_a_select_says_and_what_a_load_gives(watched: Watched, server: SqlServer) -> None:
     watched.run(
         "SET time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'", f"ALTER DATABASE {SCHEMA} CHARSET utf8mb4"
     )
@@ -174,7 +105,7 @@ def test_every_value_is_what_a_select_says_and_what_a_load_gives(watched: Watche
         assert load[f"t{number}"] == logged, definition
 
 
-def test_an_xa_transaction_is_one_when_it_is_committed(watched: Watched56, server: SqlServer) -> None:
+def test_an_xa_transaction_is_one_when_it_is_committed(watched: Watched, server: SqlServer) -> None:
     """Prepared it is nowhere in the log: a load may be taken, and what is committed behind it comes whole."""
     watched.run("CREATE TABLE t (id int primary key)", "XA START 'a'", "INSERT INTO t VALUES (1)", "XA END 'a'")
     watched.run("XA PREPARE 'a'")
@@ -269,51 +200,39 @@ def statements(bench: Bench) -> list[str]:
     ]
 
 
-@pytest.fixture
-def user(server: SqlServer) -> Iterator[str]:
-    name = f"u{uuid.uuid4().hex[:8]}"
-    server.run_sql(f"CREATE USER {name}@'%' IDENTIFIED BY 'secret'")
-    yield name
-    server.run_sql(f"DROP USER {name}@'%'")
-
-
-def checked(server: SqlServer, user: str, **more: Any) -> Any:
-    source = as_source(server, user=user, password="secret", **more)
-    with session(source) as connection:
-        return preflight(connection, source, snapshot=True)
-
-
-def test_everything_to_mend_is_told_with_statements_that_it_knows(server: SqlServer, user: str) -> None:
-    server.run_sql("SET GLOBAL binlog_format = MIXED")
-    try:
-        with pytest.raises(PreflightError) as told:
-            checked(server, user, server_id=1)
-        said = str(told.value)
-        with pytest.raises(PreflightError, match=r"MySQL 5\.6\.24-log cannot name columns"):
-            checked(server, user, server_id=4711, statements="keep")
-    finally:
-        server.run_sql("SET GLOBAL binlog_format = ROW")
-    for hint in (
-        "SET GLOBAL binlog_format = 'ROW'",
-        "GRANT REPLICATION SLAVE ON *.*",
-        "GRANT REPLICATION CLIENT ON *.*",
-        "GRANT RELOAD ON *.*",
-        "GRANT SELECT ON *.*",
-        "source.server_id 1 is the source's own",
-    ):
-        assert hint in said
-    assert "PERSIST" not in said
-    assert "FLUSH_TABLES" not in said
-    server.run_sql(
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, RELOAD, SELECT ON *.* TO {user}@'%'; "
-        "SET GLOBAL sync_binlog = 0, GLOBAL expire_logs_days = 2"
-    )
-    facts = checked(server, user, server_id=4711)
-    server.run_sql("SET GLOBAL sync_binlog = 1, GLOBAL expire_logs_days = 0")
-    assert (facts.release, facts.binlog_row_metadata, facts.expire_seconds) == ((5, 6, 24), "NONE", 2 * 86400)
-    assert not any("PERSIST" in warning or "XA_RECOVER" in warning for warning in facts.warnings)
-    assert any("SET GLOBAL sync_binlog = 1" in warning for warning in facts.warnings)
-    assert facts.gtids or any("log_slave_updates" in warning for warning in facts.warnings)
+def test_everything_to_mend_is_told_with_statements_that_it_knows(server: SqlServer) -> None:
+    with a_user(server, server_id=1) as source:
+        other = source.model_copy(update={"server_id": 4711})
+        server.run_sql("SET GLOBAL binlog_format = MIXED")
+        try:
+            with pytest.raises(PreflightError) as told:
+                checked(source, snapshot=True)
+            said = str(told.value)
+            with pytest.raises(PreflightError, match=r"MySQL 5\.6\.24-log cannot name columns"):
+                checked(other.model_copy(update={"statements": "keep"}), snapshot=True)
+        finally:
+            server.run_sql("SET GLOBAL binlog_format = ROW")
+        for hint in (
+            "SET GLOBAL binlog_format = 'ROW'",
+            "GRANT REPLICATION SLAVE ON *.*",
+            "GRANT REPLICATION CLIENT ON *.*",
+            "GRANT RELOAD ON *.*",
+            "GRANT SELECT ON *.*",
+            "source.server_id 1 is the source's own",
+        ):
+            assert hint in said
+        assert "PERSIST" not in said
+        assert "FLUSH_TABLES" not in said
+        server.run_sql(
+            f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, RELOAD, SELECT ON *.* TO {source.user}; "
+            "SET GLOBAL sync_binlog = 0, GLOBAL expire_logs_days = 2"
+        )
+        facts = checked(other, snapshot=True)
+        server.run_sql("SET GLOBAL sync_binlog = 1, GLOBAL expire_logs_days = 0")
+        assert (facts.release, facts.binlog_row_metadata, facts.expire_seconds) == ((5, 6, 24), "NONE", 2 * 86400)
+        assert not any("PERSIST" in warning or "XA_RECOVER" in warning for warning in facts.warnings)
+        assert any("SET GLOBAL sync_binlog = 1" in warning for warning in facts.warnings)
+        assert facts.gtids or any("log_slave_updates" in warning for warning in facts.warnings)
 
 
 def test_a_replica_that_does_not_log_what_it_takes_is_refused(server: SqlServer) -> None:

@@ -13,7 +13,6 @@ from connector.capture.connection import Connection, connect, query
 from connector.capture.filters import Filter
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
-from connector.capture.source_facts import SourceFacts
 from connector.capture.source_state import (
     check_available,
     end_position,
@@ -26,30 +25,10 @@ from connector.config import Source
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SourceUnavailable
 from connector.sandbox.environment import SqlServer
 from connector.sandbox.mysql import MySqlServer
-from tests.integration.loading import a_database, as_source, run, take
+from tests.integration.loading import a_database, a_user, as_source, checked, run, take
 
 LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT ON *.*",)
 LOAD = ("FLUSH_TABLES ON *.*", "SELECT ON *.*")
-
-
-@contextmanager
-def a_user(server: SqlServer, *grants: str, **source: object) -> Iterator[Source]:
-    name = f"u{uuid.uuid4().hex[:8]}"
-    server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
-    for grant in grants:
-        server.run_sql(f"GRANT {grant} TO {name}")
-    try:
-        yield as_source(server, **{"user": name, "password": "secret", **source})  # type: ignore[arg-type]
-    finally:
-        server.run_sql(f"DROP USER {name}")
-
-
-def check(source: Source, *, snapshot: bool = False, replica_uuid: str = "") -> SourceFacts:
-    connection = connect(source)
-    try:
-        return preflight(connection, source, snapshot=snapshot, replica_uuid=replica_uuid)
-    finally:
-        connection.close()
 
 
 @contextmanager
@@ -65,7 +44,7 @@ def a_setting(server: SqlServer, name: str, value: str) -> Iterator[None]:
 
 
 def test_facts_of_a_server_that_is_right(mysql_server: SqlServer) -> None:
-    facts = check(as_source(mysql_server), snapshot=True)
+    facts = checked(as_source(mysql_server), snapshot=True)
     assert facts.release >= (8, 0)
     assert facts.gtids
     assert uuid.UUID(facts.server_uuid)
@@ -84,20 +63,20 @@ def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
     source = as_source(mysql_server)
     with a_setting(mysql_server, name, value):
         with pytest.raises(PreflightError, match=f"{name} is {value}") as raised:
-            check(source)
+            checked(source)
         assert raised.value.hint.startswith(hint)
         connection = connect(source)
         query(connection, raised.value.hint.partition(";")[0].replace("PERSIST", "GLOBAL"))
         connection.close()
-        check(source)
+        checked(source)
 
 
 def test_where_statements_are_kept_their_format_is_a_warning(mysql_server: SqlServer) -> None:
     source = as_source(mysql_server).model_copy(update={"statements": "keep"})
     with a_setting(mysql_server, "binlog_format", "MIXED"):
-        facts = check(source)
+        facts = checked(source)
     assert any("binlog_format is MIXED" in warning for warning in facts.warnings)
-    assert not any("binlog_format" in warning for warning in check(source).warnings)
+    assert not any("binlog_format" in warning for warning in checked(source).warnings)
 
 
 def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
@@ -107,22 +86,22 @@ def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
         a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"),
         pytest.raises(PreflightError, match="2 things") as raised,
     ):
-        check(as_source(mysql_server))
+        checked(as_source(mysql_server))
     assert "SET PERSIST binlog_format = 'ROW';" in str(raised.value)
     assert "SET PERSIST binlog_row_value_options = '';" in str(raised.value)
 
 
 def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
     with a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"):
-        warnings = check(as_source(mysql_server)).warnings
+        warnings = checked(as_source(mysql_server)).warnings
     (warning,) = (one for one in warnings if one.startswith("binlog_row_metadata is MINIMAL"))
     assert "SET PERSIST binlog_row_metadata = 'FULL';" in warning
-    assert not any("binlog_row_metadata" in one for one in check(as_source(mysql_server)).warnings)
+    assert not any("binlog_row_metadata" in one for one in checked(as_source(mysql_server)).warnings)
     with (
         a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"),
         pytest.raises(PreflightError, match="temporary tables") as raised,
     ):
-        check(as_source(mysql_server, statements="keep"))
+        checked(as_source(mysql_server, statements="keep"))
     assert "SET PERSIST binlog_row_metadata = 'FULL';" in raised.value.hint
 
 
@@ -131,7 +110,7 @@ def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:
         a_setting(mysql_server, "sync_binlog", "0"),
         a_setting(mysql_server, "innodb_flush_log_at_trx_commit", "2"),
     ):
-        warnings = check(as_source(mysql_server)).warnings
+        warnings = checked(as_source(mysql_server)).warnings
     assert any(warning.startswith("sync_binlog is 0") for warning in warnings)
     assert any(warning.startswith("innodb_flush_log_at_trx_commit is 2") for warning in warnings)
 
@@ -139,26 +118,26 @@ def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
 def test_row_images_without_all_columns_are_a_warning(mysql_server: SqlServer, image: str) -> None:
     with a_setting(mysql_server, "binlog_row_image", image):
-        (warning,) = [one for one in check(as_source(mysql_server)).warnings if "row_image" in one]
+        (warning,) = [one for one in checked(as_source(mysql_server)).warnings if "row_image" in one]
     assert warning.startswith(f"binlog_row_image is {image}")
     assert warning.endswith("SET PERSIST binlog_row_image = 'FULL';")
 
 
 def test_partial_json_is_a_warning_and_with_minimal_images_refused(mysql_server: SqlServer) -> None:
     with a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"):
-        warnings = check(as_source(mysql_server)).warnings
+        warnings = checked(as_source(mysql_server)).warnings
         assert any(warning.startswith("binlog_row_value_options is PARTIAL_JSON") for warning in warnings)
         with (
             a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
             pytest.raises(PreflightError, match="binlog_row_value_options is PARTIAL_JSON") as raised,
         ):
-            check(as_source(mysql_server))
+            checked(as_source(mysql_server))
     assert raised.value.hint.startswith("SET PERSIST binlog_row_value_options = '';")
 
 
 def test_the_least_grants_suffice_to_read_the_log(mysql_server: SqlServer) -> None:
     with a_user(mysql_server, *LEAST) as source:
-        check(source)
+        checked(source)
         connection = connect(source)
         start = resolve_start(connection, "now").position
         connection.close()
@@ -171,7 +150,7 @@ def test_the_least_grants_suffice_to_load(mysql_server: SqlServer) -> None:
         run(admin, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
         grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.*")
         with a_user(mysql_server, *grants, do=(name,)) as source:
-            check(source, snapshot=True)
+            checked(source, snapshot=True)
             assert len(take(source)) == 4
 
 
@@ -181,10 +160,10 @@ def test_each_missing_grant_is_told_with_the_grant(mysql_server: SqlServer, miss
     privileges.remove(missing)
     with a_user(mysql_server, *(f"{privilege} ON *.*" for privilege in privileges)) as source:
         with pytest.raises(PreflightError) as raised:
-            check(source, snapshot=True)
+            checked(source, snapshot=True)
         assert raised.value.hint == f"GRANT {missing} ON *.* TO '{source.user}'@'%';"
         mysql_server.run_sql(raised.value.hint)
-        check(source, snapshot=True)
+        checked(source, snapshot=True)
 
 
 def test_a_table_that_may_not_be_read_is_not_silently_left_out(mysql_server: SqlServer) -> None:
@@ -196,9 +175,9 @@ def test_a_table_that_may_not_be_read_is_not_silently_left_out(mysql_server: Sql
             a_user(mysql_server, *grants, do=(name,)) as source,
             pytest.raises(PreflightError, match=f"SELECT on `{name}`"),
         ):
-            check(source, snapshot=True)
+            checked(source, snapshot=True)
         with a_user(mysql_server, *grants, do=(f"{name}.seen",)) as source:
-            check(source, snapshot=True)
+            checked(source, snapshot=True)
 
 
 def test_roles_count(mysql_server: SqlServer) -> None:
@@ -207,7 +186,7 @@ def test_roles_count(mysql_server: SqlServer) -> None:
     try:
         with a_user(mysql_server) as source:
             mysql_server.run_sql(f"GRANT {role} TO {source.user}; SET DEFAULT ROLE {role} TO {source.user}")
-            check(source)
+            checked(source)
     finally:
         mysql_server.run_sql(f"DROP ROLE {role}")
 
@@ -220,9 +199,9 @@ def test_a_wrong_password_and_a_server_that_is_not_there(mysql_server: SqlServer
 
 
 def test_the_sources_own_server_id_is_refused(mysql_server: SqlServer) -> None:
-    own = check(as_source(mysql_server)).server_id
+    own = checked(as_source(mysql_server)).server_id
     with pytest.raises(PreflightError, match="is the source's own"):
-        check(as_source(mysql_server, server_id=own))
+        checked(as_source(mysql_server, server_id=own))
 
 
 def test_a_server_id_that_a_replica_has_is_refused(mysql_server: SqlServer) -> None:
@@ -292,21 +271,21 @@ def test_cascades_that_are_not_logged_are_refused_unless_accepted(tmp_path: Path
         run(source, name, "CREATE TABLE parent (id INT PRIMARY KEY)")
         child = "CREATE TABLE child (p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parent (id)"
         run(source, name, f"{child})")
-        check(source)
+        checked(source)
         run(source, name, "DROP TABLE child", f"{child} ON DELETE CASCADE ON UPDATE SET NULL)")
         with pytest.raises(PreflightError, match="1 foreign keys") as raised:
-            check(source)
+            checked(source)
         assert "(ON DELETE CASCADE, ON UPDATE SET NULL)" in raised.value.message
         assert raised.value.hint.startswith(f"ALTER TABLE `{name}`.`child` DROP FOREIGN KEY `fk`;")
-        check(source.model_copy(update={"accept_unlogged_cascades": True}))
+        checked(source.model_copy(update={"accept_unlogged_cascades": True}))
         others = source.filters.model_copy(update={"ignore": (f"{name}.child",)})
-        check(source.model_copy(update={"filters": others}))
+        checked(source.model_copy(update={"filters": others}))
 
 
 def test_a_server_without_a_binary_log_is_told(tmp_path: Path) -> None:
     own_server = MySqlServer(tmp_path / "mysql", settings={"skip_log_bin": ""})
     with own_server as server, pytest.raises(PreflightError, match="no binary log"):
-        check(as_source(server))
+        checked(as_source(server))
 
 
 def test_a_load_without_the_privilege_says_so(mysql_server: SqlServer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 
@@ -20,6 +20,7 @@ from connector.listing.log import Ends
 from connector.status import collect, lookout
 from connector.status.target import TargetRow
 from connector.thl.words import Seqno
+from tests.support.clock import Slept
 
 CONFIG = Config(service="watched", metrics=Metrics(port=1))
 ROW = TargetRow("a" * 32, 100, 2, "b.000002:90;0", None, True, 0, 50_000_000, 3)
@@ -109,22 +110,6 @@ def test_without_metrics_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookout, "Thread", lambda **_: pytest.fail("a thread was started"))
     with lookout.lookout(Config(service="watched"), SystemClock()):
         pass
-
-
-@dataclass
-class Slept:
-    """A clock that only sleeping moves."""
-
-    seconds: float = 0.0
-
-    def now(self) -> int:
-        return int(self.seconds * 1e6)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:

@@ -14,25 +14,10 @@ from connector.cli import run as thl
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, TargetUnavailable, TimedOut
 from connector.status.target import TargetRow
 from connector.status.waiting import Wanted, wait_for
+from tests.support.clock import Slept
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 ROW = TargetRow("a" * 32, 40, 2, "b.000002:90;0", f"{UUID}:1-40", True, 0, 0, 3)
-
-
-@dataclass
-class Slept:
-    """A clock that only sleeping moves."""
-
-    seconds: float = 0.0
-
-    def now(self) -> int:
-        return int(self.seconds * 1e6)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 @dataclass
