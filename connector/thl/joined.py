@@ -157,7 +157,7 @@ class Joined(Generic[B]):
         if not first or not first[0].header.barrier:
             return NO_SEQNO, []
         seqno = first[0].header.seqno
-        return seqno, [number for number, strand in self._strands.items() if number and strand.met < seqno]
+        return seqno, [number for number, strand in self._strands.items() if strand.met < seqno]
 
     def reached(self, partition: int, seqno: Seqno) -> None:
         """A partition has nothing more before an event: it was read to an end that it had after that event was met."""
@@ -228,8 +228,7 @@ class Joined(Generic[B]):
     def _link(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
         if wrong := unlinked(header, strand.tail, self._floor):
             self._damaged(strand, offset, header, wrong)
-        if strand.tail is None:
-            strand.tail = header.prev_seqno
+        strand.tail = header.prev_seqno
 
     def _ready(self, strand: Strand[B], event: Begun[B]) -> bool:
         """Whether an event that stands first in its partition may be given."""
@@ -237,7 +236,7 @@ class Joined(Generic[B]):
         given = self._floor if self._barrier is None else self._barrier
         if header.last_barrier > given:
             first = self._strands[0].waiting
-            if not strand.partition or (first and first[0].header.seqno > header.last_barrier):
+            if first and first[0].header.seqno > header.last_barrier:
                 self._damaged(strand, event.start, header, f"A barrier is missing: the last one read is {given}")
             return False
         if self._barrier is not None and header.last_barrier != self._barrier:
@@ -246,11 +245,7 @@ class Joined(Generic[B]):
             return True
         if strand.partition:
             self._damaged(strand, event.start, header, "A barrier outside partition 0: who reads one shard misses it")
-        others = (other for other in self._strands.values() if other.partition)
-        return all(
-            other.met >= header.seqno and not (other.waiting and other.waiting[0].header.seqno < header.seqno)
-            for other in others
-        )
+        return all(other.met >= header.seqno for other in self._strands.values())
 
     def _damaged(self, strand: Strand[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
         raise damaged(message, self._at(strand, offset), header)

@@ -153,6 +153,12 @@ def test_what_is_read_first_follows_what_was_taken() -> None:
         reading((1, 0, marker(2, 7, prev=6)), floor=5)
 
 
+def test_an_epoch_that_was_met_without_its_marker_ends_with_one() -> None:
+    one = reading((1, 0, header(6, prev=5)), floor=5)
+    with pytest.raises(LogDamaged, match="marker is missing after epoch 1"):
+        one.take(header(7, epoch=2), 1, 1, 1)
+
+
 def test_an_event_is_given_with_all_its_fragments_and_only_if_it_is_wanted() -> None:
     one = reading(
         (1, 0, marker(1, 0)),
