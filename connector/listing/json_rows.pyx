@@ -13,7 +13,7 @@ from connector.listing.rows cimport at_end, end_image, has_image, is_present, pr
 from connector.thl.text cimport (
     Text,
     put,
-    put_base64,
+    put_bytes,
     put_double,
     put_integer,
     put_single,
@@ -127,9 +127,7 @@ cdef class JsonRows:
                 else:
                     put_double(&self.text, value.real)
             elif value.branch == BYTES_VALUE:
-                put(&self.text, b'{"base64":"', 11)
-                put_base64(&self.text, value.text, value.size)
-                put(&self.text, b'"}', 2)
+                put_bytes(&self.text, value.text, value.size)
             elif whole[column]:
                 put_whole(&self.text, value.text, value.size)
             else:

@@ -22,7 +22,7 @@ from connector.reassemble.message cimport Message, text
 from connector.thl.text cimport (
     Text,
     put,
-    put_base64,
+    put_bytes,
     put_double,
     put_integer,
     put_single,
@@ -420,9 +420,7 @@ cdef int put_value(Text* out, Reader r, bint whole, bint single) except -1:
     skip(r, size)
     cdef const unsigned char* data = &r.data[start] if size else <const unsigned char*>b""
     if branch == BYTES_BRANCH:
-        put(out, b'{"base64":"', 11)
-        put_base64(out, data, <Py_ssize_t>size)
-        return put(out, b'"}', 2)
+        return put_bytes(out, data, <Py_ssize_t>size)
     if whole:
         return put_whole(out, data, <Py_ssize_t>size)
     return put_string(out, data, <Py_ssize_t>size)

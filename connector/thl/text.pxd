@@ -176,6 +176,13 @@ cdef inline int put_base64(Text* out, const unsigned char* data, Py_ssize_t size
     return 0
 
 
+cdef inline int put_bytes(Text* out, const unsigned char* data, Py_ssize_t size) except -1:
+    """Bytes as a value of JSON, which has none: an object that says how to read them."""
+    put(out, b'{"base64":"', 11)
+    put_base64(out, data, size)
+    return put(out, b'"}', 2)
+
+
 cdef inline int put_hexadecimal(Text* out, const unsigned char* data, Py_ssize_t size) except -1:
     cdef const unsigned char* digits = b"0123456789abcdef"
     cdef Py_ssize_t at
