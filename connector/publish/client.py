@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -83,7 +85,8 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
 class Refusals:
     """Why the brokers did not let us in: a callback, because the calls themselves only fail of a lost connection.
 
-    A broker that ends in the middle of a login looks the same, so such a failure may pass, and is tried again.
+    A broker that ends in the middle of a login looks the same, so such a failure may pass, and is tried again. A call
+    that is answered has got in: what was refused before it is over.
     """
 
     def __init__(self) -> None:
@@ -94,11 +97,29 @@ class Refusals:
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._last = error
 
-    def failure(
-        self, client: Consumer | AdminClient, error: KafkaException, doing: str, **where: object
-    ) -> ConnectorError:
-        """As the function of this name, with the refusal that a lost connection comes from, if there was one."""
-        client.poll(0)  # what it has not told yet
+    @contextmanager
+    def asking(self, client: Consumer | AdminClient, doing: str, **where: object) -> Iterator[None]:
+        """Ask the brokers something, in the context.
+
+        Args:
+            client: what is asked.
+            doing: what is tried, to begin the sentence with.
+            where: ids.
+
+        Raises:
+            BrokerUnavailable, PreflightError: as `failure` makes them, with the refusal that a lost connection comes
+                from, if there was one.
+        """
+        try:
+            yield
+        except KafkaException as error:
+            client.poll(0)  # what it has not told yet
+            raise self._failure(error, doing, **where) from error
+        if isinstance(client, AdminClient) or not client.assignment():  # or a message would be lost
+            client.poll(0)
+        self._last = None
+
+    def _failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
         if self._last is None or error.args[0].code() not in _LOST:
             return failure(error, doing, **where)
         return BrokerUnavailable(

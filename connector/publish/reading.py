@@ -11,7 +11,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
@@ -89,12 +89,8 @@ class LogReader:
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 when there is no such topic."""
-        try:
+        with self._refusals.asking(self._consumer, "the brokers do not tell of a topic", topic=topic):
             found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
-        except KafkaException as error:
-            raise self._refusals.failure(
-                self._consumer, error, "the brokers do not tell of a topic", topic=topic
-            ) from error
         if found.error is None:
             return len(found.partitions)
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
@@ -274,17 +270,13 @@ class LogReader:
         return None
 
     def _ends(self, topic: str, partition: int) -> tuple[int, int]:
-        try:
+        place = f"{topic}-{partition}"
+        with self._refusals.asking(self._ends_of, "a partition's ends cannot be read", partition=place):
             ends: tuple[int, int] | None = self._ends_of.get_watermark_offsets(
                 TopicPartition(topic, partition), timeout=PATIENCE
             )
-        except KafkaException as error:
-            place = f"{topic}-{partition}"
-            raise self._refusals.failure(
-                self._ends_of, error, "a partition's ends cannot be read", partition=place
-            ) from error
         if ends is None:
-            raise BrokerUnavailable("a partition's ends are not told in time", partition=f"{topic}-{partition}")
+            raise BrokerUnavailable("a partition's ends are not told in time", partition=place)
         return ends
 
     def _between(self, topic: str, partition: int, start: int, end: int) -> Generator[Message, None, None]:

@@ -207,7 +207,7 @@ class Topics:
         )
 
     def _look(self, name: str) -> Topic | None:
-        try:
+        with self._refusals.asking(self._admin, "a topic's settings cannot be read", topic=name):
             facts = self._admin.list_topics(name, timeout=PATIENCE).topics[name]
             if facts.error is not None:
                 if facts.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:
@@ -215,8 +215,6 @@ class Topics:
                 raise failure(facts.error, "topics cannot be listed", topic=name)
             resource = ConfigResource(ResourceType.TOPIC, name)
             entries = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
-        except KafkaException as error:
-            raise self._refusals.failure(self._admin, error, "a topic's settings cannot be read", topic=name) from error
         return Topic(
             name=name,
             partitions=len(facts.partitions),
