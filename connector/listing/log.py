@@ -78,7 +78,7 @@ class LogList:
         self._config = config
         self.topic = config.topic
         self._partitions = Partitions(config)
-        self._trapped: list[Range] | None = None
+        self._trapped: tuple[Range, ...] | None = None
 
     def events(self, choice: Choice) -> Iterator[Listed]:
         """The wanted fragments, by seqno and fragno; of what was given up, by the order in its partition.
@@ -118,8 +118,7 @@ class LogList:
         """The same, and whether it is trapped by what the epochs told when that was asked first."""
         if self._trapped is None:
             with LogReader(self._config) as log:
-                records = log.control().epochs
-            self._trapped = [one for record in records if record.forked for one in record.forked.events]
+                self._trapped = log.control().trapped
         trapped = bool(self._trapped) and meets(self._trapped, attempt.seqno, attempt.seqno)
         return replace(attempt, trapped=True) if trapped else attempt
 

@@ -16,8 +16,10 @@ from connector.status.report import ApplierStatus, Limits, ProducerStatus, State
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
+from connector.thl.fork import Range, outside
 from connector.thl.gtids import lacking
 from connector.thl.position import PositionRecord
+from connector.thl.words import Seqno
 from connector.write.desk import Inconsistent, Request
 from connector.write.open import open_desk
 
@@ -65,7 +67,8 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     except ConnectorError as error:
         problems.append(error.message)
     producer = producer_status(control, position, ends, source, now)
-    applier = applier_status(target, ends, now, known=known, request=request, doubtful=doubtful)
+    trapped = control.trapped if control else ()
+    applier = applier_status(target, ends, now, known=known, request=request, doubtful=doubtful, trapped=trapped)
     if applier.events_behind and target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
     return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
@@ -115,11 +118,12 @@ def applier_status(
     known: bool,
     request: Request | None = None,
     doubtful: Sequence[Inconsistent] = (),
+    trapped: Sequence[Range] = (),
 ) -> ApplierStatus:
-    """The applier's half."""
+    """The applier's half. What is trapped is in the log, and nothing that the target is to take."""
     if target is None:
         return ApplierStatus(state=State.NONE if known else State.UNKNOWN)
-    behind = max(ends.newest - target.seqno, 0) if ends.newest >= 0 else None
+    behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
     relative = _seconds(now, target.commit_time or None)
     if request is not None:
         state = State.STOPPING if request.offline_at is None else State.OFFLINE

@@ -17,6 +17,8 @@ from connector.config import Config
 from connector.errors import ConnectorError
 from connector.publish.reading import LogReader
 from connector.status.catch_up import CatchUp, Sample
+from connector.thl.fork import Range, outside
+from connector.thl.words import Seqno
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 2.0  # seconds
@@ -49,6 +51,8 @@ def _look_out(config: Config, clock: Clock, ended: Event) -> None:
     seconds = metrics.catch_up_seconds.labels(config.service)
     behind = metrics.behind_events.labels(config.service)
     catch_up = CatchUp()
+    trapped: tuple[Range, ...] = ()
+    before = None
     while not ended.is_set():
         try:
             with LogReader(config) as reader:
@@ -57,7 +61,12 @@ def _look_out(config: Config, clock: Clock, ended: Event) -> None:
                     applied = REGISTRY.get_sample_value("thl_applied_seqno", {"service": config.service})
                     if position is None or applied is None:
                         continue
-                    catch_up.seen(Sample(clock.monotonic(), int(applied), position.last_finished))
+                    seqno, newest = Seqno(int(applied)), position.last_finished
+                    if seqno == before and seqno < newest:  # it does not move: what it lacks may be trapped
+                        trapped = reader.control().trapped
+                    before = seqno
+                    lacks = outside(trapped, Seqno(seqno + 1), newest)
+                    catch_up.seen(Sample(clock.monotonic(), seqno, seqno + lacks))
                     estimate = catch_up.estimate()
                     if estimate is not None:
                         behind.set(estimate.behind)

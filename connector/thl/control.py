@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connector.thl.definition import Definitions
-from connector.thl.fork import Forked
+from connector.thl.fork import Forked, Range
 from connector.thl.words import Epoch, LogId, Seqno
 
 
@@ -40,6 +41,11 @@ class EpochRecord:
     forked: Forked | None = None  # what it goes on without
 
 
+def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:
+    """The events that a later epoch goes on without: a reader passes over them."""
+    return tuple(one for record in epochs if record.forked for one in record.forked.events)
+
+
 @dataclass(frozen=True, slots=True)
 class ControlState:
     """Everything that the control topic says, read to its end."""
@@ -48,3 +54,8 @@ class ControlState:
     partitions: PartitionMap | None
     epochs: tuple[EpochRecord, ...]  # ascending
     tables: Definitions | None = None  # of the source, where the position is; None: they were never told
+
+    @property
+    def trapped(self) -> tuple[Range, ...]:
+        """As its history tells."""
+        return trapped_of(self.epochs)

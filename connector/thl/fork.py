@@ -114,6 +114,17 @@ def meets(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:
     return any(low <= last and first <= high for low, high in ranges)
 
 
+def outside(ranges: Iterable[Range], first: Seqno, last: Seqno) -> int:
+    """How many seqnos from `first` to `last` are in none of the ranges."""
+    count, at = 0, int(first)
+    for low, high in sorted(ranges):
+        if low > last:
+            break
+        count += max(low - at, 0)
+        at = max(at, high + 1)
+    return count + max(last - at + 1, 0)
+
+
 def accept(
     position: PositionRecord, trapped: str, events: Sequence[LoggedEvent], pending: Iterable[Pending] = ()
 ) -> Accepted:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from connector.errors import HistoriesDiffer, LogDamaged
-from connector.thl.control import ControlState, EpochRecord
+from connector.thl.control import ControlState, EpochRecord, trapped_of
 from connector.thl.fork import Range, meets, ranges_text
 from connector.thl.position import PositionRecord, TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
@@ -87,7 +87,7 @@ class History:
     @property
     def trapped(self) -> tuple[Range, ...]:
         """The events that a later epoch goes on without: a reader passes over them."""
-        return tuple(one for record in self.epochs if record.forked for one in record.forked.events)
+        return trapped_of(self.epochs)
 
     def prove(self, log_id: LogId, seqno: Seqno, epoch: Epoch, *, source_id: str = "", from_first: bool = True) -> None:
         """The handshake: show that the client's last event is on this history, or refuse the client.

@@ -19,6 +19,7 @@ from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.listing.log import Ends
 from connector.status import collect, lookout
 from connector.status.target import TargetRow
+from connector.thl.fork import Range
 from connector.thl.words import Seqno
 from tests.support.clock import Slept
 
@@ -30,6 +31,7 @@ class Reader:
     """A log whose newest event is `newest`; None: its brokers are gone."""
 
     newest: int | None = None
+    trapped: tuple[Range, ...] = ()
 
     def __init__(self, config: Config) -> None:
         assert config.service == "watched"
@@ -45,6 +47,9 @@ class Reader:
             raise BrokerUnavailable("gone")
         return SimpleNamespace(last_finished=self.newest)
 
+    def control(self) -> SimpleNamespace:
+        return SimpleNamespace(trapped=self.trapped)
+
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Reader]]:
@@ -52,7 +57,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Reader]]:
     monkeypatch.setattr(lookout, "EVERY", 0.01)
     metrics.applied_seqno.labels("watched").set(100)
     yield Reader
-    Reader.newest = None
+    Reader.newest, Reader.trapped = None, ()
 
 
 def told(name: str) -> float | None:
@@ -71,6 +76,17 @@ def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None
     with lookout.lookout(CONFIG, SystemClock()):
         until("thl_behind_events", 200)
         metrics.applied_seqno.labels("watched").set(300)
+        until("thl_catch_up_seconds", 0)
+
+
+def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
+    reader.newest = 300
+    with lookout.lookout(CONFIG, SystemClock()):
+        until("thl_behind_events", 200)
+        reader.trapped = (Range(Seqno(201), Seqno(300)),)
+        until("thl_behind_events", 100)
+        metrics.applied_seqno.labels("watched").set(200)
+        until("thl_behind_events", 0)
         until("thl_catch_up_seconds", 0)
 
 

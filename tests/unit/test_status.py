@@ -25,6 +25,7 @@ from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.fork import Range
 from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
@@ -113,6 +114,16 @@ def test_an_applier_that_is_behind() -> None:
 def test_an_applier_with_nothing_behind() -> None:
     found = applier_status(replace(TARGET, seqno=41), ENDS, NOW, known=True)
     assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seqno", "state", "behind"), [(30, State.BEHIND, 6), (38, State.ONLINE, 0), (41, State.ONLINE, 0)]
+)
+def test_what_is_trapped_is_not_behind(seqno: int, state: State, behind: int) -> None:
+    trapped = [Range(Seqno(10), Seqno(12)), Range(Seqno(33), Seqno(34)), Range(Seqno(39), Seqno(41))]
+    found = applier_status(replace(TARGET, seqno=seqno), ENDS, NOW, known=True, trapped=trapped)
+    assert (found.state, found.events_behind) == (state, behind)
+    assert found.seconds_behind == (40.0 if behind else 0.0)
 
 
 def test_an_applier_that_loads_and_one_that_never_did() -> None:

@@ -13,7 +13,18 @@ from connector.errors import HistoriesDiffer, LogDamaged, Unsupported
 from connector.publish.memory import control_message, control_state
 from connector.thl.control import ControlState
 from connector.thl.definition import Definitions, TableDefinition
-from connector.thl.fork import Accepted, Forked, LoggedEvent, Range, accept, meets, parse_ranges, ranges_of, ranges_text
+from connector.thl.fork import (
+    Accepted,
+    Forked,
+    LoggedEvent,
+    Range,
+    accept,
+    meets,
+    outside,
+    parse_ranges,
+    ranges_of,
+    ranges_text,
+)
 from connector.thl.history import History
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.ledger import Ledger, Release, Voided
@@ -49,6 +60,13 @@ def test_ranges_are_the_seqnos(seqnos: set[int]) -> None:
     assert parse_ranges(ranges_text(ranges)) == ranges
     assert {s for s in range(41) if meets(ranges, Seqno(s), Seqno(s))} == seqnos
     assert all(before.last + 1 < after.first for before, after in pairwise(ranges))
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(0, 41), st.integers(-1, 41))
+def test_what_is_outside_of_ranges_is_counted(seqnos: set[int], first: int, last: int) -> None:
+    ranges = ranges_of(map(Seqno, seqnos))
+    assert outside(ranges, Seqno(first), Seqno(last)) == len(set(range(first, last + 1)) - seqnos)
+    assert outside((*ranges, *ranges), Seqno(first), Seqno(last)) == outside(ranges, Seqno(first), Seqno(last))
 
 
 def test_what_is_no_range_is_damage() -> None:
