@@ -126,10 +126,12 @@ def test_what_cannot_come_next_is_refused(at: int, message: FragmentHeader, why:
     ("message", "why"),
     [
         (header(3, 1, prev=1), "Event 2 is not finished"),
+        (header(1, 1, prev=1), "Event 2 is not finished"),
         (header(2, 2, prev=1, rows=2), "Fragment 1 is missing"),
         (header(2, 0, prev=1, rows=2), "Fragment 1 is missing"),
         (header(2, 1, prev=1, rows=0), "fewer rows"),
         (header(2, 1, prev=0), "first said that it follows 1"),
+        (header(2, 1, prev=2), "first said that it follows 1"),
         (marker(2, 3, prev=1), "Event 2 was finished before, but not here"),
     ],
 )
@@ -139,9 +141,10 @@ def test_what_cannot_go_on_with_an_event_is_refused(message: FragmentHeader, why
         one.take(message, 1, 4, 4)
 
 
-def test_another_log_is_refused() -> None:
+@pytest.mark.parametrize("other", ["b" * 32, "0" * 32, ""])
+def test_another_log_is_refused(other: str) -> None:
     with pytest.raises(HistoriesDiffer, match="another log") as raised:
-        reading((1, 0, marker(1, 0, log_id=LogId("b" * 32))))
+        reading((1, 0, marker(1, 0, log_id=LogId(other))))
     assert raised.value.where["at"] == "t-1@0"
 
 

@@ -179,7 +179,106 @@ def test_what_cannot_be_there_is_refused(one: FragmentHeader, why: str) -> None:
         portion.take(one, 3)
 
 
-def test_another_log_is_refused() -> None:
+def opened(*messages: Message, first: bool = True, begin: int = 0, end: int = 9, upto: int = 9) -> Portion:
+    """A portion that has taken messages, behind which others are wanted."""
+    portion = Portion("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
+    for offset, one in messages:
+        portion.take(one, offset)
+    return portion
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (header(1, 1, prev=0), "Event 2 is not finished"),
+        (header(3, 1, prev=1), "Event 2 is not finished"),
+        (header(2, 3, prev=1, rows=9), "Fragment 2 is missing"),
+        (header(2, 2, prev=1, rows=4), "fewer rows than the 5"),
+        (header(2, 2, prev=0, rows=9), "first said that it follows 1"),
+        (header(2, 2, prev=1, rows=9, epoch=0), "An older producer"),
+    ],
+)
+def test_what_cannot_go_on_with_an_event_is_refused(one: FragmentHeader, why: str) -> None:
+    portion = opened(
+        (0, marker(1, 0)),
+        (1, header(1, prev=-1)),
+        (2, header(2, last=False, prev=1, rows=2)),
+        (3, header(2, 1, last=False, prev=1, rows=5)),
+    )
+    with pytest.raises(LogDamaged, match=why) as raised:
+        portion.take(one, 4)
+    assert raised.value.where["at"] == "t-0@4"
+
+
+@pytest.mark.parametrize("before", [header(3, 4, prev=2), header(3, prev=2)])
+def test_what_is_read_first_tells_the_epoch(before: FragmentHeader) -> None:
+    portion = opened((5, before), first=False, begin=5)
+    with pytest.raises(LogDamaged, match="marker is missing after epoch 1"):
+        portion.take(header(4, prev=3, epoch=2), 6)
+
+
+def test_a_marker_behind_the_end_ends_it() -> None:
+    assert opened((0, marker(1, 0)), end=1).take(marker(2, 0), 1) == DONE
+    assert opened((0, marker(1, 0)), end=2).take(marker(2, 0), 1) == OTHER
+
+
+def test_it_is_finished_when_the_last_event_that_is_wanted_is() -> None:
+    portion = opened((0, marker(1, 0)), (1, header(8, prev=-1)))
+    assert not portion.finished
+    portion.take(header(9, last=False, prev=8), 2)
+    assert not portion.finished
+    portion.take(header(9, 1, prev=8), 3)
+    assert portion.finished
+
+
+def run_to_take(*, epoch: int = 1) -> Run[None]:
+    """The events 2 to 4, at these offsets."""
+    last = header(4, epoch=epoch)
+    return Run(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], last, None)
+
+
+BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]
+
+
+def test_a_run_that_comes_next_is_taken() -> None:
+    portion = opened(*BEFORE)
+    assert portion.take_run(run_to_take())
+    assert portion.take(header(5, prev=4), 5) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "portion",
+    [
+        opened(*BEFORE, (2, header(2, last=False, prev=1))),
+        opened((1, header(1, 1, last=False, prev=0)), first=False, begin=1),
+        opened((0, marker(1, 0)), (1, header(0, prev=-1))),
+        opened(*BEFORE, end=4),
+        opened(*BEFORE, upto=3),
+    ],
+    ids=[
+        "within an event",
+        "before the first that is known",
+        "not behind its last",
+        "to its end",
+        "above what is wanted",
+    ],
+)
+def test_a_run_that_does_not_simply_come_next_is_not_taken(portion: Portion) -> None:
+    assert not portion.take_run(run_to_take())
+
+
+def test_a_run_of_another_epoch_or_of_trapped_or_known_events_is_not_taken() -> None:
+    assert not opened(*BEFORE).take_run(run_to_take(epoch=2))
+    log = Log([], {9: [9]})
+    for change in ({"trapped": ranges_of([Seqno(3)])}, {"after": Seqno(2)}):
+        portion = Portion("t", replace(bounds(log, 0, 9, first=True), **change))
+        for offset, one in BEFORE:
+            portion.take(one, offset)
+        assert not portion.take_run(run_to_take())
+
+
+@pytest.mark.parametrize("other", ["b" * 32, "0" * 32])
+def test_another_log_is_refused(other: str) -> None:
     portion = Portion("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
     with pytest.raises(HistoriesDiffer, match="another log"):
-        portion.take(marker(1, 0, log_id=LogId("b" * 32)), 0)
+        portion.take(marker(1, 0, log_id=LogId(other)), 0)
