@@ -55,6 +55,7 @@ class Mysqld(ABC):
         self.port = port or free_port()
         self.settings = dict(settings)
         self.data = self.folder / "data"
+        self._temporary = self.folder / "tmp"  # its own: a MariaDB that starts deletes what others have in a shared one
         self.configuration = self.folder / "my.cnf"
         # A socket's path must be short (108 bytes), which a test's folder may not be.
         self.socket = Path(tempfile.gettempdir(), f"thl-{self.name}-{self.port}.sock")
@@ -92,7 +93,7 @@ class Mysqld(ABC):
 
     def start(self) -> None:
         """Start it, making its data folder the first time, and wait until it accepts connections."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._temporary.mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._options())
         if not (self.data / self.made).exists():
             self.initialise()
@@ -141,6 +142,7 @@ class Mysqld(ABC):
     def _options(self) -> str:
         options = {
             "datadir": self.data,
+            "tmpdir": self._temporary,
             "socket": self.socket,
             "pid_file": self.folder / f"{self.name}.pid",
             "port": self.port,
