@@ -14,6 +14,7 @@ from connector.capture.filters import Filter
 from connector.capture.moment import prepare_session
 from connector.capture.source_state import end_position, gtid_executed
 from connector.config import Filters, Source
+from connector.thl.gtids import lacking, of_mariadb
 from connector.thl.position import SourcePosition
 from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
 
@@ -64,7 +65,9 @@ class SourceReader:
             return SourceState(*after, exact=False)
 
     def missing(self, gtid_set: str, from_set: str) -> str:
-        """The GTIDs of one set that are not in the other; MySQL itself subtracts."""
+        """The GTIDs of one set that are not in the other. MySQL itself subtracts; MariaDB cannot."""
+        if of_mariadb(gtid_set) or of_mariadb(from_set):
+            return str(lacking(gtid_set, from_set))
         with speaking_to(self._source):
             row = query(self._connection, "SELECT GTID_SUBTRACT(%s, %s) AS missing", (gtid_set, from_set))[0]
         return "".join(str(row["missing"]).split())
@@ -101,10 +104,7 @@ class SourceReader:
         """A table's rows in the form of `connector.verify.values`."""
         with speaking_to(self._source):
             double = as_double(self._connection)
-        selected = ", ".join(
-            double.format(quoted(column.name)) if column.kind is Kind.DOUBLE else quoted(column.name)
-            for column in table.columns
-        )
+        selected = ", ".join(_selected(column, double) for column in table.columns)
         sql = f"SELECT {selected} FROM {quoted(table.name[0])}.{quoted(table.name[1])}"
         mended = [
             (index, column.kind is Kind.DOUBLE)
@@ -125,6 +125,13 @@ class SourceReader:
 
     def _as_bytes(self) -> Any:
         return _AsBytes(self._connection)
+
+
+def _selected(column: Column, double: str) -> str:
+    name = quoted(column.name)
+    if column.fixed:
+        return f"CAST({name} AS BINARY({column.fixed}))"
+    return double.format(name) if column.kind is Kind.DOUBLE else name
 
 
 class _AsBytes:

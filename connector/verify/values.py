@@ -39,6 +39,7 @@ _SPATIAL = frozenset(
         *("geomcollection", "geometrycollection"),  # since 8.0, and before
     ]
 )
+_FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Column:
         padded: whether MySQL prints leading zeros: ZEROFILL, and YEAR.
         fraction: how many digits of a second MySQL prints.
         bits: of BIT columns, how many.
+        fixed: of MariaDB's types whose log holds bytes where a SELECT shows text, how many.
     """
 
     name: str
@@ -58,11 +60,14 @@ class Column:
     padded: bool = False
     fraction: int = 0
     bits: int = 0
+    fixed: int = 0
 
 
 def column_of(name: str, data_type: str, column_type: str) -> Column:
     """From `information_schema.COLUMNS`."""
     base = data_type.lower()
+    if base in _FIXED:
+        return Column(name, Kind.BYTES, fixed=_FIXED[base])
     if base in _NUMBERS:
         return Column(name, Kind.NUMBER, padded=base == "year" or "zerofill" in column_type.lower())
     if base in {"float", "double"}:

@@ -19,6 +19,7 @@ from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import What
 from connector.write.open import open_target
 from tests.integration.loading import EVERYTHING, a_database, load_into, run
+from tests.integration.test_mariadb_log import CASES
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,40 @@ def test_missing_and_doubled_rows_are_found_in_postgres(postgres_pair: Pair) -> 
     assert [d.what for d in postgres_pair.verify("everything").tables[0].differences] == [What.MISSING]
     change_postgres(postgres_pair, "INSERT INTO \"{db}\".nokey VALUES (2, '')")
     assert [d.what for d in postgres_pair.verify("nokey").tables[0].differences] == [What.COUNT]
+
+
+@pytest.fixture
+def mariadb_pair(mariadb_server: SqlServer, tmp_path: Path) -> Iterator[Pair]:
+    """A table for each type and its values."""
+    with a_database(mariadb_server, "verify") as (source, name):
+        statements = ["SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"]
+        for number, (_, definition, values) in enumerate(CASES):
+            rows = ", ".join(f"({value})" for value in values)
+            statements.append(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
+            statements.append(f"INSERT INTO t{number} (v) VALUES {rows}")
+        run(source, name, *statements)
+        config = Config(source=source, target=Target(url=f"sqlite:///{tmp_path}/target.db"))
+        target = open_target(config.target, SystemClock())
+        load_into(target, source)
+        target.close()
+        yield Pair(config, name, tmp_path / "target.db")
+
+
+def test_a_mariadb_is_compared_in_every_type_and_by_its_gtids(mariadb_pair: Pair) -> None:
+    report = mariadb_pair.verify()
+    assert report.equal, [str(d) for table in report.tables for d in table.differences]
+    assert report.exact
+    rows = {table.name.rpartition(".")[2]: table.rows for table in report.tables}
+    assert rows == {f"t{number}": len(values) for number, (_, _, values) in enumerate(CASES)}
+    uuid = next(number for number, (_, definition, _) in enumerate(CASES) if definition == "uuid")
+    mariadb_pair.change_target(
+        f"UPDATE \"{{db}}.t{uuid}\" SET v = CAST(substr(v, 1, 15) || x'01' AS BLOB) WHERE id = 1"
+    )
+    assert mariadb_pair.differences(f"t{uuid}") == [What.CHANGED]
+    mariadb_pair.change_source("INSERT INTO t0 (v) VALUES (1)")
+    behind = mariadb_pair.verify("t0")
+    assert [difference.what for difference in behind.tables[0].differences] == [What.MISSING]
+    assert not behind.exact
 
 
 def test_differences_read_as_sentences() -> None:
