@@ -1,7 +1,8 @@
 # cython: cdivision=True
 """Events into pieces of transactions: the loop, what every event has in common, and the frequent events.
 
-Formats are those of MySQL's `libs/mysql/binlog/event/*.h`. Rare events are decoded in Python (`py`).
+Formats are those of MySQL's `libs/mysql/binlog/event/*.h`. Rare events are decoded in Python; what else is rare stands
+beside it: MariaDB's events, those of old logs, XA.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -16,19 +17,12 @@ from connector.capture.event cimport (
     FORMAT_DESCRIPTION,
     GTID,
     GTID_TAGGED,
-    HEADER,
     HEARTBEAT,
     HEARTBEAT_V2,
     IGNORABLE,
     IN_USE,
     MARIADB,
-    MARIADB_ANNOTATE_ROWS,
-    MARIADB_ENCRYPTION,
-    MARIADB_GTID,
     MARIADB_LAST,
-    MARIADB_QUERY_COMPRESSED,
-    MARIADB_ROWS_COMPRESSED,
-    MARIADB_ROWS_COMPRESSED_V1,
     PARTIAL_UPDATE_ROWS,
     QUERY,
     RELAY_LOG,
@@ -46,8 +40,11 @@ from connector.capture.event cimport (
 )
 from connector.capture.frames cimport EventFrames, Frames, PacketFrames
 from connector.capture.group cimport Group
+from connector.capture.mariadb_events cimport of_mariadb
 from connector.capture.memory cimport Cursor, damaged, left, little, little4, little8, take
+from connector.capture.old_events cimport old_event, old_start, translate
 from connector.capture.tables cimport Table, Tables
+from connector.capture.xa_events cimport decided, prepared
 from connector.thl.crc32 cimport crc32
 from connector.thl.place cimport SourcePosition, source_position
 
@@ -55,7 +52,6 @@ import uuid
 
 from connector import metrics
 from connector.capture import event_types, mariadb
-from connector.capture.dialect import old_dialect
 from connector.capture.format_description import format_description
 from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
@@ -64,7 +60,6 @@ from connector.capture.query import query as read_query
 from connector.capture.query import wants_statement
 from connector.capture.rows_query import rows_query
 from connector.capture.statements import HINT, PARTS, Statements
-from connector.capture.xa import xa_prepare
 from connector.ddl.mariadb import NOT_LOGGED, brings_virtual
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed
@@ -78,6 +73,7 @@ cdef dict NOTHING = {}
 cdef enum:
     UPDATE = 1  # connector.thl.words.Action
 
+
 cdef class Decoder:
     """Turns frames into pieces.
 
@@ -90,40 +86,6 @@ cdef class Decoder:
         file: the log file's name, until a Rotate event tells it.
         known: GTIDs of transactions whose rows are not decoded; None: there is none.
     """
-
-    cdef Frames frames
-    cdef Frames inner  # the events of a compressed transaction
-    cdef object payload  # what `inner` is fed from
-    cdef Group group
-    cdef object filters, service, naming, known
-    cdef bint redefined  # a definition of the transaction has changed what tables are
-    cdef Py_ssize_t piece_bytes
-    cdef readonly str file
-    cdef int64_t start, offset  # of the event; behind it
-    cdef int64_t reported
-    cdef SourcePosition here  # of `offset`, made when wanted
-    cdef int64_t here_offset
-    cdef bint formatted, checksum
-    cdef bint mariadb  # a MariaDB wrote this file
-    cdef object virtual  # MariaDB's definition, since the start, of a column that it leaves out of partial images
-    cdef bint streamed  # by a server, which may leave out what we have
-    cdef bint old  # a log before version 4: without format descriptions, checksums and places
-    cdef bint relay, named  # a replica's log, whose places are the source's once that has told its file's name
-    cdef object dialect  # where events are not written as today
-    cdef bytes translated  # the newest of them, as today's
-    cdef uint8_t type
-    cdef Tables tables
-    cdef object statements
-    cdef dict pending  # values for the next statement
-    cdef Py_ssize_t query_bytes  # of the text of a statement whose rows follow; 0: it is not wanted
-    cdef bytes begun  # the body of the newest QUERY event, where such texts are wanted
-    cdef object blocks  # of a file that the newest statement reads, which are still to be handed out
-    cdef object loading  # that statement, and whether it is a transaction of its own
-    cdef dict uuids
-    cdef dict untold  # options of definitions that the server does not log
-    cdef list found
-    cdef Py_ssize_t produced
-    cdef object failure  # what ended the decoding, told when what was found before it is handed out
 
     def __init__(self, Frames frames, filters, naming, Py_ssize_t piece_bytes, service, str file="", known=None):
         if piece_bytes < 1:
@@ -218,7 +180,7 @@ cdef class Decoder:
         cdef const uint8_t* all = body.data
         cdef Event event
         if self.old:
-            return self._old_event(body)
+            return old_event(self, body)
         read_header(body, &event)
         self.type = event.type
         if event.size != body.end - all:
@@ -230,7 +192,7 @@ cdef class Decoder:
                 return self._format(&event, all, body)
             if not self.formatted:
                 if event.type == START_V3:
-                    return self._old_start(all, body)
+                    return old_start(self, all, body)
                 damaged(b"an event comes before the format description")
             if self.checksum:
                 if left(body) < 4:
@@ -242,7 +204,7 @@ cdef class Decoder:
                 return self._heartbeat(&event, body)
             self._move(&event)
             if self.dialect is not None:
-                self._translate(all, body)
+                translate(self, all, body)
         return self._dispatch(&event, body)
 
     cdef int _move(self, Event* event) except -1:
@@ -293,11 +255,11 @@ cdef class Decoder:
         if type == GTID_TAGGED:
             return self._tagged(body)
         if MARIADB <= type <= MARIADB_LAST:
-            return self._of_mariadb(event, body)
+            return of_mariadb(self, event, body)
         if type == PARTIAL_UPDATE_ROWS:
             return self._rows(UPDATE, True, True, body)
         if type == XA_PREPARE:
-            return self._xa_prepare(event, body)
+            return prepared(self, event, body)
         if type in PARTS:
             return self._part(type, body)
         if type == EXECUTE_LOAD_QUERY:
@@ -378,7 +340,7 @@ cdef class Decoder:
         if query.control == "commit" or query.control == "rollback":
             return self._finish(event.timestamp, COMMIT if query.control == "commit" else ROLLBACK)
         if query.xid:
-            return self._xa(event, thread_id, query)
+            return decided(self, event, thread_id, query)
         if self.untold and not query.control:
             query.statement.options.update({**self.untold, **query.statement.options})
         if self.mariadb and not query.control:
@@ -443,36 +405,6 @@ cdef class Decoder:
             self.found.append(self.group.cut())
         return 0
 
-    cdef int _xa(self, Event* event, uint32_t thread_id, query) except -1:
-        """XA START begins what XA_PREPARE ends; XA COMMIT and XA ROLLBACK are transactions of their own."""
-        if query.control == "xa end":
-            return self._same_xid(query.xid)
-        if self.group.open:
-            damaged(b"a transaction begins before the last one has ended")
-        self.group.begin(self._started(), event.server_id, thread_id)
-        self.group.xid = query.xid
-        if query.control == "xa start":
-            return 0
-        outcome = COMMIT if query.control == "xa commit" else ROLLBACK
-        self.found.append(self.group.decided(self._here(), event.timestamp, outcome))
-        self.reported = self.offset
-        return 0
-
-    cdef int _xa_prepare(self, Event* event, Cursor* body) except -1:
-        xid, one_phase = xa_prepare(rest(body))
-        self._same_xid(xid)
-        if self.group.ignored:
-            self._count_ignored()
-        self.produced += self.group.size
-        self.found.append(self.group.prepared(self._here(), event.timestamp, one_phase))
-        self.reported = self.offset
-        return 0
-
-    cdef int _same_xid(self, str xid) except -1:
-        if self.group.xid is None or self.group.xid != xid:
-            raise CorruptBinlog("an XA transaction ends that has not begun", xid=xid, begun=self.group.xid)
-        return 0
-
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1:
         if not self.group.open:
             damaged(b"a transaction ends that has not begun")
@@ -530,78 +462,7 @@ cdef class Decoder:
                 break
         return self.group.ask(None) if answered else 0
 
-    # MariaDB's own
-
-    cdef int _of_mariadb(self, Event* event, Cursor* body) except -1:
-        """The same in another form is decoded as what it stands for."""
-        cdef uint8_t type = event.type
-        cdef int action
-        cdef bint second
-        cdef bytes plain
-        cdef Cursor cursor
-        if type == MARIADB_GTID:
-            self._between()
-            gtid = mariadb.gtid_event(rest(body), event.server_id)
-            self.begun = b""
-            self.tables.skipping = self.known is not None and gtid.gtid in self.known
-            self.group.announce(self._started(), gtid.gtid, 0, 0, 0, NOTHING)
-            if gtid.alone:
-                return 0
-            self.group.begin(self._started(), event.server_id, 0)
-            self.group.xid = gtid.prepares or None
-            return 0
-        if type == MARIADB_ANNOTATE_ROWS and self.query_bytes:
-            return self._rows_query(body)
-        if type < MARIADB_QUERY_COMPRESSED:
-            if type != MARIADB_ENCRYPTION or not self.streamed:
-                event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), self.service)
-            return 0
-        if type == MARIADB_QUERY_COMPRESSED:
-            plain = mariadb.plain_query(rest(body))
-            cursor.data = plain
-            cursor.end = cursor.data + len(plain)
-            return self._query(event, &cursor)
-        second = type >= MARIADB_ROWS_COMPRESSED
-        action = type - (MARIADB_ROWS_COMPRESSED if second else MARIADB_ROWS_COMPRESSED_V1)
-        plain = mariadb.plain_rows(rest(body), second, action == 1)
-        cursor.data = plain
-        cursor.end = cursor.data + len(plain)
-        return self._rows(action, second, False, &cursor)
-
     # The log itself
-
-    cdef int _translate(self, const uint8_t* all, Cursor* body) except -1:
-        """An event whose fixed part is not today's."""
-        self.translated = self.dialect.canonical(all[: body.end - all])
-        body.data = <const uint8_t*>self.translated + HEADER
-        body.end = <const uint8_t*>self.translated + len(self.translated)
-        return 0
-
-    cdef int _old_start(self, const uint8_t* all, Cursor* body) except -1:
-        """A log before version 4 begins."""
-        self.dialect = old_dialect(all[: body.end - all])
-        self.formatted = self.old = True
-        self.statements.charset = "latin1"
-        if isinstance(self.frames, EventFrames):
-            (<EventFrames>self.frames).header = self.dialect.header
-        self.offset += body.end - all
-        return 0
-
-    cdef int _old_event(self, Cursor* body) except -1:
-        """Its place is counted; what it says of it cannot be relied on."""
-        cdef const uint8_t* all = body.data
-        cdef Event event
-        if body.end - all < self.dialect.header:
-            damaged(b"an event's length is impossible")
-        self.start = self.offset
-        self.offset += body.end - all
-        self._translate(all, body)
-        body.data -= HEADER
-        read_header(body, &event)
-        self.type = event.type
-        if event.type == ROTATE and event.flags & ARTIFICIAL:
-            return self._to(<int64_t>little8(take(body, 8)), rest(body))
-        return self._dispatch(&event, body)
 
     cdef int _relayed(self, Event* event) except -1:
         """In a replica's log: go to the source's place, which is further on where the replica left something out."""
@@ -685,7 +546,3 @@ cdef class Decoder:
 cdef bint ends_statement(const Cursor* body) noexcept:
     """The flag STMT_END_F of a rows event: 2 bytes of flags stand behind 6 of the table id."""
     return left(body) > 6 and body.data[6] & 1
-
-
-cdef bytes rest(Cursor* body):
-    return body.data[: body.end - body.data]
