@@ -25,7 +25,8 @@ def finished_events(consumer: Consumer, topic: str, partition: int, schema: Any)
             if message.error().code() == KafkaError._PARTITION_EOF:
                 break
             raise RuntimeError(message.error())
-        body = message.value()[10:]  # after the single-object header: C3 01 and the schema's fingerprint
+        value = message.value()  # C3 01 and the schema's fingerprint, or 00 and its number in the registry, then Avro
+        body = value[5:] if value[0] == 0 else value[10:]
         fragment = fastavro.schemaless_reader(io.BytesIO(body), schema)
         assert int.from_bytes(fragment["crc32"], "big") == zlib.crc32(body[:-4])
         if fragment["fragno"] == 0:  # an event begins, or begins again: what was unfinished has been given up

@@ -1,9 +1,8 @@
 """A message of the event topic as what it says: by fastavro, with the schemas that are known.
 
-A message begins with ten bytes: C3 01 and its schema's fingerprint (Avro's single-object encoding). One that was
-written with another version of our schema is read with that one, and what we know is taken out of it by name. It is
-not left to Avro's resolution: by its rule the first branch of the reader's union that fits is taken, and to a column's
-bytes `string` fits, too.
+A message tells the fingerprint of its schema (`connector.thl.framing`). One that was written with another version of
+our schema is read with that one, and what we know is taken out of it by name. It is not left to Avro's resolution: by
+its rule the first branch of the reader's union that fits is taken, and to a column's bytes `string` fits, too.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 import fastavro
@@ -21,13 +20,12 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from connector.encode.schema import change_schema, fragment_schema
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.thl.chunks import Change, Chunks
+from connector.thl.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
 from connector.thl.header import FragmentHeader
 from connector.thl.layout import Column
 from connector.thl.words import Action, Epoch, Kind, Outcome, Seqno, ShardId
 
-OPENING: Final = 10  # bytes before the Avro body
-MARKER: Final = b"\xc3\x01"
-CHECKSUM: Final = 4  # bytes behind it
+CHECKSUM: Final = 4  # bytes behind the Avro body
 
 Value = None | int | float | str | bytes
 """A column's value; docs/types.md says which MySQL's types are."""
@@ -100,13 +98,14 @@ class Decoder:
         self._topic = topic
         ours = fragment_schema()
         self._fields = [field["name"] for field in _header_of(ours)["fields"]]
-        self._known: dict[bytes, _Written] = {}
+        self._known: dict[str, _Written] = {}
         for schema in (*schemas, ours):
             try:
                 text = to_parsing_canonical_form(schema)
-                named = MARKER + bytes.fromhex(fingerprint(text, "CRC-64-AVRO"))
                 header = _header_of(schema)
-                self._known[named] = _Written(*map(fastavro.parse_schema, (header, schema, change_schema(schema))))
+                self._known[fingerprint(text, "CRC-64-AVRO")] = _Written(
+                    *map(fastavro.parse_schema, (header, schema, change_schema(schema)))
+                )
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
             if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:
@@ -123,10 +122,10 @@ class Decoder:
             LogDamaged: it is no fragment, or its bytes were changed.
             Unsupported: it was written with a schema that is not known.
         """
-        written = self._schema_of(value, place)
-        if zlib.crc32(memoryview(value)[OPENING:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
+        body = _body_of(value, place)
+        if zlib.crc32(memoryview(value)[body:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
             raise LogDamaged("A fragment's checksum is wrong", at=place)
-        found = self._read(value, place, written.header)
+        found = self._read(value, place, self._schema_of(value, place).header)
         try:
             return FragmentHeader(
                 **{
@@ -156,27 +155,27 @@ class Decoder:
             written = self._schema_of(value, place)
             fragment = self._read(value, place, written.whole)
             if chunks is None:
-                chunks = Chunks(partial(self._read, place=place, written=written.change, opening=0))
+                chunks = Chunks(partial(self._read, place=place, written=written.change, at=0))
             for change in chunks.whole(fragment["fragno"], fragment["changes"]):
                 rows = "rows" in change
                 yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])
 
     def _schema_of(self, value: bytes, place: str) -> _Written:
-        written = self._known.get(value[:OPENING])
+        metadata = self._read(value, place, _beginning())["metadata"] if value[:1] == REGISTERED else None
+        named = schema_of(value, metadata)
+        written = self._known.get(named or "")
         if written is not None:
             return written
-        if value[:2] != MARKER:
-            raise LogDamaged("a message of the event topic is not a fragment", at=place, begins=value[:OPENING].hex())
         raise Unsupported(
             "a message is written with a schema that is not known",
             hint="the log's producer is newer: use its version of this package, or give its fragment.avsc as a schema",
             at=place,
-            fingerprint=value[2:OPENING].hex(),
+            fingerprint=named,
         )
 
-    def _read(self, value: bytes, place: str, written: Any, opening: int = OPENING) -> dict[str, Any]:
+    def _read(self, value: bytes, place: str, written: Any, at: int | None = None) -> dict[str, Any]:
         stream = io.BytesIO(value)
-        stream.seek(opening)
+        stream.seek(_body_of(value, place) if at is None else at)
         try:
             found: Any = fastavro.schemaless_reader(stream, written, None)
         except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
@@ -194,11 +193,26 @@ class _Written:
     change: Any
 
 
-def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
+def _header_of(schema: dict[str, Any], end: str = "changes") -> dict[str, Any]:
     """A value's beginning can be read alone: a record's fields follow each other, and the header comes first."""
     fields = schema["fields"]
-    until = [field["name"] for field in fields].index("changes")
+    until = [field["name"] for field in fields].index(end)
     return {**schema, "fields": fields[:until]}
+
+
+@cache
+def _beginning() -> Any:
+    """The fields that every version of the schema begins with: to the metadata."""
+    return fastavro.parse_schema(_header_of(fragment_schema(), "event_id"))
+
+
+def _body_of(value: bytes, place: str) -> int:
+    try:
+        return body_at(value)
+    except ValueError as error:
+        raise LogDamaged(
+            "a message of the event topic is not a fragment", at=place, begins=value[:SINGLE_OBJECT_BYTES].hex()
+        ) from error
 
 
 def _rows(change: Change) -> RowChanges:

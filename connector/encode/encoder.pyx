@@ -18,7 +18,7 @@ from connector.thl.piece cimport Begin, Ending, Piece, Rows
 from connector.encode.chunks import chunks
 from connector.encode.event import Event
 from connector.encode.routes import Routes
-from connector.encode.schema import single_object_header
+from connector.encode.schema import framing as framed
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl import primitive as avro
 from connector.thl import xa
@@ -40,6 +40,7 @@ cdef class Encoder:
         source_id: the source's host:port.
         partitions: of the event topic.
         limits: sizes.
+        framing: how messages begin; None: as without a registry.
     """
 
     cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
@@ -51,12 +52,15 @@ cdef class Encoder:
     cdef object event  # that has not ended
     cdef int64_t epoch, next, last_barrier
     cdef dict tails
+    cdef dict facts  # of every message's metadata
 
-    def __init__(self, *, service, source_id, partitions, limits):
+    def __init__(self, *, service, source_id, partitions, limits, framing=None):
+        framing = framing or framed()
         self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
-        self.writer = FragmentWriter(single_object_header(), source_id)
+        self.writer = FragmentWriter(framing.opening, source_id)
+        self.facts = dict(framing.facts)
         self.heads = Heads()
-        self.routes = Routes(service, partitions)
+        self.routes = Routes(service, partitions, self.facts)
         self.tails = {}
         self.last_barrier = NO_SEQNO
 
@@ -139,7 +143,7 @@ cdef class Encoder:
             header.gtid,
             header.last_committed,
             header.sequence_number,
-            avro.string_map(header.metadata),
+            avro.string_map({**header.metadata, **self.facts}),
         )
         if header.outcome is not None:
             head.end(header.event_id, header.commit_time, header.outcome)

@@ -1,4 +1,4 @@
-"""A fragment's bytes: single-object header, Avro body, CRC-32. One pass, one buffer, one copy at the end.
+"""A fragment's bytes: opening, Avro body, CRC-32. One pass, one buffer, one copy at the end.
 
 The functions stand in the order of the format: Avro's primitives, then `schemas/fragment.avsc` field by field.
 Rows come in already encoded and are copied as they are. Every write asks `_room` first and every slice of
@@ -66,7 +66,7 @@ cdef class FragmentWriter:
     """Writes fragments, one after the other, from one thread.
 
     Args:
-        opening: the single-object header, the same for every fragment.
+        opening: what comes before the body, the same for every fragment: `connector.encode.schema.Framing`.
         source_id: who writes.
     """
 

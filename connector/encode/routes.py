@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,11 +36,13 @@ class Routes:
     Args:
         service: whose log.
         partitions: of the event topic.
+        facts: further metadata that every event has.
     """
 
-    def __init__(self, service: str, partitions: int) -> None:
+    def __init__(self, service: str, partitions: int, facts: Mapping[str, str]) -> None:
         self._service = service
         self._partitions = partitions
+        self._facts = facts
         self._kept: dict[tuple[int, ShardId], Route] = {}
 
     def __call__(self, server_id: int, shard: ShardId) -> Route:
@@ -53,6 +56,7 @@ class Routes:
                 "dbms_type": "mysql",
                 "service": self._service,
                 "shard": shard,
+                **self._facts,
             }
             partition = partition_of(shard, self._partitions)
             kept = Route(shard, partition, shard.encode(), facts, avro.string_map(facts))

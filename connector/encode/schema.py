@@ -1,12 +1,15 @@
-"""The fragment's Avro schema, and the ten bytes that every message begins with.
+"""The fragment's Avro schema, and what messages begin with.
 
-Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the schema's
-CRC-64-AVRO fingerprint as eight bytes little-endian, then the value.
+Without a registry Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the
+schema's CRC-64-AVRO fingerprint as eight bytes little-endian, then the value. With one Confluent's wire format: a zero
+byte, the schema's number there as four bytes big-endian, then the value. `connector.thl.framing` tells them apart.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +17,22 @@ from typing import Any, Final
 
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-MARKER: Final = b"\xc3\x01"
+from connector.thl.framing import SCHEMA, SINGLE_OBJECT, registered
+
 SCHEMA_FILE: Final = "fragment.avsc"
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How a producer's messages begin.
+
+    Args:
+        opening: the bytes before each value.
+        facts: metadata that goes with them.
+    """
+
+    opening: bytes
+    facts: Mapping[str, str]
 
 
 @cache
@@ -44,5 +61,21 @@ def change_schema(schema: dict[str, Any]) -> Any:
 @cache
 def single_object_header() -> bytes:
     """The ten bytes before the Avro body: marker and the fingerprint of the schema's parsing canonical form."""
-    canonical = to_parsing_canonical_form(fragment_schema())
-    return MARKER + bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+    return SINGLE_OBJECT + bytes.fromhex(schema_fingerprint())
+
+
+@cache
+def schema_fingerprint() -> str:
+    """The fingerprint of our schema's parsing canonical form, in hex."""
+    return fingerprint(to_parsing_canonical_form(fragment_schema()), "CRC-64-AVRO")
+
+
+def framing(number: int | None = None) -> Framing:
+    """How messages begin.
+
+    Args:
+        number: of our schema in the registry; None: there is no registry.
+    """
+    if number is None:
+        return Framing(single_object_header(), {})
+    return Framing(registered(number), {SCHEMA: schema_fingerprint()})

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import fastavro
 
-from connector.encode.schema import change_schema, fragment_schema, single_object_header
+from connector.encode.schema import change_schema, fragment_schema, schema_fingerprint
 from connector.errors import LogDamaged
 from connector.thl.chunks import Chunks
+from connector.thl.framing import REGISTERED, body_at, schema_of
 
-HEADER_BYTES: Final = 10
+SHOWN: Final = 10  # bytes of a message that is none, for the error
 
 
 def fragment_of(value: bytes, at: str) -> dict[str, Any]:
@@ -25,12 +26,12 @@ def fragment_of(value: bytes, at: str) -> dict[str, Any]:
     Raises:
         LogDamaged: it is not a fragment of our schema.
     """
-    return _read(value, at, _schema(headers=False))
+    return _read(value, _body(value, at), at, _schema(None))
 
 
 def chunks(at: str) -> Chunks:
     """For the fragments of one event, of which one stands there: what is a change in parts becomes one."""
-    return Chunks(lambda data: _decoded(data, at, _change_schema()))
+    return Chunks(lambda data: _read(data, 0, at, _change_schema()))
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def header_of(value: bytes, at: str) -> dict[str, Any]:
     Raises:
         LogDamaged: as `fragment_of`.
     """
-    return _read(value, at, _schema(headers=True))
+    return _read(value, _body(value, at), at, _schema("changes"))
 
 
 def body_of(value: bytes, at: str) -> bytes:
@@ -48,18 +49,28 @@ def body_of(value: bytes, at: str) -> bytes:
     Raises:
         LogDamaged: it is written with another schema.
     """
-    if value[:HEADER_BYTES] != single_object_header():
-        raise LogDamaged("a message is written with another schema than ours", at=at, begins=value[:HEADER_BYTES].hex())
-    return value[HEADER_BYTES:]
+    return value[_body(value, at) :]
 
 
-def _read(value: bytes, at: str, schema: Any) -> dict[str, Any]:
-    return _decoded(body_of(value, at), at, schema)
-
-
-def _decoded(data: bytes, at: str, schema: Any) -> dict[str, Any]:
+def _body(value: bytes, at: str) -> int:
+    """Where they begin, after it was found that they are of our schema."""
     try:
-        decoded: Any = fastavro.schemaless_reader(io.BytesIO(data), schema, None)
+        body = body_at(value)
+    except ValueError as error:
+        raise LogDamaged("a message is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
+    metadata = None
+    if value[:1] == REGISTERED:
+        metadata = _read(value, body, at, _schema("event_id"))["metadata"]
+    if schema_of(value, metadata) != schema_fingerprint():
+        raise LogDamaged("a message is written with another schema than ours", at=at, begins=value[:SHOWN].hex())
+    return body
+
+
+def _read(value: bytes, body: int, at: str, schema: Any) -> dict[str, Any]:
+    stream = io.BytesIO(value)
+    stream.seek(body)
+    try:
+        decoded: Any = fastavro.schemaless_reader(stream, schema, None)
     except (EOFError, ValueError, IndexError, OverflowError) as error:
         raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
     fragment: dict[str, Any] = decoded
@@ -67,11 +78,12 @@ def _decoded(data: bytes, at: str, schema: Any) -> dict[str, Any]:
 
 
 @cache
-def _schema(*, headers: bool) -> Any:
+def _schema(before: str | None) -> Any:
+    """Of the whole, or of what comes before a field: a record's fields follow each other."""
     schema = fragment_schema()
     fields = schema["fields"]
-    if headers:
-        fields = fields[: [field["name"] for field in fields].index("changes")]
+    if before is not None:
+        fields = fields[: [field["name"] for field in fields].index(before)]
     return fastavro.parse_schema({**schema, "fields": fields})
 
 

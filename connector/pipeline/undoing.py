@@ -16,8 +16,8 @@ import fastavro
 
 from connector.encode.schema import change_schema, fragment_schema, single_object_header
 from connector.thl.chunks import Change, Chunks
+from connector.thl.framing import body_at
 
-HEADER_BYTES: Final = 10
 CRC_BYTES: Final = 4
 _UNDOES: Final = {"insert": "delete", "delete": "insert", "update": "update"}
 
@@ -34,7 +34,7 @@ def undoing(fragments: Sequence[bytes]) -> Iterator[bytes]:
     schema = _schema()
     parts: list[Change] = []  # of a change in several fragments: the last one comes first
     for fragment in reversed(fragments):
-        decoded = _read(fragment[HEADER_BYTES:], schema)
+        decoded = _read(fragment[body_at(fragment) :], schema)
         found = decoded["changes"]
         if found and "data" in found[0]:
             parts += found

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from connector.errors import LogDamaged
+from connector.thl.framing import body_at
 from connector.thl.words import Epoch, Kind, Seqno
 
-OPENING: Final = 10  # single-object marker and the schema's fingerprint
-MARKER: Final = b"\xc3\x01"
+SHOWN: Final = 10  # bytes of a message that is none, for the error
 
 
 class Place(NamedTuple):
@@ -33,21 +33,32 @@ def place_of(value: bytes) -> Place:
     Raises:
         LogDamaged: not a fragment.
     """
+    body = body_of(value)
     try:
-        if value[:2] != MARKER:
-            raise LogDamaged("a message of the event topic is not a fragment", begins=value[:OPENING].hex())
-        seqno, at = _long(value, OPENING)
+        seqno, at = _long(value, body)
         fragno, at = _long(value, at)
         last = bool(value[at])
         epoch, at = _long(value, at + 1)
         kind, at = _long(value, at)
         shard, at = _long(value, at)
         if shard < 0:
-            raise LogDamaged("a fragment's shard has a negative length", begins=value[:OPENING].hex())
+            raise LogDamaged("a fragment's shard has a negative length", begins=value[:SHOWN].hex())
         prev_seqno, _ = _long(value, at + shard)
         return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
     except (IndexError, ValueError) as error:
-        raise LogDamaged("a fragment ends within its header", begins=value[:OPENING].hex()) from error
+        raise LogDamaged("a fragment ends within its header", begins=value[:SHOWN].hex()) from error
+
+
+def body_of(value: bytes) -> int:
+    """Where a message's Avro value begins.
+
+    Raises:
+        LogDamaged: not a fragment.
+    """
+    try:
+        return body_at(value)
+    except ValueError as error:
+        raise LogDamaged("a message of the event topic is not a fragment", begins=value[:SHOWN].hex()) from error
 
 
 def _long(value: bytes, at: int) -> tuple[int, int]:

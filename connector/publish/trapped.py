@@ -11,7 +11,7 @@ import fastavro
 
 from connector.config import Config
 from connector.errors import HistoriesDiffer, LogDamaged
-from connector.publish.header import OPENING, place_of
+from connector.publish.header import SHOWN, body_of, place_of
 from connector.publish.reading import LogReader
 from connector.thl.chunks import Chunks
 from connector.thl.control import ControlState
@@ -85,8 +85,8 @@ def _events(
     values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool], schemas: Schemas
 ) -> Iterator[LoggedEvent]:
     """The finished events of a partition; of those that are wanted also what they change."""
-    whole, header, change_ = schemas
-    chunks = Chunks(lambda data: _read(data, change_, opening=0))
+    whole, header, one = schemas
+    chunks = Chunks(lambda data: _read(data, one, whole=True))
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
@@ -129,10 +129,11 @@ def _schemas(schema: dict[str, Any]) -> Schemas:
     )
 
 
-def _read(value: bytes, schema: Any, opening: int = OPENING) -> dict[str, Any]:
+def _read(value: bytes, schema: Any, *, whole: bool = False) -> dict[str, Any]:
     try:
-        fragment: Any = fastavro.schemaless_reader(io.BytesIO(value[opening:]), schema, None)
+        body = io.BytesIO(value if whole else value[body_of(value) :])
+        fragment: Any = fastavro.schemaless_reader(body, schema, None)
     except (EOFError, ValueError, IndexError) as error:
-        raise LogDamaged("a message of the event topic is not a fragment", begins=value[:OPENING].hex()) from error
+        raise LogDamaged("a message of the event topic is not a fragment", begins=value[:SHOWN].hex()) from error
     found: dict[str, Any] = fragment
     return found

@@ -1,7 +1,7 @@
 """One message of the log: its header decoded, its changes still bytes.
 
-A message is the Avro single-object encoding of schemas/fragment.avsc: C3 01, the schema's fingerprint, the body;
-the body's last four bytes are the CRC-32 of those before them.
+A message is an opening (`connector.thl.framing`) and the body, Avro by schemas/fragment.avsc; the body's last four bytes
+are the CRC-32 of those before them.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

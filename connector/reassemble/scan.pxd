@@ -42,5 +42,6 @@ cdef class Scanner:
     cdef Headers headers
     cdef bytes metadata  # the bytes of the map that was met last
     cdef bint rows_only  # and whether it lets an event be nothing but its rows
+    cdef bint ours  # and whether it tells our schema
     cdef int place(self, Place* place, Reader r) except -1
     cdef bint only_rows(self, Reader r) except -1

@@ -15,12 +15,16 @@ from libc.string cimport memcmp
 from connector.errors import LogDamaged
 from connector.reassemble.avro cimport Reader, read_byte, read_long, skip, skip_map, skip_text
 from connector.reassemble.message cimport Block, Headers, Message, present
+from connector.thl import framing
 from connector.thl.run import EDGES, Run
 from connector.thl.words import UNKNOWN_SHARD
 
 # CRC-64-AVRO of the schema's parsing canonical form, little endian; a test compares it with the schema.
-cdef bytes PREFIX = b"\xc3\x01" + bytes.fromhex("dba8cdb91f7e3c7e")
+cdef str FINGERPRINT = "dba8cdb91f7e3c7e"
+cdef bytes PREFIX = framing.SINGLE_OBJECT + bytes.fromhex(FINGERPRINT)
 cdef Py_ssize_t PREFIX_SIZE = 10
+cdef Py_ssize_t REGISTERED_SIZE = 5  # where a registry numbers the schema: a zero byte and the number
+cdef str SCHEMA = framing.SCHEMA
 cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
 cdef object EDGE_NAMES = EDGES
@@ -145,7 +149,7 @@ cdef class Messages:
         m.changes = place.changes
         m.end = place.end
         r.data = m.block.data
-        r.at = place.start + PREFIX_SIZE
+        r.at = place.start + opening(r.data, place.start)
         r.end = place.end
         try:
             m.header = self.places.scanner.headers.read(r)
@@ -166,6 +170,7 @@ cdef class Scanner:
         self.headers = Headers()
         self.metadata = b"\0"
         self.rows_only = True
+        self.ours = False
 
     def scan(self, batch):
         """The messages of an Arrow record batch with the columns partition, offset, value, in its order.
@@ -175,7 +180,7 @@ cdef class Scanner:
         """
         values = batch.column("value")
         cdef Py_ssize_t count = len(values)
-        cdef Py_ssize_t index, first = 0
+        cdef Py_ssize_t index, body, first = 0
         if count == 0:
             return []
         cdef Places places = Places(count)
@@ -198,13 +203,16 @@ cdef class Scanner:
             place.start = ends[index]
             place.end = <Py_ssize_t>ends[index + 1] - CRC_SIZE
             try:
-                if place.end - place.start < PREFIX_SIZE or whole[place.start : place.start + PREFIX_SIZE] != PREFIX:
-                    raise ValueError("not a fragment of this schema")
-                if zlib.crc32(whole[place.start + PREFIX_SIZE : place.end]) != checksum(r.data, place.end):
+                if place.end - place.start < PREFIX_SIZE:
+                    raise ValueError("not a fragment")
+                body = place.start + opening(r.data, place.start)
+                if zlib.crc32(whole[body : place.end]) != checksum(r.data, place.end):
                     raise ValueError("the checksum does not match")
-                r.at = place.start + PREFIX_SIZE
+                r.at = body
                 r.end = place.end
                 self.place(place, r)
+                if r.data[place.start] == 0 and not self.ours:
+                    raise ValueError("not a fragment of this schema, by its metadata")
             except (ValueError, IndexError) as error:
                 raise damaged(error, self.topic, place) from error
             if index and not follows(places.at(index - 1), place):
@@ -262,7 +270,9 @@ cdef class Scanner:
         size = r.at - start
         if size != len(self.metadata) or memcmp(known, &r.data[start], size) != 0:
             r.at = start
-            self.rows_only = self.headers.metadata(r).get("snapshot") not in EDGE_NAMES
+            found = self.headers.metadata(r)
+            self.rows_only = found.get("snapshot") not in EDGE_NAMES
+            self.ours = found.get(SCHEMA) == FINGERPRINT
             self.metadata = PyBytes_FromStringAndSize(<const char *>&r.data[start], size)
         return self.rows_only
 
@@ -312,6 +322,16 @@ cdef bint next_gtid(const unsigned char[::1] data, Place* before, Place* after) 
             return False
         next_number = next_number * 10 + data[at] - c"0"
     return next_number == number + 1
+
+
+cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except -1:
+    """How many bytes stand before a message's body."""
+    cdef const char *prefix = PREFIX
+    if data[start] == 0:
+        return REGISTERED_SIZE
+    if memcmp(prefix, &data[start], PREFIX_SIZE) != 0:
+        raise ValueError("not a fragment of this schema")
+    return PREFIX_SIZE
 
 
 cdef bint is_unknown(Reader r) except -1:

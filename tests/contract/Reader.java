@@ -19,7 +19,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public class Reader {
-    static final int OPENING = 10; // C3 01 and the schema's fingerprint: Avro's single-object encoding
+    static final int SINGLE_OBJECT = 10; // C3 01 and the schema's fingerprint: Avro's single-object encoding
+    static final int REGISTERED = 5; // 00 and the schema's number in the registry: Confluent's wire format
     static final int CHECKSUM = 4;
 
     public static void main(String[] args) throws Exception {
@@ -67,11 +68,12 @@ public class Reader {
     }
 
     static GenericRecord decode(GenericDatumReader<GenericRecord> decoder, byte[] value) throws Exception {
+        int opening = value[0] == 0 ? REGISTERED : SINGLE_OBJECT;
         var crc = new CRC32();
-        crc.update(value, OPENING, value.length - OPENING - CHECKSUM);
+        crc.update(value, opening, value.length - opening - CHECKSUM);
         if ((int) crc.getValue() != ByteBuffer.wrap(value, value.length - CHECKSUM, CHECKSUM).getInt())
             throw new IllegalStateException("a checksum is wrong");
-        return decoder.read(null, DecoderFactory.get().binaryDecoder(value, OPENING, value.length - OPENING, null));
+        return decoder.read(null, DecoderFactory.get().binaryDecoder(value, opening, value.length - opening, null));
     }
 
     static Map<String, Object> told(List<GenericRecord> event, GenericDatumReader<GenericRecord> decoder) throws Exception {

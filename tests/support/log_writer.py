@@ -1,4 +1,7 @@
-"""A log on a real Kafka, written without our producer: fastavro's fragments, control and position as it writes them."""
+"""A log on a real Kafka, written without our producer: fastavro's fragments, control and position as it writes them.
+
+Every second epoch frames its messages as with a schema registry.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from connector.publish.memory import control_message, position_message
 from connector.thl.control import EpochRecord, LogRecord, PartitionMap
 from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.thl.words import Epoch, LogId, Seqno
-from tests.unit.reassemble.fragments import encoded, marker
+from tests.unit.reassemble.fragments import by_epoch, marker
 
 MESSAGE_BYTES = 128 << 20
 
@@ -83,14 +86,14 @@ class LogWriter:
             self._producer.produce(self.config.control_topic, value, key, partition=0)
         for partition, tail in self._tails.items():
             one = marker(self.epoch, self.seqno + 1, self.seqno, log_id=self.log_id, tail=tail)
-            self._produce(encoded(one), partition)
+            self._produce(by_epoch(one), partition)
         self._commit()
 
     def events(self, records: Sequence[dict[str, Any]], partition: int = 0, *, abort: bool = False) -> None:
         """Fragments, as `fragments.record` makes them; or an aborted transaction with them."""
         self._producer.begin_transaction()
         for record in records:
-            self._produce(encoded({**record, "epoch": self.epoch}), partition)
+            self._produce(by_epoch({**record, "epoch": self.epoch}), partition)
             if record["last_frag"] and not abort:
                 self._last = record
                 self._tails[partition] = record["seqno"]

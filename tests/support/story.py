@@ -10,7 +10,7 @@ from connector.thl.control import EpochRecord
 from connector.thl.shard import partition_of
 from connector.thl.words import Epoch, Seqno, ShardId
 from tests.support.log_writer import LogWriter
-from tests.unit.reassemble.fragments import change, encoded, in_parts, marker, record, statement
+from tests.unit.reassemble.fragments import by_epoch, change, in_parts, marker, record, statement
 
 BEGAN = 1_700_000_000_000_000  # µs
 SECOND = 1_000_000
@@ -44,13 +44,15 @@ class MemoryLog:
         started = {"source_id": "db:3306", "server_uuid": "u", "started": 0, "reason": "online"}
         self.epochs.append(EpochRecord(epoch=Epoch(self.epoch), first_seqno=first, **started))
         for partition, tail in self._tails.items():
-            self.raw(encoded(marker(self.epoch, first, self._last, log_id=self.log_id, tail=tail)), partition=partition)
+            self.raw(
+                by_epoch(marker(self.epoch, first, self._last, log_id=self.log_id, tail=tail)), partition=partition
+            )
 
     def events(self, records: Sequence[dict[str, Any]], partition: int = 0) -> None:
         for each in records:
             if each["last_frag"]:
                 self._last = self._tails[partition] = each["seqno"]
-        self.raw(*(encoded({**each, "epoch": self.epoch}) for each in records), partition=partition)
+        self.raw(*(by_epoch({**each, "epoch": self.epoch}) for each in records), partition=partition)
 
     def raw(self, *values: bytes, partition: int = 0, abort: bool = False) -> None:
         for value in values:
@@ -147,7 +149,7 @@ class Story:
     def aborted(self, shard: str, count: int = 3) -> None:
         """A Kafka transaction that does not commit."""
         partition = partition_of(ShardId(shard), self.log.partitions)
-        self.log.raw(*map(encoded, self.fragments(shard, count, 1)), partition=partition, abort=True)
+        self.log.raw(*map(by_epoch, self.fragments(shard, count, 1)), partition=partition, abort=True)
 
     def tell(self) -> None:
         """The whole of it: fragments, aborted transactions, given up events on other partitions, epochs, barriers."""

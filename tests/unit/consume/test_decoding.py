@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -17,7 +19,7 @@ from connector.consume import Action, Column, Row, RowChanges, Statement
 from connector.consume.decoding import Decoder
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.thl.words import Kind, Outcome
-from tests.unit.reassemble.fragments import RAW, change, encoded, record, statement
+from tests.unit.reassemble.fragments import NUMBER, RAW, change, encoded, record, registered, statement
 
 CHANGES = [
     statement("CREATE TABLE t (id INT)", options={"sql_mode": "ANSI"}),
@@ -26,13 +28,16 @@ CHANGES = [
 ]
 
 
-def written(fields: dict[str, Any], schema: Any) -> bytes:
+def written(fields: dict[str, Any], schema: Any, *, registry: bool = False) -> bytes:
     """As a producer with this schema does."""
     out = io.BytesIO()
+    named = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+    opening = b"\xc3\x01" + named
+    if registry:
+        opening, fields = b"\0" + NUMBER.to_bytes(4, "big"), {**fields, "metadata": {"schema": named.hex()}}
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), fields)
     body = out.getvalue()[:-4]
-    named = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
-    return b"\xc3\x01" + named + body + zlib.crc32(body).to_bytes(4, "big")
+    return opening + body + zlib.crc32(body).to_bytes(4, "big")
 
 
 def newer() -> dict[str, Any]:
@@ -66,16 +71,22 @@ def test_a_message_is_read_as_what_it_says() -> None:
     assert (third.key_columns, third.rows) == ((), [Row({"id": 2**63 - 1, "v": "ü"}, None)])
 
 
-def test_a_newer_producers_event_is_read_with_its_schema() -> None:
+@pytest.mark.parametrize("registry", [False, True])
+def test_a_newer_producers_event_is_read_with_its_schema(*, registry: bool) -> None:
     fields = record(41, copy.deepcopy(CHANGES)) | {"region": "us", "note": "new"}
     for each in fields["changes"]:
         for column in each.get("columns", ()):
             column["comment"] = "a column"
-    value = written(fields, newer())
+    value = written(fields, newer(), registry=registry)
     with pytest.raises(Unsupported, match="a schema that is not known"):
         Decoder("t").header(value, "t-0@0")
-    decoder, ours = Decoder("t", [newer()]), encoded(record(41, CHANGES))
-    assert decoder.header(value, "p") == decoder.header(ours, "p")
+    decoder, ours = (
+        Decoder("t", [newer()]),
+        registered(record(41, CHANGES)) if registry else encoded(record(41, CHANGES)),
+    )
+    named = decoder.header(value, "p").metadata.get("schema")
+    assert named == (fingerprint(to_parsing_canonical_form(newer()), "CRC-64-AVRO") if registry else None)
+    assert replace(decoder.header(value, "p"), metadata={}) == replace(decoder.header(ours, "p"), metadata={})
     assert list(decoder.changes([value], "p")) == list(decoder.changes([ours], "p"))
 
 
@@ -98,9 +109,9 @@ def _whole(fields: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-@given(st.data())
-def test_no_damage_passes(data: st.DataObject) -> None:
-    value = bytearray(encoded(record(41, CHANGES)))
+@given(st.data(), st.sampled_from([encoded, registered]))
+def test_no_damage_passes(data: st.DataObject, writer: Callable[[dict[str, Any]], bytes]) -> None:
+    value = bytearray(writer(record(41, CHANGES)))
     at = data.draw(st.integers(0, len(value) - 1))
     value[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises((LogDamaged, Unsupported)):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connector.encode.encoder import Encoder
 from connector.encode.fragment import EventHead, FragmentWriter
 from connector.encode.numbering import Limits, Numbering
-from connector.encode.schema import single_object_header
+from connector.encode.schema import framing, single_object_header
 from connector.errors import CorruptBinlog
 from connector.thl.fragment import Fragment
 from connector.thl.piece import Piece, Statement
@@ -117,6 +117,28 @@ def test_digest_and_shard_do_not_depend_on_the_cut(
     other = encode(pieces, encoder(fragment=limit, shard=held))[-1]
     assert one.finished == other.finished
     assert (one.key, one.partition, one.barrier) == (other.key, other.partition, other.barrier)
+
+
+@given(making.events, st.integers(1, 600), st.integers(0, 2**31 - 1))
+def test_with_a_registry_a_message_says_the_same_behind_its_schemas_number(
+    event: list[making.Change | Statement], limit: int, number: int
+) -> None:
+    by = Encoder(
+        service="shop",
+        source_id="db:3306",
+        partitions=4,
+        limits=Limits(fragment=limit, shard=1 << 22, message=1 << 20),
+        framing=framing(number),
+    )
+    by.begin(Numbering(epoch=Epoch(3), next_seqno=Seqno(42), tails={0: Seqno(40)}, last_barrier=Seqno(39)))
+    told, plain = encode(making.whole(event), by), encode(making.whole(event), encoder(fragment=limit))
+    assert told[-1].finished == plain[-1].finished
+    for one, other in zip(told, plain, strict=True):
+        assert one.value[:5] == b"\0" + number.to_bytes(4, "big")
+        record, expect = making.decoded(bytes(5) + one.value), making.decoded(other.value)
+        assert record["metadata"].pop("schema") == other.value[2:10].hex()
+        assert record.pop("crc32") == struct.pack(">I", crc32(one.value[5:-4]))
+        assert record == {name: value for name, value in expect.items() if name != "crc32"}
 
 
 @given(making.events, st.integers(1, 600))

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.encode.fragment import EventHead, FragmentWriter
-from connector.encode.schema import single_object_header
+from connector.encode.schema import framing
 from connector.errors import LogDamaged
 from connector.publish.header import Place, place_of
 from connector.thl.words import Epoch, Kind, Seqno
 
 
-def fragment(place: Place, shard: str) -> bytes:
+def fragment(place: Place, shard: str, number: int | None = None) -> bytes:
     head = EventHead(place.seqno, place.epoch, place.kind, shard, place.prev_seqno, -1, 1, 2, None, 0, 0, b"\x00")
     head.end("x", 1, 0)
-    return FragmentWriter(single_object_header(), "db:3306").write(head, place.fragno, place.last_frag, 0, [])
+    return FragmentWriter(framing(number).opening, "db:3306").write(head, place.fragno, place.last_frag, 0, [])
 
 
 longs = st.integers(-1, 2**63 - 1)
@@ -31,9 +31,9 @@ places = st.builds(
 )
 
 
-@given(places, st.text(max_size=200))
-def test_every_place_survives(place: Place, shard: str) -> None:
-    found = place_of(fragment(place, shard))
+@given(places, st.text(max_size=200), st.none() | st.integers(0, 2**31 - 1))
+def test_every_place_survives(place: Place, shard: str, number: int | None) -> None:
+    found = place_of(fragment(place, shard, number))
     assert found == place
     assert found.finishes == (place.last_frag and place.kind is not Kind.EPOCH)
 

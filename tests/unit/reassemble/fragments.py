@@ -21,7 +21,9 @@ from connector.reassemble.scan import Scanner
 RAW: dict[str, Any] = json.loads((Path(__file__).parents[3] / "schemas" / "fragment.avsc").read_text())
 SCHEMA = parse_schema(RAW)
 CHANGE = parse_schema(change_schema(RAW))
-PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO"))
+FINGERPRINT = fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO")
+PREFIX = b"\xc3\x01" + bytes.fromhex(FINGERPRINT)
+NUMBER = 1_000_000_007  # of the schema in a registry: a positive int32
 
 Values = Sequence[int | float | str | bytes | None]
 
@@ -103,10 +105,26 @@ def record(seqno: int, changes: Sequence[dict[str, Any]] = (), **fields: Any) ->
 
 
 def encoded(fields: dict[str, Any]) -> bytes:
+    """As a producer without a registry does."""
+    return PREFIX + _body(fields)
+
+
+def registered(fields: dict[str, Any], schema: str = FINGERPRINT) -> bytes:
+    """As one with a registry does."""
+    told = {**fields, "metadata": {**fields["metadata"], "schema": schema}}
+    return b"\0" + NUMBER.to_bytes(4, "big") + _body(told)
+
+
+def by_epoch(fields: dict[str, Any]) -> bytes:
+    """As the producers of a log do of which every second one has a registry."""
+    return encoded(fields) if fields["epoch"] % 2 else registered(fields)
+
+
+def _body(fields: dict[str, Any]) -> bytes:
     out = io.BytesIO()
     schemaless_writer(out, SCHEMA, fields)
     body = out.getvalue()[:-4]
-    return PREFIX + body + zlib.crc32(body).to_bytes(4, "big")
+    return body + zlib.crc32(body).to_bytes(4, "big")
 
 
 def marker(epoch: int, first: int, last_finished: int, *, log_id: str, tail: int | None = None) -> dict[str, Any]:

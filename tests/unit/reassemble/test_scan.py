@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from connector.thl.piece import Statement
 from connector.thl.run import follows
 from connector.thl.words import Kind, Outcome
 
-from .fragments import PREFIX, batch, change, encoded, record, statement
+from .fragments import PREFIX, batch, change, encoded, record, registered, statement
 from .fragments import scanned as messages
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -53,6 +54,30 @@ def headers(draw: st.DrawFn) -> dict[str, Any]:
         commit_time=draw(st.none() | LONG),
         outcome=draw(st.sampled_from([None, "commit", "rollback", "void"])),
     )
+
+
+@given(st.lists(st.tuples(headers(), st.booleans()), min_size=1, max_size=4))
+def test_messages_of_a_producer_with_a_registry_are_read_beside_others(
+    records: list[tuple[dict[str, Any], bool]],
+) -> None:
+    values = [registered(fields) if with_registry else encoded(fields) for fields, with_registry in records]
+    plain = scanned(*(encoded(fields) for fields, _ in records))
+    for message, other, value, (_, with_registry) in zip(scanned(*values), plain, values, records, strict=True):
+        told = {"schema": PREFIX[2:].hex()} if with_registry else {}
+        assert message.header == replace(other.header, metadata={**other.header.metadata, **told})
+        assert message.size == len(value)
+
+
+def test_messages_of_another_schema_are_refused_whichever_way_they_say_so() -> None:
+    ours, other = registered(record(1)), registered(record(2), schema="0" * 16)
+    silent = ours[:5] + encoded(record(2))[10:]
+    for value in (other, silent, b"\xc3\x01" + bytes(8) + encoded(record(2))[10:], b"\1" + ours[1:], b"\0" * 16):
+        with pytest.raises(LogDamaged, match=r"not a fragment|checksum"):
+            scanned(ours, value)
+    (message,) = scanned(ours)
+    message.own()
+    assert message.header.seqno == 1
+    assert message.statements() == []
 
 
 @given(st.lists(headers(), min_size=1, max_size=4))

@@ -1,0 +1,52 @@
+"""How a message of the event topic begins, and with which schema it is written.
+
+    C3 01  8 bytes, the schema's CRC-64-AVRO fingerprint     Avro's single-object encoding
+    00     4 bytes, the schema's number in a registry        Confluent's wire format
+
+A log may hold both: a registry is begun with, or given up, between two epochs. A number means nothing without its
+registry, which no reader of ours asks. So whoever is written with one also tells the fingerprint, as the header's
+metadata `schema`: metadata stands at the same place in every version of the schema.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SINGLE_OBJECT: Final = b"\xc3\x01"
+SINGLE_OBJECT_BYTES: Final = 10
+REGISTERED: Final = b"\x00"
+REGISTERED_BYTES: Final = 5
+
+SCHEMA: Final = "schema"
+"""The key of the metadata: the fingerprint's eight bytes, as single-object encoding has them, in hex."""
+
+
+def body_at(value: bytes) -> int:
+    """Where a message's Avro value begins.
+
+    Raises:
+        ValueError: it begins as no message of the event topic does.
+    """
+    if value[:2] == SINGLE_OBJECT:
+        return SINGLE_OBJECT_BYTES
+    if value[:1] == REGISTERED:
+        return REGISTERED_BYTES
+    raise ValueError(f"it begins with {value[:SINGLE_OBJECT_BYTES].hex()}")
+
+
+def registered(number: int) -> bytes:
+    """The five bytes before a value whose schema has this number in the registry."""
+    return REGISTERED + number.to_bytes(4, "big")
+
+
+def schema_of(value: bytes, metadata: object) -> str | None:
+    """The fingerprint, in hex, of the schema that a message says it is written with; None: it does not say.
+
+    Args:
+        value: the message.
+        metadata: its header's, a mapping.
+    """
+    if value[:2] == SINGLE_OBJECT:
+        return value[2:SINGLE_OBJECT_BYTES].hex()
+    told = metadata.get(SCHEMA) if isinstance(metadata, dict) else None
+    return told if isinstance(told, str) else None
