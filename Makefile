@@ -42,7 +42,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 		$(BIN)/python -m pip wheel -q --no-deps --use-pep517 -w '$(WHEELS)' -r constraints.txt && \
 		touch '$(WHEELS)/.complete'; }
 	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' -r constraints.txt
-	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev,registry]'
 	@touch $@
 
 build: $(VENV)/.built ## The compiled modules, in place

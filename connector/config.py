@@ -116,6 +116,20 @@ class Kafka(Section):
     retries: int = Field(30, ge=0, description="Attempts to reach brokers that are gone, before giving up.")
 
 
+class Registry(Section):
+    """A schema registry with Confluent's API. The producer alone asks it, once, when it starts; no reader needs it."""
+
+    url: SecretStr = Field(
+        SecretStr(""),
+        description="http(s)://host:port/path. The schema is registered as <topic>-value, compatible FULL_TRANSITIVE, "
+        "and messages begin by Confluent's wire format. Empty: by Avro's single-object encoding. A log may have both.",
+    )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="Any property of confluent-kafka's SchemaRegistryClient (basic.auth.user.info, ssl.ca.location …).",
+    )
+
+
 class Publish(Section):
     """How events are cut and paced into Kafka transactions."""
 
@@ -167,6 +181,7 @@ class Config(Section):
     service: Name = Field("default", description="The name of the log.")
     source: Source = Field(default_factory=Source)
     kafka: Kafka = Field(default_factory=Kafka)
+    registry: Registry = Field(default_factory=Registry)
     publish: Publish = Field(default_factory=Publish)
     apply: Apply = Field(default_factory=Apply)
     target: Target = Field(default_factory=Target)

@@ -89,6 +89,13 @@ class BrokerUnavailable(ConnectorError):
     exit_code = 4
 
 
+class RegistryUnavailable(ConnectorError):
+    """The schema registry does not answer, or refused for a passing reason."""
+
+    retry = True
+    exit_code = 4
+
+
 class UnsafeTopic(ConnectorError):
     """A topic exists with settings that could lose data."""
 

@@ -117,7 +117,7 @@ def _section(info: FieldInfo) -> type[Section] | None:
 
 
 def _secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("password", "secret", "token", "jaas", "key.pem"))
+    return any(word in name.lower() for word in ("password", "secret", "token", "jaas", "key.pem", "user.info"))
 
 
 def _masked(secret: str) -> str:

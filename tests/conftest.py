@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from connector.errors import SandboxError
 from connector.sandbox.environment import (
     Broker,
     DatabaseServer,
@@ -23,12 +24,14 @@ from connector.sandbox.environment import (
     mysql_for_tests,
     postgres_for_tests,
 )
+from connector.sandbox.registry import RegistryServer
+from connector.sandbox.registry_programs import registry_jar
 
 # A machine that does something else meanwhile fails no test.
 settings.register_profile("thl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("thl")
 
-_FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server"}
+_FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server", "registry_server"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -79,3 +82,14 @@ def postgres_server(servers_folder: Path) -> Iterator[DatabaseServer]:
 def kafka_broker(servers_folder: Path) -> Iterator[Broker]:
     with kafka_for_tests(servers_folder / "kafka") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def registry_server(servers_folder: Path) -> Iterator[RegistryServer]:
+    """Of the sandbox, whatever the others are."""
+    try:
+        registry_jar()
+    except SandboxError as error:
+        pytest.skip(f"no schema registry can be had: {error.message}")
+    with RegistryServer(servers_folder / "registry", die_with_parent=True) as server:
+        yield server

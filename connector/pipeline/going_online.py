@@ -16,7 +16,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
-from connector.encode.schema import fragment_schema
+from connector.encode.schema import Framing, fragment_schema
 from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
 from connector.pipeline.prepared import PreparedTransactions, redone
 from connector.pipeline.retrying import Stopped
@@ -55,6 +55,7 @@ class Online:
         stop: set when we are to stop.
         begun: the epochs that this process has begun, or tried to; added to. A newer one than these is another
             producer's, whom going online again must not fence.
+        framing: how messages begin.
         accept_trapped: go on where the source lacks transactions that the log has.
     """
 
@@ -66,6 +67,7 @@ class Online:
         stop: Event,
         begun: list[EpochRecord],
         *,
+        framing: Framing,
         accept_trapped: bool = False,
     ) -> None:
         self._config = config
@@ -73,6 +75,7 @@ class Online:
         self._clock = clock
         self._stop = stop
         self._begun = begun
+        self._framing = framing
         self._accept_trapped = accept_trapped
         self._transactions: Transactions | None = None
         self.stream: Stream | None = None
@@ -142,6 +145,7 @@ class Online:
                 shard=config.publish.shard_bytes,
                 message=config.kafka.max_message_bytes,
             ),
+            framing=self._framing,
         )
         if plan.position.snapshot:
             self._source.check(load=True)

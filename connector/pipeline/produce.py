@@ -17,6 +17,7 @@ from typing import Final
 from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
+from connector.encode.schema import fragment_schema, framing
 from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, SourceChanged, SourceUnavailable
 from connector.pipeline.going_online import Items, Online
 from connector.pipeline.heartbeats import Marker
@@ -24,6 +25,7 @@ from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
 from connector.publish.fragments import size_of
 from connector.publish.queue import Loaded, Work
+from connector.publish.registry import registered_number
 from connector.thl.control import EpochRecord
 from connector.thl.definition import Redefined
 from connector.thl.online import go_back
@@ -63,6 +65,7 @@ class Producer:
         self._begun: list[EpochRecord] = []
         self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
+        self._framing = framing()
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the files that are the source end.
@@ -74,6 +77,8 @@ class Producer:
             ConnectorError: what cannot be helped by trying again, or was not by trying often.
         """
         config = self._config
+        if config.registry.url.get_secret_value():
+            self._framing = framing(registered_number(config, fragment_schema()))
         try:
             while True:
                 online = retry(
@@ -96,7 +101,13 @@ class Producer:
     def _go_online(self) -> Online:
         def attempt() -> Online:
             online = Online(
-                self._config, self._source, self._clock, self._stop, self._begun, accept_trapped=self._accept_trapped
+                self._config,
+                self._source,
+                self._clock,
+                self._stop,
+                self._begun,
+                framing=self._framing,
+                accept_trapped=self._accept_trapped,
             )
             try:
                 online.go()

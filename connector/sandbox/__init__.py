@@ -6,6 +6,7 @@ ordinary clients of the machine, goes into one cache folder (`cache.py`), after 
     ports, cache, program, waiting        what every server needs
     java, maven, apt                      where programs come from
     mysql, mariadb, postgres, kafka       one server a file, all with the shape of `server.Server`
+    registry                              a schema registry, of that shape too
     stack, state, commands                several together, remembered across processes
     compose, environment                  the same facts for the set in docker/compose.yaml
 

@@ -15,6 +15,7 @@ from connector.sandbox.mariadb_programs import mariadb_binlog, mariadb_folder
 from connector.sandbox.mysql56_programs import mysql56_folder
 from connector.sandbox.mysql_programs import mysql_programs
 from connector.sandbox.postgres_programs import postgres_folder
+from connector.sandbox.registry_programs import registry_jar
 from connector.sandbox.settings import KAFKA, KAFKA_VERSION
 from connector.sandbox.spark import spark_kafka_jars
 
@@ -28,7 +29,7 @@ _THINGS: dict[str, Callable[[], object]] = {
     "mariadb-binlog": mariadb_binlog,
 }
 # What not every machine can fetch; the tests that need it are skipped there.
-_OPTIONAL: dict[str, Callable[[], object]] = {"mysql 5.6": mysql56_folder}
+_OPTIONAL: dict[str, Callable[[], object]] = {"mysql 5.6": mysql56_folder, "a schema registry": registry_jar}
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Jars from the Maven repositories, without Maven: by the Ivy resolver that pyspark carries."""
+"""Jars, and other files, from the Maven repositories, without Maven: by the Ivy resolver that pyspark carries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from connector.sandbox.artifact import Artifact
 from connector.sandbox.cache import Cache
 from connector.sandbox.java import java_home
 
+_MAVEN = "http://ant.apache.org/ivy/maven"  # the namespace of what Ivy's own files do not have
+# One file of a module is taken as it is: its description, and the parents of that, need not be there.
+_AS_IT_IS = """<ivysettings><settings defaultResolver="maven"/><resolvers>
+<ibiblio name="maven" m2compatible="true" usepoms="false"/></resolvers></ivysettings>"""
 _PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 
 
 def fetch(name: str, artifacts: Sequence[Artifact], *, transitive: bool = True) -> list[Path]:
-    """Return the jars of `artifacts`, with all they need at run time when `transitive`.
+    """Return the files of `artifacts`, jars mostly, with all they need at run time when `transitive`.
 
     Args:
         name: of the folder in the cache.
@@ -30,7 +34,7 @@ def fetch(name: str, artifacts: Sequence[Artifact], *, transitive: bool = True) 
         SandboxError: when they cannot be had, with the resolver's last lines.
     """
     folder = Cache().ensure(name, lambda folder: _retrieve(folder, artifacts, transitive=transitive))
-    return sorted(folder.glob("*.jar"))
+    return sorted(folder.iterdir())
 
 
 def _retrieve(folder: Path, artifacts: Sequence[Artifact], *, transitive: bool) -> None:
@@ -39,11 +43,15 @@ def _retrieve(folder: Path, artifacts: Sequence[Artifact], *, transitive: bool) 
         description.write_bytes(_description(artifacts, transitive=transitive))
         command: list[str | Path] = [java_home() / "bin" / "java", "-jar", _ivy(), "-cache", Path(work, "cache")]
         # A machine with a mirror of its own says so in an Ivy settings file.
-        if settings := os.environ.get("THL_IVY_SETTINGS"):
+        settings = os.environ.get("THL_IVY_SETTINGS")
+        if settings is None and all(artifact.classifier for artifact in artifacts):
+            settings = str(Path(work, "settings.xml"))
+            Path(settings).write_text(_AS_IT_IS)
+        if settings:
             command += ["-settings", settings]
         command += ["-ivy", description, "-retrieve", folder / _PATTERN]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode or not any(folder.glob("*.jar")):
+    if done.returncode or not any(folder.iterdir()):
         said = "\n".join(done.stdout.splitlines()[-15:])
         raise SandboxError(
             f"{', '.join(map(str, artifacts))} could not be fetched\n{said}",
@@ -58,7 +66,7 @@ def _description(artifacts: Sequence[Artifact], *, transitive: bool) -> bytes:
     SubElement(SubElement(module, "configurations"), "conf", name="default")
     dependencies = SubElement(module, "dependencies")
     for artifact in artifacts:
-        SubElement(
+        dependency = SubElement(
             dependencies,
             "dependency",
             org=artifact.group,
@@ -67,6 +75,13 @@ def _description(artifacts: Sequence[Artifact], *, transitive: bool) -> bytes:
             conf="default->default",
             transitive=str(transitive).lower(),
         )
+        if artifact.classifier:
+            kind = {
+                "type": artifact.extension,
+                "ext": artifact.extension,
+                f"{{{_MAVEN}}}classifier": artifact.classifier,
+            }
+            SubElement(dependency, "artifact", {"name": artifact.name, **kind})
     return tostring(module)
 
 

@@ -140,6 +140,8 @@ MARIADB_CLIENT_SUITE = "stable"
 MARIADB_CLIENT_PACKAGES = ("mariadb-client",)
 POSTGRES_VERSION = "17.6.0"
 POSTGRES_GROUP = "io.zonky.test.postgres"
+# A schema registry with Confluent's API; the newest that Java 17 runs.
+REGISTRY = Artifact("io.apicurio", "apicurio-registry-app", "3.0.9", classifier="all", extension="tar.gz")
 SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME = "org.apache.spark", "spark-sql-kafka-0-10_2.13"
 
 # A package of npm; where there is no npm, nothing but some tests lacks it.

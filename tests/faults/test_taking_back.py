@@ -10,6 +10,7 @@ import pytest
 from connector import faults
 from connector.clock import SystemClock
 from connector.config import Config
+from connector.encode.schema import framing
 from connector.errors import Fenced, LogDamaged
 from connector.pipeline.going_online import Online
 from connector.publish.reading import LogReader
@@ -27,7 +28,7 @@ def config(kafka_broker: Broker) -> Config:
 
 
 def online(config: Config, begun: list[EpochRecord]) -> Online:
-    return Online(config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun)
+    return Online(config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun, framing=framing())
 
 
 def epochs(config: Config) -> list[int]:

@@ -23,6 +23,7 @@ from connector.errors import BrokerUnavailable
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
 from connector.settings import load
+from connector.thl.framing import body_at
 
 SCHEMA: Any = fastavro.parse_schema(fragment_schema())
 PATIENCE = 60.0
@@ -179,7 +180,7 @@ def fragments(config: Config, partition: int = 0, *, isolation: str = "read_comm
                 return found
             value = message.value()
             assert value is not None
-            record = fastavro.schemaless_reader(io.BytesIO(value[10:]), SCHEMA, None)
+            record = fastavro.schemaless_reader(io.BytesIO(value[body_at(value) :]), SCHEMA, None)
             assert isinstance(record, dict)
             found.append(record)
     finally:

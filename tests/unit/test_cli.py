@@ -48,6 +48,7 @@ def test_the_producer_starts_without_what_only_appliers_need(tmp_path: Path) -> 
     assert code == "0"
     assert "confluent_kafka" in imported
     assert not {"pyspark", "py4j", "pyarrow", "numpy", "pandas", "psycopg", "sqlite3", "rich"} & set(imported)
+    assert not {"httpx2", "authlib"} & set(imported)
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))

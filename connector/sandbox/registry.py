@@ -1,0 +1,79 @@
+"""A disposable schema registry: Apicurio's, which also speaks Confluent's API. What it is told lives in its memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from connector.sandbox.java import java_home
+from connector.sandbox.ports import free_port
+from connector.sandbox.program import Program
+from connector.sandbox.registry_programs import registry_jar
+from connector.sandbox.settings import HOST
+from connector.sandbox.waiting import exchange, wait_until
+
+_START_TIMEOUT = 120.0
+_API = "/apis/ccompat/v7"
+_JVM = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+
+class RegistryServer:
+    """A registry that forgets everything when it ends.
+
+    Args:
+        folder: its log, and its working directory.
+        port: default a free one, chosen once for the life of this object.
+        die_with_parent: see `Program`.
+    """
+
+    name = "registry"
+    host = HOST
+
+    def __init__(self, folder: Path, port: int | None = None, *, die_with_parent: bool = False) -> None:
+        self.folder = folder.absolute()
+        self.port = port or free_port()
+        settings = [f"-Dquarkus.http.host={self.host}", f"-Dquarkus.http.port={self.port}"]
+        self.program = Program(
+            self.name,
+            [str(java_home() / "bin" / "java"), *_JVM, *settings, "-jar", str(registry_jar())],
+            log=self.folder / "registry.log",
+            die_with_parent=die_with_parent,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where Confluent's API is."""
+        return f"http://{self.host}:{self.port}{_API}"
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id."""
+        return self.program.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.program.start()
+        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        self.program.stop()
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self.program.kill()
+
+    def _answers(self) -> bool:
+        asked = f"GET {_API}/subjects HTTP/1.0\r\nHost: {self.host}\r\n\r\n".encode()
+        return exchange(self.host, self.port, asked, answer_bytes=12)[8:] == b" 200"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
