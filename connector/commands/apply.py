@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     help="The last is before the first that was committed later (ISO, UTC); once TIME has passed, the log's end.",
 )
 @click.option(
+    "--until-heartbeat", metavar="NAME", help="The next heartbeat of that name (`thl heartbeat`) is the last."
+)
+@click.option(
     "--from-seqno",
     type=click.IntRange(min=1),
     metavar="N",
@@ -52,6 +55,7 @@ def apply(
     until_event: SourcePosition | None,
     until_gtid: str | None,
     until_time: int | None,
+    until_heartbeat: str | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
     skip_seqnos: tuple[int, ...],
@@ -76,7 +80,7 @@ def apply(
     from connector.status.lookout import lookout
     from connector.thl.words import Seqno
 
-    until = _until(until_seqno, until_event, until_gtid, until_time)
+    until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
     if bool(skip_seqnos) != bool(because.strip()):
@@ -120,9 +124,11 @@ def _missing(position: TargetPosition) -> str:
     return "the initial load is not complete"
 
 
-def _until(seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None) -> Until | None:
+def _until(
+    seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None, heartbeat: str | None
+) -> Until | None:
     """The one that was given."""
-    from connector.pipeline.until import UntilEvent, UntilGtid, UntilSeqno, UntilTime
+    from connector.pipeline.until import UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
     from connector.thl.words import Seqno
 
     given: list[Until] = []
@@ -134,6 +140,8 @@ def _until(seqno: int | None, event: SourcePosition | None, gtid: str | None, ti
         given.append(UntilGtid(gtid))
     if time is not None:
         given.append(UntilTime(time))
+    if heartbeat is not None:
+        given.append(UntilHeartbeat(heartbeat))
     if len(given) > 1:
-        raise click.UsageError("only one of --until-seqno, --until-event, --until-gtid, --until-time can be given")
+        raise click.UsageError("only one of the options --until-… can be given")
     return given[0] if given else None

@@ -20,11 +20,11 @@ from connector.config import Config
 from connector.encode.schema import fragment_schema
 from connector.errors import ConfigError, ConnectorError
 from connector.pipeline.going_online import Items
+from connector.thl.header import HEARTBEAT
 from connector.thl.piece import Begin, Piece, Rows
 from connector.thl.words import Action
 
 LOG: Final = logging.getLogger(__name__)
-HEARTBEAT: Final = "heartbeat"  # in metadata
 LEAVE: Final = 1.0
 ONLINE, INTERVAL = "online", "interval"  # names of what the producer writes itself
 

@@ -4,6 +4,7 @@
     event FILE:POS   the event that ends there is the last; where none does, the one before
     gtid G           that transaction is the last
     time T           the event before the first one that was committed after T is the last
+    heartbeat NAME   the next heartbeat of that name is the last
 
 Each is asked about an event before it is taken. Commit times of a log need not ascend, so the first event beyond T ends
 it, whatever comes behind it.
@@ -19,7 +20,7 @@ from connector.reassemble.scan import Messages
 from connector.thl.domain_gtid import DomainGtid
 from connector.thl.event_id import EventId
 from connector.thl.gtids import of_mariadb, parse_gtids
-from connector.thl.header import FragmentHeader
+from connector.thl.header import HEARTBEAT, FragmentHeader
 from connector.thl.place import file_number
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
@@ -131,7 +132,22 @@ class UntilTime:
         return Place.BEYOND if commit_time > self.time else Place.BEFORE
 
 
-Until = UntilSeqno | UntilEvent | UntilGtid | UntilTime
+@dataclass(frozen=True, slots=True)
+class UntilHeartbeat:
+    """The next heartbeat of a name that the target does not have: which it has, its position does not tell."""
+
+    name: str
+
+    def place(self, header: FragmentHeader) -> Place:
+        """Where an event is."""
+        return Place.LAST if header.metadata.get(HEARTBEAT) == self.name else Place.BEFORE
+
+    def reached(self, _: TargetPosition) -> bool:
+        """Whether a target is there: it is still to come."""
+        return False
+
+
+Until = UntilSeqno | UntilEvent | UntilGtid | UntilTime | UntilHeartbeat
 
 
 def cut(until: Until, messages: Messages, first: int, end: int) -> tuple[int, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError, TimedOut
@@ -13,6 +13,17 @@ from connector.thl.gtids import lacking, parse_gtids
 from connector.thl.words import NO_SEQNO
 
 LOOK: Final = 0.2  # seconds between looks
+
+
+class Want(Protocol):
+    """What a target may be waited for to have."""
+
+    @property
+    def told(self) -> object:
+        """It, for messages."""
+
+    def reached(self, row: TargetRow | None) -> bool:
+        """Whether a target that is there has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,11 @@ class Wanted:
             return cls(int(text))
         return cls(None, str(parse_gtids(text)))
 
+    @property
+    def told(self) -> object:
+        """It, for messages."""
+        return self.gtids if self.seqno is None else self.seqno
+
     def reached(self, row: TargetRow | None) -> bool:
         """Whether the target has it.
 
@@ -55,7 +71,34 @@ class Wanted:
         return not lacking(self.gtids, row.gtid_set)
 
 
-def wait_for(wanted: Wanted, read: Callable[[], TargetRow | None], clock: Clock, timeout: float | None) -> TargetRow:
+@dataclass(frozen=True, slots=True)
+class WantedHeartbeat:
+    """A heartbeat.
+
+    Args:
+        name: its name.
+        since: when it was written at the earliest, µs since 1970 by the source's clock; None: whenever.
+        newest: asks the target when the newest of that name was written; None: it has none.
+    """
+
+    name: str
+    since: int | None
+    newest: Callable[[], int | None]
+
+    @property
+    def told(self) -> object:
+        """It, for messages."""
+        return self.name
+
+    def reached(self, row: TargetRow | None) -> bool:
+        """Whether the target has it, and all before it: in an initial load rows come one after the other."""
+        if row is None or not row.consistent:
+            return False
+        written = self.newest()
+        return written is not None and (self.since is None or written >= self.since)
+
+
+def wait_for(wanted: Want, read: Callable[[], TargetRow | None], clock: Clock, timeout: float | None) -> TargetRow:
     """Wait.
 
     Args:
@@ -85,7 +128,7 @@ def wait_for(wanted: Wanted, read: Callable[[], TargetRow | None], clock: Clock,
         if timeout is not None and clock.monotonic() - began >= timeout:
             raise TimedOut(
                 f"the target did not come so far within {timeout:g} s" + (f": {why.message}" if why else ""),
-                wanted=wanted.gtids if wanted.seqno is None else wanted.seqno,
+                wanted=wanted.told,
                 applied=row.seqno if row else None,
             )
         clock.sleep(LOOK)

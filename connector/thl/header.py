@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from connector.thl.words import Epoch, Kind, Outcome, Seqno, ShardId, is_barrier
+
+HEARTBEAT: Final = "heartbeat"
+"""The key of a heartbeat's name in the metadata of its event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
+from pydantic import SecretStr
 
+from connector.capture.heartbeat_row import COLUMNS
 from connector.cli import run as thl
-from connector.sandbox.environment import Broker, SqlServer
+from connector.clock import SystemClock
+from connector.config import Target
+from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
+from connector.status.heartbeat import written
+from connector.thl.layout import TableName
+from connector.thl.net import Ddl
+from connector.thl.piece import Statement
+from connector.thl.words import Epoch, LogId, Seqno
+from connector.write.open import open_target
 from tests.integration.producing import Bench, finished, fragments, until
 
 
@@ -58,3 +72,49 @@ def test_heartbeats_are_written_and_known_again(
     monkeypatch.setenv("THL_SOURCE__HEARTBEAT_TABLE", "other.beat")
     assert thl(["heartbeat"]) == 2
     assert "source.filters leave out the heartbeat table" in capsys.readouterr().err
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target_url(request: pytest.FixtureRequest, postgres_server: DatabaseServer, tmp_path: Path) -> Iterator[str]:
+    """An empty target."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/target.db"
+        return
+    name = f"beat_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield postgres_server.dsn.rpartition("/")[0] + f"/{name}"
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def test_the_newest_heartbeat_that_a_target_has_is_read_from_its_own_table(target_url: str) -> None:
+    table, options = TableName("Ops" + "x" * 57, "Beat"), Target(url=SecretStr(target_url))
+    assert target_url.startswith("sqlite") or written(target_url, "shop", table, "mine") is None
+    target = open_target(options, SystemClock())
+    position = replace(target.claim("shop"), log_id=LogId("0" * 32), epoch=Epoch(1), seqno=Seqno(0))
+    assert written(target_url, "shop", table, "mine") is None
+    made = Statement(table.schema, f"CREATE TABLE {table.table} ({COLUMNS})", {})
+    target.ddl(Ddl(seqno=Seqno(0), statements=[made], commit_time=1))
+    target.commit(position, [])
+    assert written(target_url, "shop", table, "mine") is None
+    for service, name, moment in (
+        ("shop", "mine", "2026-11-22 06:30:00.000500"),
+        ("other", "mine", "2027-01-01 00:00:00.000000"),
+        ("shop", "old", "1999-12-31 00:00:00.000000"),
+    ):
+        insert(target_url, table, service, name, moment)
+    spelled = TableName(table.schema.lower(), "BEAT")
+    assert written(target_url, "shop", spelled, "mine") == 1_795_329_000_000_500
+    assert written(target_url, "shop", spelled, "old") == 946_598_400_000_000
+    assert written(target_url, "shop", spelled, "none") is None
+    assert written(target_url, "other", spelled, "mine") is None
+    target.close()
+
+
+def insert(url: str, table: TableName, *values: str) -> None:
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+            file.execute(f'INSERT INTO "{table}" VALUES (?, ?, ?)', values)
+        return
+    with psycopg.connect(url) as connection:
+        connection.execute(f'INSERT INTO "{table.schema}"."{table.table}" VALUES (%s, %s, %s)'.encode(), values)

@@ -13,7 +13,7 @@ import pytest
 from connector.cli import run as thl
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, TargetUnavailable, TimedOut
 from connector.status.target import TargetRow
-from connector.status.waiting import Wanted, wait_for
+from connector.status.waiting import Wanted, WantedHeartbeat, wait_for
 from tests.support.clock import Slept
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -95,6 +95,17 @@ def test_a_target_that_is_misconfigured_is_not_waited_for() -> None:
         wait_for(Wanted.parse("1"), Target([ConfigError("no target is called that")]), Slept(), None)
 
 
+def test_a_heartbeat_is_waited_for_until_one_is_new_enough_and_the_load_over() -> None:
+    found = iter([None, 6, 6, 7])
+    wanted = WantedHeartbeat("mine", 7, lambda: next(found))
+    target = Target([None, replace(ROW, consistent=False), ROW, replace(ROW, seqno=41), replace(ROW, seqno=42), ROW])
+    assert wait_for(wanted, target, Slept(), None).seqno == 40
+    assert (target.asked, list(found)) == (6, [])
+    assert WantedHeartbeat("mine", None, lambda: 0).reached(ROW)
+    with pytest.raises(TimedOut, match=r"wanted=mine applied=40"):
+        wait_for(WantedHeartbeat("mine", None, lambda: None), Target([ROW]), Slept(), 1.0)
+
+
 @pytest.fixture
 def waiting(tmp_path: Path) -> Callable[..., int]:
     """The command, with an SQLite target that has event 40."""
@@ -105,6 +116,10 @@ def waiting(tmp_path: Path) -> Callable[..., int]:
             "applied_at, token)"
         )
         connection.execute("INSERT INTO thl_position VALUES ('s', 'a', 40, 2, 'b:9;0', NULL, 1, 0, 0, 1)")
+        connection.execute("CREATE TABLE thl_tables (service, schema_name, table_name, target_name)")
+        connection.execute("INSERT INTO thl_tables VALUES ('s', 'Ops', 'beat', 'Ops.beat'), ('t', 'ops', 'beat', 'x')")
+        connection.execute("""CREATE TABLE "Ops.beat" (service, name, written)""")
+        connection.execute("""INSERT INTO "Ops.beat" VALUES ('s', 'mine', '2026-11-22 06:30:00.000500')""")
     return lambda *words: thl(["wait", "--set", "service=s", "--set", f"target.url=sqlite:///{file}", *words])
 
 
@@ -115,3 +130,25 @@ def test_the_command(waiting: Callable[..., int], capsys: pytest.CaptureFixture[
     assert "did not come so far within 0.3 s [wanted=41 applied=40]" in capsys.readouterr().err
     assert waiting("--applied", "soon") == 2
     assert "neither a seqno nor a GTID" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--heartbeat", "mine"), 0, "applied 40 (b:9;0)"),
+        (("--heartbeat", "mine", "--since", "2026-11-22T06:30:00.000500Z"), 0, "applied 40 (b:9;0)"),
+        (("--heartbeat", "mine", "--since", "2026-11-22T07:30:00.000501+01:00"), TimedOut.exit_code, "wanted=mine"),
+        (("--heartbeat", "other"), TimedOut.exit_code, "wanted=other"),
+        ((), 2, "one of --applied, --heartbeat has to be given"),
+        (("--heartbeat", "mine", "--applied", "1"), 2, "one of --applied, --heartbeat has to be given"),
+        (("--applied", "1", "--since", "2026-11-22"), 2, "--since is about a heartbeat"),
+    ],
+)
+def test_the_command_waits_for_a_heartbeat(
+    waiting: Callable[..., int], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+) -> None:
+    assert waiting("--set", "source.heartbeat_table=ops.BEAT", "--timeout", "0.3", *words) == code
+    assert said in capsys.readouterr().err
+    if "--heartbeat" in words and code != 2:
+        assert waiting(*words) == 2
+        assert "source.heartbeat_table names no table" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connector.commands.arguments import gtid
 from connector.errors import ConfigError
 from connector.pipeline import core as core_module
-from connector.pipeline.until import Until, UntilEvent, UntilGtid, UntilSeqno, UntilTime
+from connector.pipeline.until import Until, UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
 from connector.thl.position import TargetPosition
 from connector.thl.words import Seqno
 from tests.unit.reassemble.model import Keyed
@@ -163,6 +163,20 @@ def test_a_target_that_has_the_transaction_stays_where_it_is() -> None:
     assert not UntilGtid(f"{UUID}:8").reached(position)
     assert not UntilGtid("0-1-7").reached(position)
     assert not UntilGtid("0-1-7").reached(TargetPosition(service="shop"))
+
+
+def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_not_count() -> None:
+    names = [None, "mine", "other", None, "mine", None]
+    values = log(
+        *(record(n, [insert(n)], metadata={"heartbeat": name} if name else {}) for n, name in enumerate(names))
+    )
+    target = MemoryTarget()
+    for read, last, done in ((0, 1, True), (3, 4, True), (6, 5, False)):
+        rig = Rig(target, history([0], 5), until=UntilHeartbeat("mine"))
+        assert not rig.core.done
+        rig.core.take(table(values[read:], offset=read))  # from where the target is
+        assert (rig.core.done, target.position and target.position.seqno) == (done, last)
+        assert ids(target) == set(range(last + 1))
 
 
 def test_one_gtid_is_taken_in_the_log_s_own_form() -> None:

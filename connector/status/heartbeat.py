@@ -1,0 +1,90 @@
+"""A heartbeat as the target has it: the row in its copy of the source's table, read by who claims nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+from psycopg import sql
+
+from connector.errors import ConfigError, TargetUnavailable
+from connector.thl.layout import TableName
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NAME_BYTES: Final = 63  # PostgreSQL cuts names
+_SAME_TABLE: Final = "service = {0} AND lower(schema_name) = lower({0}) AND lower(table_name) = lower({0})"
+
+
+def written(url: str, service: str, table: TableName, name: str) -> int | None:
+    """When the newest heartbeat of a name that the target has was written.
+
+    Args:
+        url: the target's.
+        service: whose.
+        table: the source's; some servers keep its name in lower case.
+        name: the heartbeat's.
+
+    Returns:
+        µs since 1970 UTC, by the source's clock; None: it has none.
+
+    Raises:
+        TargetUnavailable: it does not answer.
+        ConfigError: a URL of no known kind.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        text = _sqlite(Path(unquote(parts.path[1:])), service, table, name)
+    elif parts.scheme in {"postgresql", "postgres"}:
+        text = _postgres(url, service, table, name)
+    else:
+        raise ConfigError(f"target.url: no target is called {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+    if text is None:
+        return None
+    return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _sqlite(path: Path, service: str, table: TableName, name: str) -> str | None:
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_tables'").fetchone():
+                return None
+            found = connection.execute(
+                f"SELECT target_name FROM thl_tables WHERE {_SAME_TABLE.format('?')}",
+                (service, table.schema, table.table),
+            ).fetchone()
+            if found is None:
+                return None
+            quoted = '"{}"'.format(str(found[0]).replace('"', '""'))
+            row = connection.execute(
+                f"SELECT written FROM {quoted} WHERE service = ? AND name = ?", (service, name)
+            ).fetchone()
+    except sqlite3.Error as error:
+        raise TargetUnavailable(f"the target cannot be read: {error}", file=path) from error
+    return None if row is None else str(row[0])
+
+
+def _postgres(url: str, service: str, table: TableName, name: str) -> str | None:
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="thl wait") as connection:
+            tables = connection.execute("SELECT to_regclass('thl.thl_tables')").fetchone()
+            if tables is None or tables[0] is None:
+                return None
+            found = connection.execute(
+                f"SELECT schema_name, table_name FROM thl.thl_tables WHERE {_SAME_TABLE.format('%s')}".encode(),
+                (service, table.schema, table.table),
+            ).fetchone()
+            if found is None:
+                return None
+            place = sql.Identifier(*(part.encode()[:_NAME_BYTES].decode(errors="ignore") for part in found))
+            asked = sql.SQL("SELECT written::text FROM {} WHERE service = %s AND name = %s").format(place)
+            row = connection.execute(asked, (service, name)).fetchone()
+    except psycopg.Error as error:
+        raise TargetUnavailable(f"the target cannot be read: {error}") from error
+    return None if row is None else str(row[0])
