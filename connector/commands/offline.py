@@ -1,4 +1,4 @@
-"""`thl offline`: ask a service's applier to end, from anywhere that reaches the target."""
+"""`thl offline`: ask a service's applier, or its producer, to end, from anywhere that reaches the target, or Kafka."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ LOOK_SECONDS = 0.2
 
 @click.command()
 @configured
-@click.option("--because", default="", metavar="TEXT", help="Why; the applier and `thl status` say it.")
-@click.option("--wait", default=60.0, show_default=True, metavar="SECONDS", help="For the applier to be offline.")
-def offline(config: Config, because: str, wait: float) -> None:
+@click.option("--producer", is_flag=True, help="The producer, not the applier.")
+@click.option("--because", default="", metavar="TEXT", help="Why; who ends, and `thl status`, say it.")
+@click.option("--wait", default=60.0, show_default=True, metavar="SECONDS", help="For it to be offline.")
+def offline(config: Config, producer: bool, because: str, wait: float) -> None:
     """Ask the applier to go offline: between two events, its last commit done, with exit code 0.
 
-    The request stands in the target, where the applier looks each second, until the next `thl apply` begins. The
-    producer knows no target: it ends in the same way on SIGTERM.
+    The request stands in the target, where the applier looks each second, until the next `thl apply` begins. With
+    --producer it stands in the log's control topic, and the producer that runs ends as on SIGTERM: at an event's end.
     """
+    if producer:
+        _producer(config, because, wait)
+    else:
+        _applier(config, because, wait)
+
+
+def _applier(config: Config, because: str, wait: float) -> None:
     from connector.clock import SystemClock
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
@@ -48,3 +56,37 @@ def offline(config: Config, because: str, wait: float) -> None:
                     service=config.service,
                 )
             clock.sleep(LOOK_SECONDS)
+
+
+def _producer(config: Config, because: str, wait: float) -> None:
+    from queue import Empty, SimpleQueue
+
+    from connector.clock import SystemClock
+    from connector.commands.who import who
+    from connector.errors import PreflightError, TimedOut
+    from connector.publish.reading import LogReader
+    from connector.publish.requests import listening, tell
+    from connector.thl.control import OfflineRequest
+
+    clock = SystemClock()
+    with LogReader(config, settled=True) as reader:
+        epochs = reader.control().epochs
+    if not epochs:
+        raise PreflightError("the log never had a producer", service=config.service)
+    request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), because=because)
+    heard: SimpleQueue[OfflineRequest] = SimpleQueue()
+    deadline = clock.monotonic() + wait
+    with listening(config, tell(config, request), heard.put):
+        while True:
+            try:
+                found = heard.get(timeout=max(deadline - clock.monotonic(), 0))
+            except Empty:
+                raise TimedOut(
+                    f"the producer of epoch {request.epoch} has not gone offline within {wait:g} s",
+                    hint="perhaps none is running; one that begins later is not meant",
+                    service=config.service,
+                ) from None
+            if found.epoch == request.epoch and found.offline_at is not None:
+                after = "before any event" if found.seqno in (None, -1) else f"after event {found.seqno}"
+                click.echo(f"the producer of service {config.service} is offline {after}")
+                return

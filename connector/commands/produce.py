@@ -72,6 +72,9 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     producer = Producer(config, source, clock, stop, accept_trapped=accept_trapped)
     with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
         position = producer.run()
+    if producer.request is not None:
+        said = producer.request.because or "no reason given"
+        click.echo(f"offline, as {producer.request.asked_by} asked: {said}", err=True)
     if position is None:
         click.echo(f"stopped before going online; service {config.service}", err=True)
         return

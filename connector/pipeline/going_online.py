@@ -82,6 +82,7 @@ class Online:
         self.ahead: Items = []  # read beyond the redone transaction, to be published first
         self.tables: Definitions | None = None  # the source's, behind what was put
         self.control: ControlState
+        self.control_end = 0  # where the control topic ended before we wrote to it
         self.encoder: Encoder
         self.prepared: PreparedTransactions
         self._publisher: Publisher | None = None
@@ -129,6 +130,7 @@ class Online:
         """Steps 2 to 4."""
         config = self._config
         with LogReader(config) as reader:
+            self.control_end = reader.control_end()
             control, position, kept = reader.control(), reader.position(), reader.prepared()
             tails = {partition: reader.tail(partition) for partition in range(config.kafka.partitions)}
         faults.point("produce.after_read")

@@ -1,16 +1,20 @@
 """The producer: capture, encode and publish joined, from going online to a clean end.
 
-Two threads: this one reads and encodes, the publisher's writes to Kafka. Between them a bounded queue.
+Two threads: this one reads and encodes, the publisher's writes to Kafka. Between them a bounded queue. A third one
+listens for who wants the producer offline (`connector.publish.requests`).
 - The broker is gone, or our Kafka transaction failed: everything is let go, and we go online again (a new epoch).
 - The source is gone: what is whole is published. If fragments of an event are in the log without its last one, we
   go back to its beginning in a new epoch; else the stream goes on where it was. Either way the source proves first
   that it still has the log's last transaction.
-- Asked to stop: at the event's end. One that does not end within `GRACE` seconds stays open; the next start voids it.
+- Asked to stop, by a signal or through the control topic: at the event's end. One that does not end within `GRACE`
+  seconds stays open; the next start voids it.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
+from dataclasses import replace
 from threading import Event
 from typing import Final
 
@@ -26,7 +30,8 @@ from connector.pipeline.source import Source
 from connector.publish.fragments import size_of
 from connector.publish.queue import Loaded, Work
 from connector.publish.registry import registered_number
-from connector.thl.control import EpochRecord
+from connector.publish.requests import listening, tell
+from connector.thl.control import EpochRecord, OfflineRequest
 from connector.thl.definition import Redefined
 from connector.thl.online import go_back
 from connector.thl.piece import Passed, Piece
@@ -66,6 +71,7 @@ class Producer:
         self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
         self._framing = framing()
+        self.request: OfflineRequest | None = None  # as whose answer it ended
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the files that are the source end.
@@ -76,7 +82,15 @@ class Producer:
         Raises:
             ConnectorError: what cannot be helped by trying again, or was not by trying often.
         """
-        config = self._config
+        with ExitStack() as ear:
+            position = self._run(ear)
+        if self.request is not None:  # now that nothing of ours is under way
+            seqno = None if position is None else position.last_finished
+            tell(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
+        return position
+
+    def _run(self, ear: ExitStack) -> PositionRecord | None:
+        config, heard = self._config, False
         if config.registry.url.get_secret_value():
             self._framing = framing(registered_number(config, fragment_schema()))
         try:
@@ -90,6 +104,9 @@ class Producer:
                     stop=self._stop,
                 )
                 try:
+                    if not heard:
+                        ear.enter_context(listening(config, online.control_end, self._asked_offline))
+                        heard = True
                     return self._produce(online)
                 except BrokerUnavailable as error:
                     self._count(online.publisher.committed, error, "publish")
@@ -97,6 +114,13 @@ class Producer:
                     online.close()
         except Stopped:
             return None
+
+    def _asked_offline(self, request: OfflineRequest) -> None:
+        """Somebody asked a producer to go offline: us?"""
+        ours = any(request.epoch == begun.epoch for begun in self._begun)
+        if ours and request.offline_at is None and self.request is None:
+            self.request = request
+            self._stop.set()
 
     def _go_online(self) -> Online:
         def attempt() -> Online:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from connector.errors import LogDamaged
-from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
 from connector.thl.fork import Forked, Range
 from connector.thl.layout import Column, TableLayout, TableName
@@ -22,12 +22,13 @@ from connector.thl.words import Epoch, LogId, Seqno
 LOG_KEY: Final = b"log"
 PARTITIONS_KEY: Final = b"partitions"
 EPOCH_KEY: Final = b"epoch:"
+OFFLINE_KEY: Final = b"offline"
 TABLES_KEY: Final = b"tables"
 TABLE_KEY: Final = b"table:"
 SCHEMA_KEY: Final = b"schema:"
 POSITION_KEY: Final = b"position"
 
-ControlRecord = LogRecord | PartitionMap | EpochRecord
+ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
 
 
 def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
@@ -54,6 +55,20 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
                     **_forked(record.forked),
                 }
             )
+        case OfflineRequest():
+            return OFFLINE_KEY, _json({name: getattr(record, name) for name in OfflineRequest.__slots__})
+
+
+def offline_request(value: bytes) -> OfflineRequest:
+    """Read a request to go offline.
+
+    Raises:
+        LogDamaged: not one that we wrote.
+    """
+    try:
+        return OfflineRequest(**json.loads(value))
+    except (ValueError, TypeError) as error:
+        raise LogDamaged(f"a control record cannot be read: {error}", key=OFFLINE_KEY) from error
 
 
 def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
@@ -84,7 +99,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
         LogDamaged: a record that we did not write.
     """
     log, partitions, epochs = None, None, dict[int, EpochRecord]()
-    told = False
+    told, offline = False, None
     tables = dict[TableName, TableDefinition]()
     schemas = dict[str, str]()
     for key, value in messages:
@@ -101,6 +116,8 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
                 partitions = PartitionMap(found["generation"], found["count"])
             elif key.startswith(EPOCH_KEY):
                 epochs[found["epoch"]] = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
+            elif key == OFFLINE_KEY:
+                offline = offline_request(value)
             elif key == TABLES_KEY:
                 told = True
             else:
@@ -108,7 +125,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
         except (ValueError, KeyError, TypeError) as error:
             raise LogDamaged(f"a control record cannot be read: {error}", key=key[:80]) from error
     known = Definitions(tables, schemas) if told else None
-    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known)
+    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known, offline)
 
 
 def position_message(record: PositionRecord) -> tuple[bytes, bytes]:

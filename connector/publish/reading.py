@@ -87,6 +87,10 @@ class LogReader:
         low, high = self._ends(topic, 0)
         return control_state((_key(message), message.value()) for message in self._between(topic, 0, low, high))
 
+    def control_end(self) -> int:
+        """Where the control topic ends, at least: what is written later stands behind it."""
+        return self._ends(self._config.control_topic, 0)[1]
+
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 when there is no such topic."""
         with self._refusals.asking(self._consumer, "the brokers do not tell of a topic", topic=topic):

@@ -90,10 +90,14 @@ def producer_status(
         state = State.OFFLINE if not source.read else State.BEHIND if behind else State.ONLINE
     if position.snapshot:
         state = State.LOADING
+    epoch = control.epochs[-1].epoch if control.epochs else 0
+    request = control.offline if control.offline and control.offline.epoch == epoch else None  # else of an earlier one
+    if request is not None and request.offline_at is None and state is not State.OFFLINE:
+        state = State.STOPPING
     return ProducerStatus(
         state=state,
         log_id=control.log.log_id,
-        latest_epoch_number=control.epochs[-1].epoch if control.epochs else 0,
+        latest_epoch_number=epoch,
         restarts=max(len(control.epochs) - 1, 0),
         minimum_stored_seqno=ends.oldest,
         maximum_stored_seqno=position.last_finished,
@@ -107,6 +111,8 @@ def producer_status(
         seconds_until_purge=source.seconds_until_purge(position.resume.file, ends.newest_commit, now)
         if source
         else None,
+        offline_requested_by=request.asked_by if request else "",
+        offline_reason=request.because if request else "",
     )
 
 

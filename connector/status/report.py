@@ -36,6 +36,8 @@ class ProducerStatus:
         unfinished: an event is begun in the log and not finished.
         prepared: XA transactions that are prepared and not decided.
         seconds_until_purge: at least so long the source keeps what is needed next; None: for ever, or unknown.
+        offline_requested_by: who asked that it goes offline.
+        offline_reason: why.
     """
 
     state: State
@@ -52,6 +54,8 @@ class ProducerStatus:
     unfinished: bool = False
     prepared: int = 0
     seconds_until_purge: float | None = None
+    offline_requested_by: str = ""
+    offline_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,18 @@ def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:
     return tuple(one for record in epochs if record.forked for one in record.forked.events)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineRequest:
+    """Key `offline`: somebody asked the producer to end; the only record that others than a producer write."""
+
+    epoch: Epoch  # the newest when it was asked: only who began it is meant
+    asked_at: int  # µs since 1970 UTC
+    asked_by: str  # user@host
+    because: str
+    offline_at: int | None = None  # when the producer did as it was asked
+    seqno: int | None = None  # the last finished event then
+
+
 @dataclass(frozen=True, slots=True)
 class ControlState:
     """Everything that the control topic says, read to its end."""
@@ -54,6 +66,7 @@ class ControlState:
     partitions: PartitionMap | None
     epochs: tuple[EpochRecord, ...]  # ascending
     tables: Definitions | None = None  # of the source, where the position is; None: they were never told
+    offline: OfflineRequest | None = None  # the newest
 
     @property
     def trapped(self) -> tuple[Range, ...]:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from connector import faults
+from connector.cli import run as thl
 from connector.consume import Consumer
+from connector.errors import TimedOut
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
 from tests.integration.producing import SMALL, Bench, check, fragments, last_seqno, until
@@ -203,6 +205,31 @@ def test_asked_to_stop_it_ends_at_an_events_end(bench: Bench) -> None:
         assert running.stop() == 0
         assert "unfinished" not in running.text
     assert len(check(bench)) == 4
+
+
+def test_asked_through_kafka_it_ends_and_one_that_begins_later_is_not_meant(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in bench.environment.items():
+        monkeypatch.setenv(name, value)
+    offline = ["offline", "--producer", "--because", "an upgrade"]
+    assert thl(offline) != 0  # there is no such log yet
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        capsys.readouterr()
+        assert thl(offline) == 0
+        assert capsys.readouterr().out == f"the producer of service {bench.service} is offline after event 2\n"
+        assert first.ended() == 0
+        assert ": an upgrade" in first.text.partition("offline, as ")[2]
+    assert thl([*offline, "--wait", "0.2"]) == TimedOut.exit_code
+    assert "has not gone offline within 0.2 s" in capsys.readouterr().err
+    with bench.start() as second:
+        second.online()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) >= 3)
+        assert second.stop() == 0
+        assert "offline, as" not in second.text
+    check(bench)
 
 
 def stopped(pid: int) -> bool:

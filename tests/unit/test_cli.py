@@ -37,6 +37,7 @@ def test_the_producer_starts_without_what_only_appliers_need(tmp_path: Path) -> 
     script = (
         "import sys; from connector import cli; from connector.pipeline import produce\n"
         "class Stopped:\n"
+        "    request = None\n"
         "    def __init__(self, *arguments, **options): pass\n"
         "    def run(self): return None\n"
         "produce.Producer = Stopped\n"

@@ -24,7 +24,7 @@ from connector.status.report import (
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
-from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.thl.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.thl.fork import Range
 from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
@@ -71,6 +71,20 @@ def test_a_producer_with_nothing_behind() -> None:
 
 def test_a_producer_that_does_not_run() -> None:
     assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is State.OFFLINE
+
+
+def test_a_producer_that_is_to_end_says_so_and_one_that_began_later_does_not() -> None:
+    asked = OfflineRequest(epoch=Epoch(2), asked_at=NOW, asked_by="me@here", because="an upgrade")
+    for request, source, state in (
+        (asked, SOURCE, State.STOPPING),
+        (asked, replace(SOURCE, read=False), State.OFFLINE),
+        (replace(asked, offline_at=NOW, seqno=41), replace(SOURCE, read=False), State.OFFLINE),
+    ):
+        found = producer_status(replace(CONTROL, offline=request), POSITION, ENDS, source, NOW)
+        assert (found.state, found.offline_requested_by, found.offline_reason) == (state, "me@here", "an upgrade")
+    earlier = replace(CONTROL, offline=replace(asked, epoch=Epoch(1)))
+    found = producer_status(earlier, POSITION, ENDS, SOURCE, NOW)
+    assert (found.state, found.offline_requested_by, found.offline_reason) == (State.BEHIND, "", "")
 
 
 def test_a_source_that_does_not_answer_leaves_the_rest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from connector.publish.memory import (
     position_message,
     position_record,
 )
-from connector.thl.control import EpochRecord, LogRecord, PartitionMap
+from connector.thl.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.pending import Kept
@@ -72,6 +73,14 @@ def test_a_control_topic_survives_in_the_order_of_its_epochs(records: list[Epoch
     assert state.epochs == tuple(sorted(records, key=lambda record: record.epoch))
 
 
+def test_a_request_to_go_offline_survives_and_its_answer_replaces_it() -> None:
+    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", because="ünlucky")
+    answer = replace(asked, offline_at=6, seqno=41)
+    assert control_state([control_message(asked)]).offline == asked
+    assert control_state([control_message(asked), control_message(answer)]).offline == answer
+    assert control_state([]).offline is None
+
+
 def test_a_later_record_of_a_key_replaces_the_earlier() -> None:
     key, value = control_message(PartitionMap(1, 3))
     newer = control_message(PartitionMap(2, 4))
@@ -80,7 +89,15 @@ def test_a_later_record_of_a_key_replaces_the_earlier() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(b"log", b"{"), (b"log", b"{}"), (b"else", b"{}"), (b"epoch:1", b'{"epoch": 1}'), (b"partitions", b"[]")],
+    [
+        (b"log", b"{"),
+        (b"log", b"{}"),
+        (b"else", b"{}"),
+        (b"offline", b"[]"),
+        (b"offline", b'{"epoch": 1}'),
+        (b"epoch:1", b'{"epoch": 1}'),
+        (b"partitions", b"[]"),
+    ],
 )
 def test_a_control_record_that_is_not_ours_is_damage(key: bytes, value: bytes) -> None:
     with pytest.raises(LogDamaged, match="control"):
