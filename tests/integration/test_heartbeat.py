@@ -98,8 +98,8 @@ def test_the_newest_heartbeat_that_a_target_has_is_read_from_its_own_table(targe
     target.commit(position, [])
     assert written(target_url, "shop", table, "mine") is None
     for service, name, moment in (
-        ("shop", "mine", "2026-11-22 06:30:00.000500"),
         ("other", "mine", "2027-01-01 00:00:00.000000"),
+        ("shop", "mine", "2026-11-22 06:30:00.000500"),
         ("shop", "old", "1999-12-31 00:00:00.000000"),
     ):
         insert(target_url, table, service, name, moment)
