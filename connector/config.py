@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
@@ -128,10 +128,39 @@ class Registry(Section):
         default_factory=dict,
         description="Any property of confluent-kafka's SchemaRegistryClient (basic.auth.user.info, ssl.ca.location …).",
     )
+def _tables(pattern: str) -> str:
+    schema, dot, table = pattern.partition(".")
+    if not schema or (dot and not table):
+        raise ValueError("not a pattern of tables: write `shop`, `shop.orders` or `shop.*_log`")
+    return pattern
+
+
+Tables = Annotated[str, AfterValidator(_tables)]
+
+
+class Shard(Section):
+    """A shard that has a name of its own."""
+
+    name: Annotated[str, Field(pattern=r"^[^#].*$", max_length=200)] = Field(description="Not with # at its beginning.")
+    pattern: Tables = Field(description="Its tables: `schema.table` or `schema`, with `*` and `?`, in any case.")
 
 
 class Publish(Section):
-    """How events are cut and paced into Kafka transactions."""
+    """How events get their shards, are cut, and paced into Kafka transactions."""
+
+    shard_by: Literal["schema", "table"] = Field(
+        "schema", description="Which transactions keep their order for those who read a part: of a schema, of a table."
+    )
+    shards: tuple[Shard, ...] = Field(
+        (),
+        description='Shards made by patterns, the first that finds a table has it: `[{"name": "money", "pattern": '
+        '"shop.pay*"}]`. Several may share a name. Another rule, at a start, holds from the next event on.',
+    )
+    bookkeeping: tuple[Tables, ...] = Field(
+        (),
+        description="Tables (`schema.table` or `schema`, with `*` and `?`) that tools keep for themselves: events of "
+        "these alone have is_metadata=true in their metadata, as those of source.heartbeat_table always have.",
+    )
 
     fragment_bytes: Bytes = Field(64 << 10, description="Aim for a fragment's encoded size; a larger row stands alone.")
     shard_bytes: Bytes = Field(4 << 20, description="An event larger than this is #UNKNOWN: not held back.")

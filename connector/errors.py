@@ -120,6 +120,12 @@ class HistoriesDiffer(ConnectorError):
     exit_code = 8
 
 
+class ShardsChanged(ConnectorError):
+    """Shards have other names from an event on: who reads some of them reads on from there with names of now."""
+
+    exit_code = 8
+
+
 class TargetUnavailable(ConnectorError):
     """The target does not answer, or refused for a passing reason."""
 

@@ -88,7 +88,9 @@ def scalar(value: object, *, hide: bool) -> str:
         case Path():
             return json.dumps(str(value), ensure_ascii=False)
         case tuple():
-            return json.dumps(list(value), ensure_ascii=False)
+            return "[" + ", ".join(scalar(item, hide=hide) for item in value) + "]"
+        case BaseModel():
+            return scalar(value.model_dump(), hide=hide)
         case Mapping():
             hidden = {name: HIDDEN if hide and _secret(name) else text for name, text in value.items()}
             return json.dumps(hidden, ensure_ascii=False)

@@ -28,7 +28,7 @@ from connector.consume.decoding import Row, RowChanges, Statement, Value
 from connector.consume.event import Event
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
-from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, ShardsChanged
 from connector.thl.layout import Column
 from connector.thl.words import Action, Kind, Outcome
 
@@ -46,6 +46,7 @@ __all__ = [
     "Outcome",
     "Row",
     "RowChanges",
+    "ShardsChanged",
     "Start",
     "Statement",
     "Value",

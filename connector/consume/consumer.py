@@ -64,7 +64,7 @@ class Consumer:
         start: where to begin. Default: after what the group has committed, at the beginning if nothing; without a group
             at the beginning.
         group: the Kafka group in whose offsets `commit` stores positions.
-        shards: read these alone, and barriers.
+        shards: read these alone, and barriers, up to where another rule makes shards (`ShardsChanged`).
         until_end: stop at the log's end as it is when the consumer opens.
         heartbeats: give events of the kind HEARTBEAT, too.
         schemas: further versions of fragment.avsc, as parsed JSON, that the log's producers have written with.

@@ -1,4 +1,4 @@
-from connector.encode.numbering import Limits, Numbering
+from connector.encode.numbering import Limits, Numbering, Sharding
 from connector.encode.schema import Framing
 from connector.thl.fragment import Fragment
 from connector.thl.header import FragmentHeader
@@ -6,7 +6,14 @@ from connector.thl.piece import Piece
 
 class Encoder:
     def __init__(
-        self, *, service: str, source_id: str, partitions: int, limits: Limits, framing: Framing = ...
+        self,
+        *,
+        service: str,
+        source_id: str,
+        partitions: int,
+        limits: Limits,
+        framing: Framing = ...,
+        sharding: Sharding | None = None,
     ) -> None: ...
     @property
     def open(self) -> bool: ...

@@ -1,6 +1,6 @@
 """Pieces of transactions in, numbered fragments out.
 
-An event is held back until it has ended, because only then its shard is known: one schema, or `#UNKNOWN`. One
+An event is held back until it has ended, because only then its shard is known: that of its tables, or `#UNKNOWN`. One
 that grows over `shard_bytes` before is `#UNKNOWN`, which is always safe, and leaves piece by piece. Whether
 it does depends on its size alone, not on how it came in pieces. Kept between two calls are the held changes, or
 one fragment's worth of them; numbers move when an event ends.
@@ -17,6 +17,7 @@ from connector.thl.piece cimport Begin, Ending, Piece, Rows
 
 from connector.encode.chunks import chunks
 from connector.encode.event import Event
+from connector.encode.numbering import Sharding
 from connector.encode.routes import Routes
 from connector.encode.schema import framing as framed
 from connector.errors import CorruptBinlog, Unsupported
@@ -41,25 +42,30 @@ cdef class Encoder:
         partitions: of the event topic.
         limits: sizes.
         framing: how messages begin; None: as without a registry.
+        sharding: which shards there are; the default is one for each schema.
     """
 
     cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
     cdef FragmentWriter writer
     cdef Heads heads
     cdef object routes
-    cdef object route  # of the newest event's server and schema
+    cdef object route  # of the newest event's server and shard
     cdef int64_t route_server
+    cdef bint route_bookkeeping
+    cdef int64_t since  # an event that has to be #UNKNOWN
     cdef object event  # that has not ended
     cdef int64_t epoch, next, last_barrier
     cdef dict tails
     cdef dict facts  # of every message's metadata
 
-    def __init__(self, *, service, source_id, partitions, limits, framing=None):
+    def __init__(self, *, service, source_id, partitions, limits, framing=None, sharding=None):
         framing = framing or framed()
+        sharding = sharding or Sharding()
         self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
         self.writer = FragmentWriter(framing.opening, source_id)
         self.facts = dict(framing.facts)
-        self.heads = Heads()
+        self.heads = Heads(sharding)
+        self.since = sharding.since
         self.routes = Routes(service, partitions, self.facts)
         self.tails = {}
         self.last_barrier = NO_SEQNO
@@ -98,7 +104,7 @@ cdef class Encoder:
                 last = self._small(piece.begin, piece.changes, piece.ending)
                 if last is not None:
                     return [last]
-            self.event = Event(piece.begin, self.fragment_bytes, self.heads)
+            self.event = Event(piece.begin, self.fragment_bytes, self.heads, self.heads.place)
         event = self.event
         if event is None:
             raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
@@ -108,7 +114,8 @@ cdef class Encoder:
             large = event.size + event.told > self.shard_bytes
             if piece.ending is None and not large:
                 return []
-            event.route = self._route(event.begin, UNKNOWN_SHARD if large else _shard(event.begin, event.schemas))
+            shard = UNKNOWN_SHARD if large else shard_of(event.shards)
+            event.route = self._route(event.begin, shard, event.shards and event.bookkeeping and not large)
             event.head = self._head(event.begin, event.route)
         groups = [group for change in event.held for group in event.cutter.add(change)]
         event.held.clear()
@@ -163,8 +170,9 @@ cdef class Encoder:
         cdef Py_ssize_t encoded = 0
         cdef int64_t rows = 0
         cdef uint32_t check = 0
-        cdef str schema = None
+        cdef str shard = None
         cdef bint several = False
+        cdef bint bookkeeping = True
         for item in changes:
             if not isinstance(item, Rows) or not isinstance((<Rows>item).data, bytes):
                 return None
@@ -173,10 +181,11 @@ cdef class Encoder:
                 return None
             data = change.data
             table = self.heads.of(change.layout)
-            if schema is None:
-                schema = table.schema
-            elif schema != table.schema:
+            if shard is None:
+                shard = table.shard
+            elif shard != table.shard:
                 several = True
+            bookkeeping = bookkeeping and table.bookkeeping
             head = table.head(change.action, change.before, change.after)
             heads.append(head)
             rows += change.count
@@ -185,8 +194,7 @@ cdef class Encoder:
             check = crc32(data, len(data), check)
         if size > self.shard_bytes or encoded > self.fragment_bytes:
             return None
-        single = begin.kind is TRANSACTION and schema and not several
-        route = self._route(begin, schema if single else UNKNOWN_SHARD)
+        route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
         cdef EventHead event = self._head(begin, route)
         cdef str event_id = _end(event, begin, ending)
         value = self.writer.whole(event, rows, heads, changes)
@@ -197,9 +205,16 @@ cdef class Encoder:
             begin, ending, event_id, digest_of(rows, size, check),
         )
 
-    cdef object _route(self, Begin begin, str shard):
-        if self.route is None or self.route_server != begin.server_id or self.route.shard != shard:
-            self.route = self.routes(begin.server_id, shard)
+    cdef object _route(self, Begin begin, str shard, bint bookkeeping):
+        if begin.kind is not TRANSACTION or self.next == self.since:
+            shard = UNKNOWN_SHARD
+        route = self.route
+        if (
+            route is None or self.route_server != begin.server_id or route.shard != shard
+            or self.route_bookkeeping != bookkeeping
+        ):
+            self.route = self.routes(begin.server_id, shard, bookkeeping)
+            self.route_bookkeeping = bookkeeping
             self.route_server = begin.server_id
         return self.route
 
@@ -295,10 +310,6 @@ cdef Digest _known_by_xid(Begin begin, Digest digest):
     """The digest of what an XA COMMIT made an event: when that is read again, its changes are not there."""
     cdef bytes xid = begin.metadata[XID].encode()
     return digest_of(digest.rows, digest.size, crc32(xid, len(xid), 0))
-
-
-cdef object _shard(Begin begin, object schemas):
-    return shard_of(schemas) if begin.kind is TRANSACTION else UNKNOWN_SHARD
 
 
 cdef str _end(EventHead head, Begin begin, Ending ending):

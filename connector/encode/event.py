@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from zlib import crc32
 
 from connector.encode.cut import Cutter, Head
 from connector.encode.fragment import EventHead
 from connector.encode.routes import Route
 from connector.thl import replay
+from connector.thl.layout import TableLayout
 from connector.thl.piece import Begin, Rows, Statement
 from connector.thl.position import Digest
 from connector.thl.rows_query import Asked
+
+Place = Callable[[TableLayout], tuple[str, bool]]
 
 
 class Event:
@@ -22,18 +26,21 @@ class Event:
         begin: what the source says of it.
         limit: a fragment's bytes.
         row_change_head: for the cutter.
+        place: of a layout's rows: their shard, and whether they are others' bookkeeping.
     """
 
     __slots__ = (
-        "_asked", "_crc32", "_rows", "begin", "cutter", "fragno", "head", "held", "route", "schemas", "size", "told",
-        "written",
+        "_asked", "_crc32", "_place", "_rows", "begin", "bookkeeping", "cutter", "fragno", "head", "held", "route",
+        "shards", "size", "told", "written",
     )  # fmt: skip
 
-    def __init__(self, begin: Begin, limit: int, row_change_head: Head) -> None:
+    def __init__(self, begin: Begin, limit: int, row_change_head: Head, place: Place) -> None:
         self.begin = begin
         self.cutter = Cutter(limit, row_change_head)
         self.held: list[Rows | Statement] = []
-        self.schemas: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
+        self._place = place
+        self.shards: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
+        self.bookkeeping = True  # as far as its rows go
         self._rows = 0
         self.size = 0  # bytes, as `Digest` counts them
         self._crc32 = 0
@@ -50,11 +57,14 @@ class Event:
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
             self._rows += change.count
-            self.schemas.add(change.layout.name.schema)
+            shard, bookkeeping = self._place(change.layout)
+            self.shards.add(shard)
+            self.bookkeeping &= bookkeeping
         else:
             data = change.sql.encode() + replay.values(change.options).encode()
             if not change.sql.startswith(replay.SAVEPOINTS):
-                self.schemas.add("")
+                self.shards.add("")
+                self.bookkeeping = False
         self.size += len(data)
         self._crc32 = crc32(data, self._crc32)
         self.held.append(change)

@@ -2,13 +2,15 @@
 
 cdef class Table:
     cdef object layout
-    cdef readonly str schema
+    cdef readonly str shard
+    cdef readonly bint bookkeeping
     cdef list heads
     cdef dict parts  # action and bitmaps → head
     cdef bytes head(self, object action, bytes before, bytes after)
     cdef bytes part(self, object action, bytes before, bytes after)
 
 cdef class Heads:
+    cdef object sharding
     cdef dict kept
     cdef Table newest
     cdef Table of(self, object layout)

@@ -10,11 +10,12 @@ cdef Py_ssize_t KEPT = 4096
 
 @cython.final
 cdef class Table:
-    """One layout's heads."""
+    """One layout's heads, and the shard that it is of."""
 
-    def __init__(self, layout):
+    def __init__(self, layout, sharding):
         self.layout = layout
-        self.schema = layout.name.schema
+        self.shard = sharding.rule.of(layout.name)
+        self.bookkeeping = sharding.keeps_books(layout.name)
         self.heads = [None] * len(Action)
         self.parts = {}
 
@@ -41,9 +42,14 @@ cdef class Table:
 
 @cython.final
 cdef class Heads:
-    """Tables by their layouts."""
+    """Tables by their layouts.
 
-    def __init__(self):
+    Args:
+        sharding: a `connector.encode.numbering.Sharding`.
+    """
+
+    def __init__(self, sharding):
+        self.sharding = sharding
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self.kept = {}
 
@@ -55,9 +61,14 @@ cdef class Heads:
         if self.newest is None:
             if len(self.kept) >= KEPT:
                 self.kept.clear()
-            self.newest = self.kept[id(layout)] = Table(layout)
+            self.newest = self.kept[id(layout)] = Table(layout, self.sharding)
         return self.newest
 
     def __call__(self, layout, action, bytes before=b"", bytes after=b""):
         """The head of a row change; see `change.row_change_head`."""
         return self.of(layout).head(action, before, after)
+
+    def place(self, layout):
+        """The shard of a layout's rows, and whether they are others' bookkeeping."""
+        table = self.of(layout)
+        return table.shard, table.bookkeeping

@@ -1,11 +1,13 @@
-"""What an encoder is told: how large things may be, and where numbering goes on."""
+"""What an encoder is told: how large things may be, which shards there are, and where numbering goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from connector.thl.words import Epoch, Seqno
+from connector.thl.layout import TableName
+from connector.thl.shard_rule import ShardRule, finds
+from connector.thl.words import NO_SEQNO, Epoch, Seqno
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +17,25 @@ class Limits:
     fragment: int
     shard: int
     message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharding:
+    """Which shards there are.
+
+    Args:
+        rule: the log's.
+        since: the event from which on it holds, which is therefore `#UNKNOWN`; NO_SEQNO: from the log's beginning.
+        bookkeeping: patterns of tables, as the rule's: an event that touches these alone is marked.
+    """
+
+    rule: ShardRule = field(default_factory=ShardRule)
+    since: Seqno = NO_SEQNO
+    bookkeeping: tuple[str, ...] = ()
+
+    def keeps_books(self, table: TableName) -> bool:
+        """Whether a table is somebody's bookkeeping."""
+        return any(finds(pattern, table) for pattern in self.bookkeeping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

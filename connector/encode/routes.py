@@ -11,6 +11,7 @@ from connector.thl.shard import partition_of
 from connector.thl.words import ShardId
 
 KEPT: Final = 4096
+MARK: Final = {"is_metadata": "true"}  # Tungsten's name for what no data is
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +20,21 @@ class Route:
 
     Args:
         shard, partition, key: where.
-        facts: metadata that every event of the shard and server has.
+        bookkeeping: whether they are others' bookkeeping.
+        facts: metadata that every such event of the shard and server has.
         metadata: the same as an encoded Avro map.
     """
 
     shard: ShardId
     partition: int
     key: bytes
+    bookkeeping: bool
     facts: dict[str, str]
     metadata: bytes
 
 
 class Routes:
-    """Routes by server and shard.
+    """Routes by server, shard and what is in it.
 
     Args:
         service: whose log.
@@ -43,11 +46,11 @@ class Routes:
         self._service = service
         self._partitions = partitions
         self._facts = facts
-        self._kept: dict[tuple[int, ShardId], Route] = {}
+        self._kept: dict[tuple[int, ShardId, bool], Route] = {}
 
-    def __call__(self, server_id: int, shard: ShardId) -> Route:
-        """The route of a shard's events that a server executed first."""
-        kept = self._kept.get((server_id, shard))
+    def __call__(self, server_id: int, shard: ShardId, bookkeeping: bool = False) -> Route:
+        """The route of a shard's events that a server executed first, and that are others' bookkeeping or not."""
+        kept = self._kept.get((server_id, shard, bookkeeping))
         if kept is None:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
@@ -57,8 +60,9 @@ class Routes:
                 "service": self._service,
                 "shard": shard,
                 **self._facts,
+                **(MARK if bookkeeping else {}),
             }
             partition = partition_of(shard, self._partitions)
-            kept = Route(shard, partition, shard.encode(), facts, avro.string_map(facts))
-            self._kept[server_id, shard] = kept
+            kept = Route(shard, partition, shard.encode(), bookkeeping, facts, avro.string_map(facts))
+            self._kept[server_id, shard, bookkeeping] = kept
         return kept

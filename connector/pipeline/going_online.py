@@ -15,7 +15,7 @@ from connector import faults
 from connector.clock import Clock
 from connector.config import Config
 from connector.encode.encoder import Encoder
-from connector.encode.numbering import Limits, Numbering
+from connector.encode.numbering import Limits, Numbering, Sharding
 from connector.encode.schema import Framing, fragment_schema
 from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
 from connector.pipeline.prepared import PreparedTransactions, redone
@@ -36,6 +36,7 @@ from connector.thl.history import History
 from connector.thl.online import OnlinePlan, SourceFacts, check_redo, comparable, decide
 from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord
+from connector.thl.shard_rule import ShardRule
 from connector.thl.words import Epoch, Seqno
 from connector.thl.xa import Decided, Prepared
 
@@ -136,7 +137,11 @@ class Online:
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
         accepted = self._accepted(control, position, facts, kept) if self._accept_trapped else None
-        plan = decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
+        rule = ShardRule(config.publish.shard_by, tuple((one.name, one.pattern) for one in config.publish.shards))
+        plan = decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=rule)
+        if plan.partitions and not plan.new:
+            fields = {"service": config.service, "rule": rule, "since": plan.partitions.since}
+            LOG.warning("shards are made by another rule: who reads some of them has to be told", extra=fields)
         self.tables, self._kept = plan.control.tables, kept
         self.encoder = Encoder(
             service=config.service,
@@ -148,6 +153,7 @@ class Online:
                 message=config.kafka.max_message_bytes,
             ),
             framing=self._framing,
+            sharding=_sharding(config, plan),
         )
         if plan.position.snapshot:
             self._source.check(load=True)
@@ -301,6 +307,14 @@ class Online:
         if self._transactions is not None:
             self._transactions.close()
             self._transactions = None
+
+
+def _sharding(config: Config, plan: OnlinePlan) -> Sharding:
+    if plan.control.partitions is None:
+        raise ValueError("an epoch of no log")
+    own = (config.source.heartbeat_table,) if config.source.heartbeat_table else ()
+    partitions = plan.control.partitions
+    return Sharding(rule=partitions.rule, since=partitions.since, bookkeeping=(*own, *config.publish.bookkeeping))
 
 
 def _numbering(position: PositionRecord, epoch: Epoch) -> Numbering:

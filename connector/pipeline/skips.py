@@ -16,7 +16,7 @@ from connector.thl.layout import TableName
 from connector.thl.net import ANY, LeftOut
 from connector.thl.replay import SAVEPOINTS
 from connector.thl.run import EDGES
-from connector.thl.words import UNKNOWN_SHARD, Seqno
+from connector.thl.words import Seqno
 
 
 class Skips:
@@ -65,7 +65,7 @@ class Skips:
             self._tables.update(TableName(one.schema or ANY, ANY) for one in told)
             self._rows = collapse.add(whole, self._rows)
         except (LogDamaged, Unsupported, ValueError):
-            self._tables.add(TableName(ANY if header.shard == UNKNOWN_SHARD else header.shard, ANY))
+            self._tables.add(TableName(ANY, ANY))  # a shard may have any name
         self._tables.update(layout.name for layout, _ in collapse.met())
 
     def left_out(self, header: FragmentHeader) -> LeftOut:

@@ -17,6 +17,7 @@ from connector.thl.fork import Forked, Range
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.pending import Kept
 from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.thl.shard_rule import ShardRule
 from connector.thl.words import Epoch, LogId, Seqno
 
 LOG_KEY: Final = b"log"
@@ -41,7 +42,9 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
         case LogRecord():
             return LOG_KEY, _json({"log_id": record.log_id, "created": record.created, "format": record.format})
         case PartitionMap():
-            return PARTITIONS_KEY, _json({"generation": record.generation, "count": record.count})
+            rule = {"by": record.rule.by, "patterns": [list(one) for one in record.rule.patterns]}
+            map_ = {"generation": record.generation, "count": record.count, "rule": rule, "since": record.since}
+            return PARTITIONS_KEY, _json(map_)
         case EpochRecord():
             return EPOCH_KEY + str(record.epoch).encode(), _json(
                 {
@@ -113,7 +116,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
             if key == LOG_KEY:
                 log = LogRecord(LogId(found["log_id"]), found["created"], found["format"])
             elif key == PARTITIONS_KEY:
-                partitions = PartitionMap(found["generation"], found["count"])
+                partitions = _read_partitions(found)
             elif key.startswith(EPOCH_KEY):
                 epochs[found["epoch"]] = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
             elif key == OFFLINE_KEY:
@@ -201,6 +204,13 @@ def _read_definition(
         )
         layout = TableLayout(name, columns, tuple(found["key"]))
         tables[name] = TableDefinition(layout, found["charset"], found["unknown"])
+
+
+def _read_partitions(found: Mapping[str, Any]) -> PartitionMap:
+    if "rule" not in found:  # by a producer that knew only one
+        return PartitionMap(found["generation"], found["count"])
+    rule = ShardRule(found["rule"]["by"], tuple((name, pattern) for name, pattern in found["rule"]["patterns"]))
+    return PartitionMap(found["generation"], found["count"], rule, Seqno(found["since"]))
 
 
 def _forked(forked: Forked | None) -> dict[str, Any]:

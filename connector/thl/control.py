@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from connector.thl.definition import Definitions
 from connector.thl.fork import Forked, Range
-from connector.thl.words import Epoch, LogId, Seqno
+from connector.thl.shard_rule import ShardRule
+from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,19 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
-    """Key `partitions`: into how many partitions events go. Kafka having another count is refused."""
+    """Key `partitions`: into how many partitions events go. Kafka having another count is refused.
+
+    Args:
+        generation: 1, and one more each time the rule is another one.
+        count: partitions.
+        rule: by which events get their shards.
+        since: the generation's first event, which is `#UNKNOWN`; NO_SEQNO in the first generation.
+    """
 
     generation: int
     count: int
+    rule: ShardRule = field(default_factory=ShardRule)
+    since: Seqno = NO_SEQNO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,9 @@ it names has been given, and a barrier when nothing before it can still come fro
 partition has nothing more before a barrier shows when it goes on behind it; or its reader finds it read to the end that
 it had when the barrier was met already, and says so.
 
+Shards have their names by a rule, and by another one from the first event of a generation on. Who wants some by name
+wants those of one generation: beyond its end nothing is given.
+
 So a partition that lost its tail (an unclean election) is noticed when it goes on, not when a barrier is given past it.
 """
 
@@ -17,10 +20,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NoReturn, TypeVar
 
+from connector.errors import ShardsChanged
 from connector.thl.fork import TRAPPED_EVENTS, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.ledger import Release
+from connector.thl.shard_rule import SINCE
 from connector.thl.succession import damaged, interrupted, log_of, trapped_by, unannounced, unexpected, unlinked
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
 
@@ -98,6 +103,7 @@ class Joined(Generic[B]):
         self._given = floor
         self._forks = {record.epoch for record in history.epochs if record.forked} if history else set()
         self._trapped = history.trapped if history else ()
+        self._until: Seqno | None = None  # the first event of the generation behind that of the shards
         known = tails or {}
         self._strands = {p: Strand[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
 
@@ -124,8 +130,19 @@ class Joined(Generic[B]):
         strand.met = max(strand.met, header.seqno)
 
     def next(self) -> Release[B] | None:
-        """The next event that may be given, None if there is none now: of several the one with the smallest seqno."""
+        """The next event that may be given, None if there is none now: of several the one with the smallest seqno.
+
+        Raises:
+            ShardsChanged: from the next event on shards have other names.
+        """
         while (best := self._best()) is not None:
+            if self._until is not None and best.waiting[0].header.seqno >= self._until:
+                raise ShardsChanged(
+                    "Shards are made by another rule from this event on",
+                    hint="read on from this event (start) with the names that shards have now, or the whole log",
+                    seqno=self._until,
+                    shards=", ".join(sorted(self._shards)),
+                )
             event = best.waiting.popleft()
             header = event.header
             if header.barrier:
@@ -210,6 +227,9 @@ class Joined(Generic[B]):
             self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
             self._fork(strand, offset, header)
+        since = Seqno(int(header.metadata.get(SINCE, NO_SEQNO)))
+        if since > self._floor + 1:
+            self._until = since if self._until is None else min(self._until, since)
         strand.open = None
         self._link(strand, offset, header)
         strand.epoch = header.epoch

@@ -17,6 +17,7 @@ from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.pending import NOTHING, Kept
 from connector.thl.position import Finished, PositionRecord, SourcePosition
+from connector.thl.shard_rule import SINCE, ShardRule
 from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
@@ -59,7 +60,7 @@ class OnlinePlan:
 
     Args:
         log: to the control topic, when the log is new.
-        partitions: likewise.
+        partitions: likewise, or when the rule of shards is another one.
         epoch: to the control topic.
         markers: partition → header of its EPOCH marker; every partition has one.
         position: to the position topic.
@@ -94,6 +95,7 @@ def decide(
     prepared: Kept = NOTHING,
     *,
     accepted: Accepted | None = None,
+    rule: ShardRule | None = None,
 ) -> OnlinePlan:
     """Begin a new log, or go on with the one there is.
 
@@ -104,6 +106,7 @@ def decide(
         source: the source as it is now.
         prepared: the XA transactions that the topic of them says are pending.
         accepted: the trapped transactions that the log is to go on without.
+        rule: by which events are to get their shards from now on; None: by the log's own.
 
     Raises:
         LogDamaged: the topics contradict each other: one was made anew, lost its end, or was repartitioned.
@@ -113,7 +116,7 @@ def decide(
     check_prepared(position, prepared)
     if position is None or control.log is None:
         log = LogRecord(log_id=source.log_id, created=source.now)
-        partitions = PartitionMap(generation=1, count=len(tails_found))
+        partitions = PartitionMap(1, len(tails_found), rule or ShardRule())
         begun = PositionRecord(
             finished=None,
             resume=source.start,
@@ -125,14 +128,16 @@ def decide(
         )
         plan = _plan(ControlState(log, partitions, (), source.tables), begun, source, "online")
         return replace(plan, log=log, partitions=partitions, tables=source.tables)
+    map_ = _next_generation(control.partitions, position, rule)
+    control = replace(control, partitions=map_ or control.partitions)
     if accepted is None:
         _check_source(control, position, source)
-        return _plan(control, position, source, "online")
+        return replace(_plan(control, position, source, "online"), partitions=map_)
     position = replace(position, gtid_set=without(position.gtid_set, accepted.forked))
     _check_source(control, position, source)
     tables = _unknown(control.tables, accepted)
     plan = _plan(replace(control, tables=tables), position, source, "forked", accepted)
-    return replace(plan, tables=None if tables is control.tables else tables)
+    return replace(plan, partitions=map_, tables=None if tables is control.tables else tables)
 
 
 def comparable(control: ControlState, position: PositionRecord) -> Finished | None:
@@ -158,14 +163,22 @@ def go_back(control: ControlState, position: PositionRecord, source: SourceFacts
     return _plan(control, position, source, "went back")
 
 
-def markers(log_id: LogId, epoch: EpochRecord, position: PositionRecord) -> dict[int, FragmentHeader]:
+def markers(
+    log_id: LogId, epoch: EpochRecord, position: PositionRecord, since: Seqno = NO_SEQNO
+) -> dict[int, FragmentHeader]:
     """The headers of an epoch's markers, for every partition.
 
     A marker stands in its partition's chain: `prev_seqno` names the partition's last event as events do.
+
+    Args:
+        log_id, epoch, position: what they tell.
+        since: of the partition map.
     """
     metadata = {"log_id": log_id, "last_finished": str(position.last_finished)}
     if position.gtid_set is not None:
         metadata["gtid_set"] = position.gtid_set
+    if since != NO_SEQNO:
+        metadata[SINCE] = str(since)
     if epoch.forked is not None:
         metadata |= {TRAPPED: epoch.forked.trapped, TRAPPED_EVENTS: ranges_text(epoch.forked.events)}
     return {
@@ -190,6 +203,15 @@ def markers(log_id: LogId, epoch: EpochRecord, position: PositionRecord) -> dict
         )
         for partition, tail in position.tails.items()
     }
+
+
+def _next_generation(
+    partitions: PartitionMap | None, position: PositionRecord, rule: ShardRule | None
+) -> PartitionMap | None:
+    """The partition map by another rule, from the next event on; None where the rule is what it was."""
+    if partitions is None or rule is None or partitions.rule == rule:
+        return None
+    return PartitionMap(partitions.generation + 1, partitions.count, rule, Seqno(position.last_finished + 1))
 
 
 def _check_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
@@ -230,7 +252,9 @@ def _plan(
         log=None,
         partitions=None,
         epoch=epoch,
-        markers=markers(control.log.log_id, epoch, position),
+        markers=markers(
+            control.log.log_id, epoch, position, control.partitions.since if control.partitions else NO_SEQNO
+        ),
         position=position,
         control=replace(control, epochs=(*control.epochs, epoch)),
     )

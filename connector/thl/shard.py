@@ -13,12 +13,12 @@ _M: Final = 0x5BD1E995
 _WORD: Final = 0xFFFFFFFF
 
 
-def shard_of(schemas: Collection[str]) -> ShardId:
-    """The shard of an event that touches these schemas: the one there is, else `#UNKNOWN`."""
-    if len(schemas) != 1:
+def shard_of(shards: Collection[str]) -> ShardId:
+    """The shard of an event that touches these: the one there is, else `#UNKNOWN`. "" is one that is not known."""
+    if len(shards) != 1:
         return UNKNOWN_SHARD
-    (schema,) = schemas
-    return ShardId(schema) if schema else UNKNOWN_SHARD
+    (shard,) = shards
+    return ShardId(shard) if shard else UNKNOWN_SHARD
 
 
 @lru_cache(maxsize=4096)

@@ -142,8 +142,8 @@ def what_is_trapped_stays_in_the_position(patch: Patch) -> None:
 def the_markers_do_not_tell_what_is_trapped(patch: Patch) -> None:
     markers = online.markers
 
-    def silent(log_id: Any, epoch: Any, position: Any) -> Any:
-        return markers(log_id, replace(epoch, forked=None), position)
+    def silent(log_id: Any, epoch: Any, *rest: Any) -> Any:
+        return markers(log_id, replace(epoch, forked=None), *rest)
 
     patch.setattr(online, "markers", silent)
 
