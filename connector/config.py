@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
@@ -138,6 +139,21 @@ def _tables(pattern: str) -> str:
 Tables = Annotated[str, AfterValidator(_tables)]
 
 
+def _address(url: SecretStr) -> SecretStr:
+    wrong = ValueError("not an address of a server: write mysql://[user[:password]@]host[:port]")
+    try:
+        parts = urlsplit(url.get_secret_value())
+        whole = bool(parts.scheme in {"mysql", "mariadb"} and parts.hostname and parts.port != 0)
+    except ValueError:
+        raise wrong from None
+    if not whole or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise wrong
+    return url
+
+
+Address = Annotated[SecretStr, AfterValidator(_address)]
+
+
 class Shard(Section):
     """A shard that has a name of its own."""
 
@@ -163,6 +179,12 @@ class Publish(Section):
     )
 
     fragment_bytes: Bytes = Field(64 << 10, description="Aim for a fragment's encoded size; a larger row stands alone.")
+    wait_for: tuple[Address, ...] = Field(
+        (),
+        description="Replicas, `mysql://[user[:password]@]host[:port]` (user and TLS as the source's where none is "
+        "told): what they have not executed yet is not published, so nothing is trapped when one takes the source's "
+        "place. Needs GTIDs. One that is gone holds publication.",
+    )
     shard_bytes: Bytes = Field(4 << 20, description="An event larger than this is #UNKNOWN: not held back.")
     commit_bytes: Bytes = Field(16 << 20, description="A Kafka transaction ends at this many bytes.")
     commit_ms: Annotated[int, Field(ge=1)] = Field(10, description="… or after this many milliseconds.")

@@ -30,6 +30,11 @@ prepared_since = Gauge(
     "When the oldest of them was prepared, seconds since 1970 UTC; 0: there is none",
     ["service"],
 )
+held_since = Gauge(
+    "thl_publication_held_since_seconds",
+    "Since when a replica of publish.wait_for holds publication, seconds since 1970 UTC; 0: it does not",
+    ["service", "replica"],
+)
 restarts = Counter("thl_restarts", "Times a stage was started again after a passing failure", ["service", "stage"])
 applied_events = Counter("thl_applied_events", "Events committed on the target", ["service"])
 applied_rows = Counter("thl_applied_rows", "Row changes of events committed on the target", ["service"])

@@ -22,6 +22,7 @@ Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
 
 CONNECT_TIMEOUT = 10
+THE_SOURCE = "the source"
 CAST_AS_DOUBLE = (8, 0, 17)
 REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698, 1820, 3118})
 DENIED = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR})
@@ -41,14 +42,19 @@ GONE = frozenset(
 )
 
 
-def connect(source: Source) -> Connection:
+def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = None) -> Connection:
     """Open a session with UTC, utf8mb4 and an empty sql_mode, whatever the server's defaults are.
+
+    Args:
+        source: the server.
+        who: what errors call it.
+        silence: seconds without an answer after which it counts as gone; None: for ever.
 
     Raises:
         SourceUnavailable: the server does not answer.
         PreflightError: it refuses the user.
     """
-    with speaking_to(source):
+    with speaking_to(source, who):
         return pymysql.connect(
             host=source.host,
             port=source.port,
@@ -56,7 +62,9 @@ def connect(source: Source) -> Connection:
             password=source.password.get_secret_value(),
             charset="utf8mb4",
             autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT,
+            connect_timeout=CONNECT_TIMEOUT if silence is None else silence,
+            read_timeout=silence,
+            write_timeout=silence,
             cursorclass=DictCursor,
             program_name="thl-connector",
             init_command="SET SESSION time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1",
@@ -106,7 +114,7 @@ def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> 
 
 
 @contextmanager
-def speaking_to(source: Source) -> Iterator[None]:
+def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
     """Turn pymysql's errors into ours.
 
     Raises:
@@ -120,7 +128,7 @@ def speaking_to(source: Source) -> Iterator[None]:
     except pymysql.MySQLError as error:
         code, text = _code_and_text(error)
         if code in REFUSED:
-            raise PreflightError(f"the source refuses the user: {text}", hint=_user_hint(source), **where) from error
+            raise PreflightError(f"{who} refuses the user: {text}", hint=_user_hint(source), **where) from error
         if code in DENIED:
             raise PreflightError(
                 f"the user lacks a privilege: {text}",
@@ -128,10 +136,10 @@ def speaking_to(source: Source) -> Iterator[None]:
                 **where,
             ) from error
         if code in GONE or isinstance(error, pymysql.InterfaceError):
-            raise SourceUnavailable(f"the source does not answer: {text}", **where) from error
-        raise ConnectorError(f"the source refuses: {text}", code=code, **where) from error
+            raise SourceUnavailable(f"{who} does not answer: {text}", **where) from error
+        raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
     except OSError as error:
-        raise SourceUnavailable(f"the source does not answer: {error}", **where) from error
+        raise SourceUnavailable(f"{who} does not answer: {error}", **where) from error
 
 
 def account(user: str) -> str:

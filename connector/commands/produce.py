@@ -48,6 +48,7 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     from connector.pipeline.heartbeats import heartbeats
     from connector.pipeline.mysql import MySqlSource
     from connector.pipeline.produce import Producer
+    from connector.pipeline.replicas import Replicas
     from connector.pipeline.source import Source
 
     clock = SystemClock()
@@ -55,6 +56,11 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     if any(Path(place).exists() for place in places) or len(places) > 1:
         if accept_trapped:
             raise ConfigError("--accept-trapped is about a server: what is not in some files is not lost")
+        if config.publish.wait_for:
+            raise ConfigError(
+                "publish.wait_for is about a server's replicas: what files hold is not waited for",
+                hint="--set publish.wait_for=[]",
+            )
         source = FileSource(config, [Path(place) for place in places], clock)
     else:
         if places:
@@ -69,9 +75,14 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
-    producer = Producer(config, source, clock, stop, accept_trapped=accept_trapped)
-    with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
-        position = producer.run()
+    hold = Replicas(config, stop, clock) if config.publish.wait_for else None
+    producer = Producer(config, source, clock, stop, accept_trapped=accept_trapped, hold=hold)
+    try:
+        with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
+            position = producer.run()
+    finally:
+        if hold is not None:
+            hold.close()
     if producer.request is not None:
         said = producer.request.because or "no reason given"
         click.echo(f"offline, as {producer.request.asked_by} asked: {said}", err=True)

@@ -21,6 +21,7 @@ from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
 from connector.pipeline.prepared import PreparedTransactions, redone
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream
+from connector.publish.hold import Hold
 from connector.publish.prepared import PreparedState
 from connector.publish.publisher import Publisher
 from connector.publish.reading import LogReader
@@ -58,6 +59,7 @@ class Online:
             producer's, whom going online again must not fence.
         framing: how messages begin.
         accept_trapped: go on where the source lacks transactions that the log has.
+        hold: what has to be elsewhere before it is published.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Online:
         *,
         framing: Framing,
         accept_trapped: bool = False,
+        hold: Hold | None = None,
     ) -> None:
+        self._hold = hold
         self._config = config
         self._source = source
         self._clock = clock
@@ -112,7 +116,7 @@ class Online:
             # What a newer producer does meanwhile looks from here like damage, or like another history.
             self._transactions.confirm()
             raise
-        self._publisher = Publisher(config, self._transactions, self._clock, faults.point)
+        self._publisher = Publisher(config, self._transactions, self._clock, faults.point, self._hold)
         self.begin(plan)
         self.prepared = PreparedTransactions(config, self.encoder, self._publisher, plan.epoch.epoch, self._kept)
         LOG.info(
@@ -136,6 +140,11 @@ class Online:
             tails = {partition: reader.tail(partition) for partition in range(config.kafka.partitions)}
         faults.point("produce.after_read")
         facts = self._source.facts(new=position is None)
+        if config.publish.wait_for and facts.executed is None:
+            raise PreflightError(
+                "publish.wait_for needs GTIDs, and the source gives none: nobody can tell what a replica has of it",
+                hint="SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON; or leave it out",
+            )
         accepted = self._accepted(control, position, facts, kept) if self._accept_trapped else None
         rule = ShardRule(config.publish.shard_by, tuple((one.name, one.pattern) for one in config.publish.shards))
         plan = decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=rule)

@@ -6,8 +6,10 @@ listens for who wants the producer offline (`connector.publish.requests`).
 - The source is gone: what is whole is published. If fragments of an event are in the log without its last one, we
   go back to its beginning in a new epoch; else the stream goes on where it was. Either way the source proves first
   that it still has the log's last transaction.
+- Replicas are waited for (`publish.wait_for`) and the source is gone, so what is held may never be anywhere else: it is
+  forgotten, and we go online again where the log ends.
 - Asked to stop, by a signal or through the control topic: at the event's end. One that does not end within `GRACE`
-  seconds stays open; the next start voids it.
+  seconds stays open; the next start voids it. What is held then is not published.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from connector.pipeline.heartbeats import Marker
 from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.source import Source
 from connector.publish.fragments import size_of
-from connector.publish.queue import Loaded, Work
+from connector.publish.hold import Held, Hold
+from connector.publish.loaded import Loaded
+from connector.publish.queue import Work
 from connector.publish.registry import registered_number
 from connector.publish.requests import listening, tell
 from connector.thl.control import EpochRecord, OfflineRequest
@@ -55,10 +59,18 @@ class Producer:
         clock: the time.
         stop: set by whoever wants it to end.
         accept_trapped: go online although the source lacks transactions that the log has: once.
+        hold: what has to be elsewhere before it is published; None: nothing.
     """
 
     def __init__(
-        self, config: Config, source: Source, clock: Clock, stop: Event, *, accept_trapped: bool = False
+        self,
+        config: Config,
+        source: Source,
+        clock: Clock,
+        stop: Event,
+        *,
+        accept_trapped: bool = False,
+        hold: Hold | None = None,
     ) -> None:
         self._config = config
         self._source = source
@@ -72,6 +84,7 @@ class Producer:
         self._accept_trapped = accept_trapped
         self._framing = framing()
         self.request: OfflineRequest | None = None  # as whose answer it ended
+        self._hold = hold
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the files that are the source end.
@@ -108,11 +121,15 @@ class Producer:
                         ear.enter_context(listening(config, online.control_end, self._asked_offline))
                         heard = True
                     return self._produce(online)
+                except Held:
+                    if self._stop.is_set():
+                        return online.publisher.committed
+                    LOG.warning("the source is gone, and what is held is forgotten", extra={"service": config.service})
                 except BrokerUnavailable as error:
                     self._count(online.publisher.committed, error, "publish")
                 finally:
                     online.close()
-        except Stopped:
+        except (Stopped, Held):
             return None
 
     def _asked_offline(self, request: OfflineRequest) -> None:
@@ -132,6 +149,7 @@ class Producer:
                 self._begun,
                 framing=self._framing,
                 accept_trapped=self._accept_trapped,
+                hold=self._hold,
             )
             try:
                 online.go()
@@ -316,7 +334,8 @@ def _still_ours(online: Online) -> PositionRecord:
 
     Raises:
         Fenced: one has.
+        Held: something is held that may never be published.
     """
-    position = online.publisher.drain()
+    position = online.publisher.drain(hurried=True)
     online.publisher.confirm()
     return position

@@ -3,9 +3,13 @@
 from libc.stdint cimport int64_t
 
 from connector.thl.fragment cimport Fragment
+from connector.thl.gtid_run cimport GtidRun
 from connector.thl.progress cimport Progress
 
+from connector.publish.loaded import Loaded
+from connector.thl.gtids import parse_gtids
 from connector.thl.pending import Stored
+from connector.thl.piece import Passed
 
 
 def size_of(list items not None):
@@ -31,6 +35,41 @@ def rows_of(list ended not None):
         if fragment.finished is not None:
             rows += fragment.finished.digest.rows
     return rows
+
+
+def gtids_of(list items not None):
+    """What the log has with these items and had not before: a set, as the source writes one. "" where that is nothing.
+
+    Of an event that does not end in them nothing: until it has, it can be given up.
+    """
+    cdef GtidRun run = GtidRun()
+    cdef Py_ssize_t index
+    cdef Fragment fragment
+    cdef str gtid
+    cdef list loaded = []
+    found = None
+    for index in range(len(items)):
+        item = items[index]
+        if type(item) is Fragment:
+            fragment = item
+            gtid = None if fragment.finished is None else fragment.finished.gtid
+        elif isinstance(item, Loaded):
+            loaded.append(item.gtid_set or "")
+            continue
+        else:
+            gtid = item.gtid if isinstance(item, Passed) else None
+        if gtid is None or run.goes_on(gtid):
+            continue
+        if found is None:
+            found = parse_gtids(gtid)
+        else:
+            if run.first is not None:
+                found.add(run.first, run.count)
+            found.add(gtid)
+        run.begin(gtid)
+    if found is not None and run.first is not None:
+        found.add(run.first, run.count)
+    return ",".join(filter(None, [*loaded, "" if found is None else str(found)]))
 
 
 def send_on(list items not None, Py_ssize_t at, Progress progress not None, object send, str topic, list ended not None):

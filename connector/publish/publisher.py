@@ -1,23 +1,26 @@
 """The thread that writes to Kafka: work from the queue, in Kafka transactions, each with the producer's position.
 
-1. Take work; begin a transaction if none runs. 2. Send its fragments, moving the position in memory as they go.
-3. When the pacing says so, send the position in the same transaction and commit. 4. Only then count it.
+1. Take work; where it has to be elsewhere before, wait for that, with no transaction open. 2. Begin a transaction if
+none runs, and send the work's fragments, moving the position in memory as they go. 3. When the pacing says so, send the
+position in the same transaction and commit. 4. Only then count it.
 Dying anywhere before 3 has returned leaves nothing visible; after it, the next start reads the position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
-from connector.publish.fragments import rows_of, send_on
+from connector.publish.fragments import gtids_of, rows_of, send_on
+from connector.publish.hold import Hold
+from connector.publish.loaded import Loaded
 from connector.publish.memory import control_message, definition_messages, position_message
 from connector.publish.pacing import Pacing
-from connector.publish.queue import Loaded, Work, WorkQueue
+from connector.publish.queue import Work, WorkQueue
 from connector.publish.transactions import Transactions
 from connector.thl.control import LogRecord, PartitionMap
 from connector.thl.definition import Definitions, Redefined
@@ -37,21 +40,26 @@ Point = Callable[[str], None]
 class Publisher:
     """Publishes one epoch: from a plan on, until `drain`, or until an error.
 
-    `put` and `drain` raise what the thread has failed with; the object and its `Transactions` are then only
-    to be closed.
+    `put` and `drain` raise what the thread has failed with, `Held` where it has stopped to wait for what is held; the
+    object and its `Transactions` are then only to be closed.
 
     Args:
         config: names, pacing.
         transactions: opened, none begun.
         clock: for pacing and latencies.
         point: passed before and after every commit; see `connector.faults`.
+        hold: what has to be elsewhere before it is published; None: nothing.
     """
 
-    def __init__(self, config: Config, transactions: Transactions, clock: Clock, point: Point) -> None:
+    def __init__(
+        self, config: Config, transactions: Transactions, clock: Clock, point: Point, hold: Hold | None = None
+    ) -> None:
         self._config = config
         self._transactions = transactions
         self._clock = clock
         self._point = point
+        self._hold = hold
+        self._hurried = Event()  # set: what is held is not waited for any more
         self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
         self._queue = WorkQueue(config.publish.queue_bytes)
         self._thread: Thread | None = None
@@ -79,7 +87,12 @@ class Publisher:
         Args:
             plan: what was decided.
             markers: its EPOCH markers, encoded.
+
+        Raises:
+            Held: what the log has with it is not where it has to be, and we are to stop.
         """
+        if self._hold is not None and plan.position.gtid_set:
+            self._hold.wait(plan.position.gtid_set, self._hurried.is_set)
         records: tuple[LogRecord | PartitionMap | None, ...] = (plan.log, plan.partitions)
         self._transactions.begin()
         for record in (*(known for known in records if known is not None), plan.epoch):
@@ -112,14 +125,23 @@ class Publisher:
         else:
             self._queue.check()
 
-    def drain(self) -> PositionRecord:
+    def drain(self, *, hurried: bool = False) -> PositionRecord:
         """Publish what was put, write the position, end the thread.
+
+        Args:
+            hurried: do not wait for what is held.
 
         Returns:
             The position, committed.
+
+        Raises:
+            Held: something was held, and is not published.
         """
-        self.end()
+        if hurried:
+            self._hurried.set()
+        self._end()
         self._queue.check()
+        self._hurried.clear()
         return self.committed
 
     def confirm(self) -> None:
@@ -127,7 +149,11 @@ class Publisher:
         self._transactions.confirm()
 
     def end(self) -> None:
-        """As `drain`, but tell no error. May be repeated."""
+        """As `drain`, hurried, but tell no error. May be repeated."""
+        self._hurried.set()
+        self._end()
+
+    def _end(self) -> None:
         self._queue.end()
         if self._thread is not None:
             self._thread.join()
@@ -138,6 +164,7 @@ class Publisher:
             while not self._queue.finished:
                 taken = self._queue.take(WAKE)
                 if taken is not None:
+                    self._wait(taken[0])
                     self._send(*taken)
                     if self._begun is not None and self._due(self._begun):
                         self._commit()
@@ -146,6 +173,15 @@ class Publisher:
             self._commit_position()
         except Exception as error:  # noqa: BLE001 - raised again in the thread that puts
             self._queue.fail(error)
+
+    def _wait(self, work: Work) -> None:
+        """Wait until what the log has with this work may be published."""
+        gtids = gtids_of(work) if self._hold is not None else ""
+        if self._hold is None or not gtids or self._hold.has(gtids):
+            return
+        if self._begun is not None:
+            self._commit()
+        self._hold.wait(gtids, self._hurried.is_set)
 
     def _due(self, begun: float) -> bool:
         return self._pacing.due(self._bytes, self._clock.monotonic() - begun, waiting=not self._queue.empty)

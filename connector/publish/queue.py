@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from threading import Condition
 
 from connector.publish.fragments import size_of
+from connector.publish.loaded import Loaded
 from connector.thl.definition import Definitions, Redefined
 from connector.thl.fragment import Fragment
 from connector.thl.pending import Stored
 from connector.thl.piece import Passed
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The initial load has ended with the event before it in the same work.
-
-    Args:
-        gtid_set: what it contains.
-    """
-
-    gtid_set: str | None
-
 
 Work = list[Fragment | Passed | Loaded | Stored | Definitions | Redefined]
 """In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from connector.capture.replica import Replica
 from connector.clock import Clock, SystemClock
 from connector.config import Config
 from connector.errors import ConnectorError
@@ -66,7 +67,8 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
                 doubtful = desk.inconsistent(config.service)
     except ConnectorError as error:
         problems.append(error.message)
-    producer = producer_status(control, position, ends, source, now)
+    waits_for = tuple(_replicas(config, source, problems))
+    producer = replace(producer_status(control, position, ends, source, now), waits_for=waits_for)
     trapped = control.trapped if control else ()
     applier = applier_status(target, ends, now, known=known, request=request, doubtful=doubtful, trapped=trapped)
     if applier.events_behind and target is not None:
@@ -152,6 +154,21 @@ def applier_status(
         offline_reason=request.because if request else "",
         inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in doubtful),
     )
+
+
+def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:
+    """Ask those that are waited for; one that does not answer holds all."""
+    for url in config.publish.wait_for:
+        replica = Replica(url.get_secret_value(), config.source)
+        try:
+            replica.ask("", 0)
+            missing = None if source is None else replica.missing(source.gtid_set or "")
+            yield f"{replica.name} lacks {'?' if missing is None else missing.count()} transactions"
+        except ConnectorError as error:
+            problems.append(f"publication is held, {replica.name}: {error.message}")
+            yield f"{replica.name} does not answer"
+        finally:
+            replica.close()
 
 
 def _catch_up(config: Config, target: TargetRow, ends: Ends, clock: Clock) -> float | None:

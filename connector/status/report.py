@@ -38,6 +38,7 @@ class ProducerStatus:
         seconds_until_purge: at least so long the source keeps what is needed next; None: for ever, or unknown.
         offline_requested_by: who asked that it goes offline.
         offline_reason: why.
+        waits_for: the replicas without which nothing is published, and what each lacks of what the source has.
     """
 
     state: State
@@ -56,6 +57,7 @@ class ProducerStatus:
     seconds_until_purge: float | None = None
     offline_requested_by: str = ""
     offline_reason: str = ""
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,10 @@ from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering
 from connector.errors import Fenced, LogDamaged, Unsupported
+from connector.publish.loaded import Loaded
 from connector.publish.memory import position_message
 from connector.publish.publisher import Publisher
-from connector.publish.queue import Loaded, Work
+from connector.publish.queue import Work
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions

@@ -70,14 +70,23 @@ def rows_of(target: Path) -> list[tuple[int, str]]:
         return db.execute(f'SELECT id, v FROM "{name}" ORDER BY id').fetchall()
 
 
+def waits_for(bench: Bench, replica: MySqlServer) -> dict[str, str]:
+    return {
+        "THL_SOURCE__FILTERS__DO": bench.service,
+        "THL_PUBLISH__WAIT_FOR": f"mysql://{replica.host}:{replica.port}",
+    }
+
+
 def test_the_log_goes_on_without_what_is_trapped(
     pair: tuple[MySqlServer, MySqlServer], kafka_broker: Broker, tmp_path: Path
 ) -> None:
     first, second = pair
     bench = Bench(first, kafka_broker, tmp_path, settings={"THL_APPLY__CHECKPOINT_DIR": str(tmp_path / "spark")})
     bench.make_table()
-    with bench.start() as producer:
-        until(lambda: " loaded service=" in producer.text)  # what is written before is in the load, or behind it
+    waiting = Bench(first, kafka_broker, tmp_path, settings=waits_for(bench, second))
+    with bench.start() as producer, waiting.start() as careful:
+        producer.loaded()  # what is written before is in the load, or behind it
+        careful.loaded()
         loaded = last_seqno(bench)
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         executed = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1]
@@ -89,6 +98,13 @@ def test_the_log_goes_on_without_what_is_trapped(
         bench.sql(f"DELETE FROM {bench.service}.t WHERE id = 2")
         until(lambda: last_seqno(bench) == before + 3)
         assert producer.stop() == 0
+        until(lambda: "publication is held: a replica is behind" in careful.text)
+        told = json.loads(thl(waiting, "status", "--json").stdout)
+        assert told["producer"]["waitsFor"] == [f"{second.host}:{second.port} lacks 3 transactions"]
+        assert told["producer"]["maximumStoredSeqNo"] == before
+        assert careful.stop() == 0
+        assert "is unfinished" not in careful.text
+    assert [event[0]["seqno"] for event in finished(fragments(waiting.config))] == list(range(before + 1))
     nothing = thl(bench, "trapped")
     assert (nothing.returncode, nothing.stdout.strip()) == (
         0,
@@ -103,8 +119,13 @@ def test_the_log_goes_on_without_what_is_trapped(
 
         first.kill()
         second.run_sql("STOP REPLICA; RESET REPLICA ALL")
-        bench.mysql = second
+        bench.mysql = waiting.mysql = second
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('new line')")
+
+        assert thl(waiting, "trapped").stdout.startswith("nothing is trapped")
+        with waiting.start() as moved:  # now it waits for the source itself, which has all of it
+            until(lambda: last_seqno(waiting) == before + 1)
+            assert moved.stop() == 0
 
         with bench.start() as refused:
             assert refused.ended() == HistoriesDiffer.exit_code
