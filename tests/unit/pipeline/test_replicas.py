@@ -135,8 +135,14 @@ def test_what_the_source_has_lost_itself_is_given_up(answer: Answer, monkeypatch
     monkeypatch.setattr(replicas, "gtid_executed", lambda connection: connection)
     Scripted.answers = {"a": [answer]}
     hold = Replicas(config("a"), Event(), SystemClock())
+    give_up = SystemClock().monotonic() + 60
+
+    def not_yet() -> bool:
+        assert SystemClock().monotonic() < give_up
+        return False
+
     with pytest.raises(Held):
-        hold.wait(WANTED, lambda: False)
+        hold.wait(WANTED, not_yet)
 
 
 def test_one_that_is_not_there_is_told_and_let_go() -> None:

@@ -135,7 +135,9 @@ class Slow:
         assert not self.kafka.sent
         if self.never and self.never in GtidSet.parse(gtids):
             self.waiting.set()
+            give_up = SystemClock().monotonic() + 60
             while not given_up():
+                assert SystemClock().monotonic() < give_up
                 SystemClock().sleep(0.001)
             raise Held
         if self.kafka.committed:
