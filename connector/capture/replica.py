@@ -15,7 +15,8 @@ from connector.errors import PreflightError
 from connector.thl.domain_gtid import DomainPosition
 from connector.thl.gtids import Lacking, lacking
 
-SILENCE: Final = 3.0  # seconds beyond what was asked for, after which a replica counts as gone
+ROUND: Final = 0.5  # seconds that a replica waits at once
+SILENCE: Final = 5.0  # without an answer it counts as gone
 WAITS_SINCE: Final = (5, 7, 5)  # MySQL's WAIT_FOR_EXECUTED_GTID_SET
 
 
@@ -45,8 +46,11 @@ class Replica:
         """Whether it is known to have executed all of them."""
         return self._executed is not None and not lacking(gtids, self._executed)
 
-    def ask(self, gtids: str, seconds: float) -> bool:
-        """Wait until it has executed them, for so long at most.
+    def ask(self, gtids: str) -> bool:
+        """Wait until it has executed them, for ROUND seconds at most.
+
+        Args:
+            gtids: a set; "": only look what it has executed.
 
         Returns:
             Whether it has.
@@ -58,9 +62,9 @@ class Replica:
         """
         try:
             with speaking_to(self._at, "a replica that is waited for"):
-                self._connection = self._connection or self._opened(seconds)
+                self._connection = self._connection or self._opened()
                 if gtids:
-                    _wait(self._connection, gtids, seconds)
+                    _wait(self._connection, gtids)
                 self._executed = gtid_executed(self._connection)
         except BaseException:
             self.close()
@@ -73,8 +77,8 @@ class Replica:
             self._connection.close()
             self._connection = None
 
-    def _opened(self, seconds: float) -> Connection:
-        connection = connect(self._at, "a replica that is waited for", silence=seconds + SILENCE)
+    def _opened(self) -> Connection:
+        connection = connect(self._at, "a replica that is waited for", silence=SILENCE)
         try:
             _check(connection, self.name)
         except BaseException:
@@ -98,13 +102,13 @@ def _check(connection: Connection, name: str) -> None:
         )
 
 
-def _wait(connection: Connection, gtids: str, seconds: float) -> None:
+def _wait(connection: Connection, gtids: str) -> None:
     """The server's own waiting. What it answers is not looked at: what it has executed is asked afterwards."""
     if is_mariadb(connection):
         lasts = ",".join(map(str, DomainPosition.parse(gtids)))  # one of each domain
-        query(connection, "SELECT MASTER_GTID_WAIT(%s, %s)", (lasts, seconds))
+        query(connection, "SELECT MASTER_GTID_WAIT(%s, %s)", (lasts, ROUND))
     else:
-        query(connection, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, seconds))
+        query(connection, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, ROUND))
 
 
 def _at(url: str, source: Source) -> Source:

@@ -16,7 +16,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from connector import metrics
 from connector.capture.connection import session
-from connector.capture.replica import Replica
+from connector.capture.replica import ROUND, Replica
 from connector.capture.source_state import gtid_executed
 from connector.clock import Clock
 from connector.config import Config
@@ -25,7 +25,6 @@ from connector.publish.hold import Held
 from connector.thl.gtids import lacking
 
 LOG: Final = logging.getLogger(__name__)
-ROUND: Final = 0.5  # seconds that a replica is asked to wait at once; so long a SIGTERM may take
 TELL_AFTER: Final = 5.0  # a replica that is ordinarily behind is no news
 LONGEST_WAIT: Final = 5.0  # between attempts to reach one that is gone
 LOOK: Final = 0.1
@@ -125,7 +124,7 @@ class Replicas:
             sleep=lambda seconds: self._pause(seconds, over),
             reraise=True,
         )
-        return attempts(replica.ask, gtids, ROUND)
+        return attempts(replica.ask, gtids)
 
     def _pause(self, seconds: float, over: Callable[[], bool]) -> None:
         until = self._clock.monotonic() + seconds

@@ -161,7 +161,7 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
     for url in config.publish.wait_for:
         replica = Replica(url.get_secret_value(), config.source)
         try:
-            replica.ask("", 0)
+            replica.ask("")
             missing = None if source is None else replica.missing(source.gtid_set or "")
             yield f"{replica.name} lacks {'?' if missing is None else missing.count()} transactions"
         except ConnectorError as error:

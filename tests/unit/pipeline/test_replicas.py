@@ -41,7 +41,7 @@ class Scripted:
     def has(self, gtids: str) -> bool:
         return self._executed is not None and not lacking(gtids, self._executed)
 
-    def ask(self, gtids: str, seconds: float) -> bool:
+    def ask(self, gtids: str) -> bool:
         answers = self.answers[self.name]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         Scripted.seen = since(self.name)
