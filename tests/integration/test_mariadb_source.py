@@ -221,15 +221,23 @@ def caught_up(replica: MariaDbServer, master: SqlServer) -> None:
 def test_a_replica_takes_over(
     mariadb_server: SqlServer, replica: MariaDbServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:
-    """Other files and places, the same GTIDs: the last transaction is compared, nothing is missing or twice."""
+    """Other files and places, the same GTIDs: the last transaction is compared, nothing is missing or twice.
+
+    Until then it is waited for: what it has not taken is not published.
+    """
     bench = MariaBench(mariadb_server, kafka_broker, tmp_path, settings=dict(SMALL))
     bench.make_table()
-    with bench.start() as first:
+    with bench.start(THL_PUBLISH__WAIT_FOR=f"mysql://{replica.host}:{replica.port}") as first:
         until(lambda: last_seqno(bench) >= 3)
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         until(lambda: last_seqno(bench) >= 4)
+        replica.run_sql("STOP SLAVE")
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('unread')")
+        until(lambda: "publication is held: a replica is behind" in first.text)
+        assert last_seqno(bench) == 4
         assert first.stop() == 0
-    bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('unread')")
+    assert last_seqno(bench) == 4
+    replica.run_sql("START SLAVE")
     caught_up(replica, mariadb_server)
     replica.run_sql("STOP SLAVE; RESET SLAVE ALL")
     bench.mysql = replica
