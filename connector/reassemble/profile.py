@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+_QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
+
 SETTINGS: Final[Mapping[str, str]] = {
     # Nobody looks at a page of ours, and it costs memory and a port.
     "spark.ui.enabled": "false",
@@ -45,7 +47,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
     # What was read and not sent yet: few, for a message may be as large as a row.
-    "spark.sql.streaming.continuous.executorQueueSize": "16",
+    "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
     # SIGTERM is ours: a query is stopped, not interrupted in the middle of handing a batch over.
     "spark.sql.streaming.stopTimeout": "10s",
 }
@@ -82,6 +84,8 @@ CONTINUOUS: Final[Mapping[str, str]] = {
     "kafka.fetch.max.wait.ms": "5",
     # A poll cannot be interrupted, so this is how long the end of a query may take.
     "kafkaConsumer.pollTimeoutMs": "250",
+    # What a poll has unpacked is in the heap, however little it was on the wire: as few as wait to be sent.
+    "kafka.max.poll.records": _QUEUE,
 }
 # At the end of an epoch Spark writes its offsets, which we do not read, and gives its workers new tasks.
 EPOCH: Final = "24 hours"

@@ -210,7 +210,7 @@ def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
     for n in range(1, 4):
         big = rows(n, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}
         log.events([record(n, [big], last_barrier=0)])
-    *some, last = in_parts(rows(4, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}, 30)
+    *some, last = in_parts(rows(4, value="é" * (5 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}, 30)
     parts = [record(4, [part], last_frag=False, fragno=n, last_barrier=0) for n, part in enumerate(some)]
     log.events(parts)
     log.online()  # given up in the middle of a row
