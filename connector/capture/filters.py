@@ -8,10 +8,12 @@ MySQL's own schemas are never for us. The pattern of a column has its name behin
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from hashlib import sha256
 from types import MappingProxyType
 
 from connector.config import Filters, Source
@@ -146,6 +148,18 @@ class Filter:
                 hint="write `shop`, `shop.orders` or `shop.*_log`",
             )
         return Pattern(_regex(schema), _regex(table) if dot else None)
+
+
+def fingerprint(source: Source) -> str:
+    """What tells whether the same events are made of the same transactions: a hash of all that decides it.
+
+    Not of the servers that are ignored: the log's last event is read whoever wrote it.
+    """
+    decides = source.filters.model_dump(mode="json") | {
+        "keep_invalid_text": source.keep_invalid_text,
+        "statements": source.statements,
+    }
+    return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
 def _regex(glob: str) -> re.Pattern[str]:

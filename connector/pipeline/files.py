@@ -14,7 +14,7 @@ from typing import Final
 
 from connector.capture.archive import Archive
 from connector.capture.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
-from connector.capture.filters import Filter
+from connector.capture.filters import Filter, fingerprint
 from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.capture.naming import Naming, Refused
@@ -103,6 +103,7 @@ class FileSource:
             start=SourcePosition(files[0].name, len(MAGIC)),
             gtid_set=None if before is None else str(before),
             executed=None if before is None else self._executed(files[-1]),
+            filters=fingerprint(self._config.source),
         )
 
     def holds(self, finished: Finished) -> bool:

@@ -34,7 +34,7 @@ from connector.thl.event_id import EventId
 from connector.thl.fork import Accepted, accept, ranges_text
 from connector.thl.gtids import lacking
 from connector.thl.history import History
-from connector.thl.online import OnlinePlan, SourceFacts, check_redo, comparable, decide
+from connector.thl.online import OnlinePlan, SourceFacts, check_redo, comparable, decide, incomparable
 from connector.thl.piece import Passed
 from connector.thl.position import Finished, PositionRecord
 from connector.thl.shard_rule import ShardRule
@@ -238,9 +238,9 @@ class Online:
         """
         self.close_stream()
         finished = comparable(control, position)
-        if finished is None and position.finished is not None:
+        if why := incomparable(control, position):
             LOG.warning(
-                "the log's last event is trapped: there is nothing to compare with the source",
+                f"the log's last event is not compared with the source: {why}",
                 extra={"service": self._config.service, "seqno": position.last_finished},
             )
         if finished is None or _loaded(finished):

@@ -8,7 +8,7 @@ from typing import Final
 
 from connector.capture import source_state
 from connector.capture.connection import session
-from connector.capture.filters import Filter
+from connector.capture.filters import Filter, fingerprint
 from connector.capture.preflight import preflight
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import SourceFacts as ServerFacts
@@ -93,6 +93,7 @@ class MySqlSource:
             files=files,
             snapshot=load,
             tables=tables,
+            filters=fingerprint(self._source),
         )
 
     def holds(self, finished: Finished) -> bool:

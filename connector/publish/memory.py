@@ -56,6 +56,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
                     "reason": record.reason,
                     "gtid_set": record.gtid_set,
                     **_forked(record.forked),
+                    **({"filters": record.filters} if record.filters is not None else {}),
                 }
             )
         case OfflineRequest():

@@ -49,6 +49,7 @@ class EpochRecord:
     reason: str  # "online" | "went back" | "forked"
     gtid_set: str | None = None
     forked: Forked | None = None  # what it goes on without
+    filters: str | None = None  # fingerprint of what decides which of the source is published, and as what
 
 
 def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:

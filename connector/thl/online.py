@@ -22,7 +22,7 @@ from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 
-__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "comparable", "decide", "go_back", "markers"]
+__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "comparable", "decide", "go_back", "incomparable", "markers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class SourceFacts:
         files: the source's binary logs and their sizes now (`SHOW BINARY LOGS`); None when they were not asked for.
         snapshot: a new log begins with an initial load.
         tables: what the source's tables are where a new log starts; None when they are not known.
+        filters: fingerprint of what is published of it; None: nobody says.
     """
 
     source_id: str
@@ -52,6 +53,7 @@ class SourceFacts:
     files: Mapping[str, int] | None = None
     snapshot: bool = False
     tables: Definitions | None = None
+    filters: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +143,29 @@ def decide(
 
 
 def comparable(control: ControlState, position: PositionRecord) -> Finished | None:
-    """The log's last event, where the source can show it again: not a trapped one."""
+    """The log's last event, where the source can show it again: see `incomparable`."""
+    return None if incomparable(control, position) else position.finished
+
+
+def incomparable(control: ControlState, position: PositionRecord) -> str:
+    """Why the source cannot show the log's last event again as it was; "" where it can, or where there is none.
+
+    An event is what filters made of a transaction: under others it is another event, or none.
+
+    Args:
+        control: the newest epoch is the one that asks.
+        position: the log's.
+    """
     finished = position.finished
-    if finished is None or meets(History.of(control, position.last_finished).trapped, finished.seqno, finished.seqno):
-        return None
-    return finished
+    if finished is None:
+        return ""
+    history = History.of(control, position.last_finished)
+    if meets(history.trapped, finished.seqno, finished.seqno):
+        return "it is trapped"
+    wrote, asks = history.covering(finished.seqno).filters, control.epochs[-1].filters
+    if wrote is not None and asks is not None and wrote != asks:
+        return "the filters have changed since it was published"
+    return ""
 
 
 def go_back(control: ControlState, position: PositionRecord, source: SourceFacts) -> OnlinePlan:
@@ -246,6 +266,7 @@ def _plan(
         reason=reason,
         gtid_set=position.gtid_set,
         forked=None if accepted is None else accepted.forked,
+        filters=source.filters,
     )
     position = replace(position, open=None)
     return OnlinePlan(

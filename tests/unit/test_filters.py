@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.capture.filters import SYSTEM_SCHEMAS, Filter
-from connector.config import Filters
+from connector.capture.filters import SYSTEM_SCHEMAS, Filter, fingerprint
+from connector.config import Filters, Source
 from connector.errors import ConfigError
 
 names = st.text(alphabet="abAB_$.\n[]", min_size=1, max_size=6)
@@ -123,3 +123,15 @@ def test_a_wanted_table_is_in_a_wanted_schema(do: list[str], ignore: list[str], 
     some = a_filter(do=tuple(do), ignore=tuple(f"{g}.{g}" for g in ignore))
     if some.wants(schema, table):
         assert some.wants_schema(schema)
+
+
+def test_a_fingerprint_tells_what_is_published_apart() -> None:
+    plain = fingerprint(Source())
+    assert plain == fingerprint(Source(host="elsewhere", ignore_server_ids=(3,), heartbeat_table="a.b"))
+    others = [
+        Source(filters=Filters(do=("shop",))),
+        Source(filters=Filters(ignore=("shop",))),
+        Source(keep_invalid_text=("shop.t.c",)),
+        Source(statements="keep"),
+    ]
+    assert len({plain, *map(fingerprint, others)}) == len(others) + 1

@@ -28,7 +28,7 @@ from tests.unit.thl.world.source import Source
 from tests.unit.thl.world.truth import Truth
 
 COMPACTED = (CONTROL, POSITION, PREPARED)
-TROUBLES = ("none", "retention", "tail", "hole", "anew", "rebuilt", "source crash", "failover", "fork")
+TROUBLES = ("none", "retention", "tail", "hole", "anew", "rebuilt", "source crash", "failover", "fork", "filters")
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
     "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
@@ -39,6 +39,7 @@ EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
     "failover": {"producer": (HistoriesDiffer,), "applier": ()},
     "fork": {"producer": (HistoriesDiffer, Unsupported), "applier": (HistoriesDiffer,)},
+    "filters": {"producer": (), "applier": ()},
 }
 
 
@@ -57,6 +58,7 @@ class ProtocolModel(RuleBasedStateMachine):
         self.appliers: list[Applier] = []
         self.target = Target()
         self.logs = 0
+        self.filters = 0  # +1 each time the configuration makes other events of the same transactions
         self.trouble = "none"
         self.happened = False  # the trouble did
         self.lossy = ""  # the topic that loses tails
@@ -159,12 +161,20 @@ class ProtocolModel(RuleBasedStateMachine):
 
     # --- producers
 
+    @precondition(lambda self: self.trouble == "filters")
+    @rule()
+    def filters_change(self) -> None:
+        """Whoever starts next makes other events of the source's transactions."""
+        self.filters += 1
+        self.producers.clear()
+
     def start_producer(self, every: int, shard_limit: int) -> None:
         self.logs += 1
         log_id = f"{self.logs:032x}"
         producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
         producer.one_transaction, producer.confirms = self.one_transaction, self.confirms
         producer.accepts = self.trouble == "fork"
+        producer.filters = self.filters
         producer.keeps_in_one, producer.takes_away_in_one = self.keeps_in_one, self.takes_away_in_one
         self.producers.append(producer)
 

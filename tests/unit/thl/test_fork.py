@@ -148,6 +148,13 @@ def test_the_control_topic_remembers_it() -> None:
     messages = [control_message(record) for record in state.epochs]
     assert control_state(messages).epochs == state.epochs
     assert b"forked" not in messages[0][1]
+    assert b"filters" not in messages[0][1]
+
+
+def test_the_control_topic_remembers_the_filters() -> None:
+    first, *others = control(0, 5).epochs
+    epochs = (replace(first, filters="0a1b"), *others)
+    assert control_state([control_message(record) for record in epochs]).epochs == epochs
 
 
 def test_the_last_event_is_compared_once_it_is_not_a_trapped_one() -> None:

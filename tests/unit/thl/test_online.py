@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState
-from connector.thl.online import OnlinePlan, SourceFacts, TailFound, check_redo, decide, go_back
+from connector.thl.online import OnlinePlan, SourceFacts, TailFound, check_redo, decide, go_back, incomparable
 from connector.thl.position import Digest, Open, PositionRecord, SourcePosition
 from connector.thl.words import NO_SEQNO, Epoch, Kind, LogId, Seqno
 from tests.unit.thl.make import LOG, UUID, control, finished, header, marker, position
@@ -56,6 +56,29 @@ def test_a_log_goes_on_in_a_new_epoch_after_its_last_event() -> None:
     assert plan.position == replace(position(8, 2, tails={0: 8, 1: 6}), last_barrier=Seqno(8))
     assert plan.control.epochs[-1] == plan.epoch
     assert plan.redo == finished(8, 2)
+
+
+def test_what_other_filters_made_is_not_compared() -> None:
+    tails = {0: TailFound(Seqno(8), Epoch(2), 0, 30)}
+    before = control(0, 5)
+    epochs = tuple(replace(epoch, filters="a") for epoch in before.epochs)
+
+    def plan(of: ControlState, filters: str | None) -> OnlinePlan:
+        return decide(of, position(8, 2), tails, replace(SOURCE, filters=filters))
+
+    same, other = (plan(replace(before, epochs=epochs), filters) for filters in ("a", "b"))
+    assert same.epoch.filters == "a"
+    assert (same.redo, incomparable(same.control, same.position)) == (finished(8, 2), "")
+    assert other.redo is None
+    assert "filters have changed" in incomparable(other.control, other.position)
+    # It counts under which the event was published, not who was online last.
+    tails = {0: TailFound(Seqno(8), Epoch(3), 0, 32)}
+    assert plan(other.control, "a").redo == finished(8, 2)
+    assert plan(other.control, "b").redo is None
+    # A log from before the records told it.
+    tails = {0: TailFound(Seqno(8), Epoch(2), 0, 30)}
+    assert plan(before, "b").redo == finished(8, 2)
+    assert plan(replace(before, epochs=epochs), None).redo == finished(8, 2)
 
 
 def test_every_partition_gets_a_marker_that_stands_in_its_chain() -> None:

@@ -157,6 +157,16 @@ def a_trapped_last_event_is_compared(patch: Patch) -> None:
     patch.setattr(online, "comparable", lambda _, position: position.finished)
 
 
+def what_other_filters_made_is_compared(patch: Patch) -> None:
+    plan = online._plan
+    patch.setattr(online, "_plan", lambda *args: silent(plan(*args)))
+
+    def silent(made: online.OnlinePlan) -> online.OnlinePlan:
+        epoch = replace(made.epoch, filters=None)
+        control = replace(made.control, epochs=(*made.control.epochs[:-1], epoch))
+        return replace(made, epoch=epoch, control=control)
+
+
 # --- the position
 
 
@@ -296,6 +306,7 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (the_markers_do_not_tell_what_is_trapped, "fork"),
     (the_epoch_does_not_tell_what_is_trapped, "fork"),
     (a_trapped_last_event_is_compared, "fork"),
+    (what_other_filters_made_is_compared, "filters"),
     (trapped_events_are_taken, "fork"),
     (whoever_took_trapped_events_goes_on, "fork"),
     (whoever_is_reading_when_the_log_forks_goes_on, "fork"),

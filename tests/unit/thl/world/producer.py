@@ -17,7 +17,7 @@ from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.pending import Pending, Stored
 from connector.thl.piece import Passed
-from connector.thl.position import Finished, PositionRecord, SourcePosition
+from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.thl.progress import Progress
 from connector.thl.shard import partition_of
 from connector.thl.words import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
@@ -83,6 +83,7 @@ class Producer:
         self._attempts = 0
         self._strays: list[bytes] = []
         self.accepts = False  # that the source lacks what the log has
+        self.filters = 0  # by which an event is another one
         self.doing = "nothing"
         self.session = 0
 
@@ -174,11 +175,12 @@ class Producer:
             gtid_set="",
             executed=str(self._source.executed()),
             files=self._source.files(),
+            filters=str(self.filters),
         )
 
     def _redo(self, plan: online.OnlinePlan) -> None:
         """The source shows the last transaction again."""
-        if plan.redo is None:  # also when the last event is trapped
+        if plan.redo is None:  # also when the last event is trapped, or was made by other filters
             return
         wrote = next(r for r in reversed(plan.control.epochs) if r.first_seqno <= plan.redo.seqno)
         found = self._source.find(plan.redo.gtid or "")
@@ -391,6 +393,6 @@ class Producer:
             epoch=self._epoch,
             event_id=str(EventId(transaction.end.file, transaction.end.offset, 0)),
             gtid=transaction.gtid,
-            digest=transaction.digest,
+            digest=Digest(transaction.digest.rows + self.filters, transaction.digest.size, transaction.digest.crc32),
             start=transaction.start,
         )
