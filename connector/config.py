@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside it
 Seconds = Annotated[float, Field(gt=0)]
+Action = Literal["insert", "update", "delete", "ddl"]
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 
@@ -26,11 +27,25 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class TableRule(Section):
+    """What is published of some tables. Of several rules that match a table, the first counts, and no other."""
+
+    match: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="Patterns of the tables: `schema.table` or `schema`, with `*` and `?`."
+    )
+    actions: tuple[Action, ...] = Field(
+        ("insert", "update", "delete", "ddl"),
+        description="Only rows that were so changed, and definitions with `ddl`. TRUNCATE is a delete, the initial "
+        "load inserts. A transaction of which nothing is left is no event.",
+    )
+
+
 class Filters(Section):
     """Which tables are published. Patterns are `schema.table` or `schema`, with `*` and `?`."""
 
     do: tuple[str, ...] = Field((), description="Only tables that match one of these; empty: all.")
     ignore: tuple[str, ...] = Field((), description="Not tables that match one of these; wins over do.")
+    tables: tuple[TableRule, ...] = Field((), description="Rules for some of these tables: what is published of them.")
 
 
 class Source(Section):
@@ -91,6 +106,12 @@ class Source(Section):
         "MariaDB's annotations) so many bytes go into the event's metadata; 0: none, for it may hold secrets.",
     )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
+
+    @model_validator(mode="after")
+    def _rules_are_about_rows(self) -> Source:
+        if self.filters.tables and self.statements == "keep":
+            raise ValueError("filters.tables are about rows: with statements=keep nobody knows which rows change")
+        return self
 
 
 class Kafka(Section):

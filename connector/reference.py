@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from connector.config import Config, Section
-from connector.settings import LEVEL, PREFIX, Settings, origin_of
+from connector.settings import LEVEL, PREFIX, Path_, Settings, origin_of
 
 HIDDEN = "**********"
 
@@ -45,8 +45,21 @@ def fields(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> It
             yield inner
             yield from fields(inner, (*above, name))
         else:
-            default = scalar(info.get_default(call_default_factory=True), hide=False)
+            default = "" if info.is_required() else scalar(info.get_default(call_default_factory=True), hide=False)
             yield Field((*above, name), default, info.description or "")
+
+
+def elements(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[tuple[Path_, type[Section]]]:
+    """Every field that is a list or mapping of sections, with what is in it."""
+    for name, info in section.model_fields.items():
+        inner = _section(info)
+        if inner is not None:
+            yield from elements(inner, (*above, name))
+            continue
+        for kind in get_args(info.annotation):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield (*above, name), kind
+                yield from elements(kind, (*above, name))
 
 
 def reference() -> str:
@@ -70,6 +83,13 @@ def reference() -> str:
             lines.append(f"| `{item.name}` | `{item.variable}` | {default} | {_cell(item.description)} |")
         elif item.__name__ != "Filters":
             lines += ["", f"## {item.__name__.lower()}", "", _cell(item.__doc__ or ""), "", *head]
+    for path, element in elements():
+        lines += ["", f"## An element of {'.'.join(path)}", "", _cell(element.__doc__ or ""), ""]
+        lines += ["| Field | Default | |", "|---|---|---|"]
+        for item in fields(element):
+            if isinstance(item, Field):
+                default = "" if item.default in {"", "null"} else f"`{item.default}`"
+                lines.append(f"| `{item.name}` | {default} | {_cell(item.description)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -88,9 +108,7 @@ def scalar(value: object, *, hide: bool) -> str:
         case Path():
             return json.dumps(str(value), ensure_ascii=False)
         case tuple():
-            return "[" + ", ".join(scalar(item, hide=hide) for item in value) + "]"
-        case BaseModel():
-            return scalar(value.model_dump(), hide=hide)
+            return "[" + ", ".join(scalar(_plain(item), hide=hide) for item in value) + "]"
         case Mapping():
             hidden = {name: HIDDEN if hide and _secret(name) else text for name, text in value.items()}
             return json.dumps(hidden, ensure_ascii=False)
@@ -116,6 +134,10 @@ def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[
 def _section(info: FieldInfo) -> type[Section] | None:
     kind: Any = info.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _plain(item: object) -> object:
+    return item.model_dump(mode="json", exclude_unset=True) if isinstance(item, BaseModel) else item
 
 
 def _secret(name: str) -> bool:

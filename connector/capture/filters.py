@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 
-from connector.config import Filters, Source
-from connector.errors import ConfigError
+from connector.config import Filters, Source, TableRule
+from connector.ddl.subjects import subjects
+from connector.errors import ConfigError, Unsupported
+from connector.thl.piece import Statement
 from connector.thl.position import Finished
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
+DEFINITION_HINT = "publish the definitions of these tables (source.filters.tables), or leave them all out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,10 @@ class Filter:
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
+        self._rules = tuple(
+            (tuple(self._compile(pattern, f"tables.{number}.match") for pattern in rule.match), rule)
+            for number, rule in enumerate(filters.tables)
+        )
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
@@ -122,6 +130,62 @@ class Filter:
         if schema in SYSTEM_SCHEMAS or any(p.whole and p.finds_schema(schema) for p in self._ignore):
             return False
         return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
+
+    def rule(self, schema: str, table: str) -> TableRule | None:
+        """The rule that counts for a table; None: it is published whole."""
+        if not self._rules:
+            return None
+        schema, table = self.fold(schema), self.fold(table)
+        return next((rule for patterns, rule in self._rules if any(p.finds(schema, table) for p in patterns)), None)
+
+    def actions(self, schema: str, table: str) -> Collection[str]:
+        """Of a table that is wanted: what is published of it."""
+        rule = self.rule(schema, table)
+        return EVERYTHING if rule is None else rule.actions
+
+    def changes(self, schema: str, table: str) -> bool:
+        """Whether what is published of a table is not what it is."""
+        rule = self.rule(schema, table)
+        return rule is not None and set(rule.actions) != EVERYTHING
+
+    def wants_definition(self, statement: Statement) -> bool:
+        """Whether a definition about a schema of ours is for us.
+
+        Raises:
+            Unsupported: it is about tables whose definitions are published and about some whose are not; or nobody
+                can tell which tables it is about.
+        """
+        if all("ddl" in rule.actions and "delete" in rule.actions for _, rule in self._rules):
+            return True
+        try:
+            about = subjects(statement)
+        except Unsupported as error:
+            raise Unsupported(
+                f"which tables a definition is about is not understood, and some have rules: {error.message}",
+                hint=DEFINITION_HINT,
+                sql=statement.sql[:500],
+            ) from error
+        if about.schema:
+            return self.wants_schemas_own(about.schema)
+        action = "delete" if about.truncates else "ddl"
+        wanted = {action in self.actions(*name) for name in about.tables if self.wants(*name)}
+        if len(wanted) > 1:
+            raise Unsupported(
+                "a definition is about tables whose definitions are published and about some whose are not",
+                hint=DEFINITION_HINT,
+                sql=statement.sql[:500],
+            )
+        return wanted.pop() if wanted else True  # also about what is no table of ours: its schema decides
+
+    def wants_schemas_own(self, schema: str) -> bool:
+        """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
+        counts for every table in it leaves out definitions."""
+        schema = self.fold(schema)
+        for patterns, rule in self._rules:
+            found = [pattern for pattern in patterns if pattern.finds_schema(schema)]
+            if found:
+                return "ddl" in rule.actions or not any(pattern.whole for pattern in found)
+        return True
 
     def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
         """Whether values of this column that are not valid in its character set are kept, as bytes."""

@@ -37,10 +37,11 @@ def heartbeat_table(source: Source) -> TableName:
         raise ConfigError(
             "source.heartbeat_table names no table", hint="schema.table, one that the user thl may create and write"
         )
-    if not Filter(source.filters, 1).wants(schema, table):
+    filter = Filter(source.filters, 1)
+    if not filter.wants(schema, table) or filter.rule(schema, table) is not None:
         raise ConfigError(
-            "source.filters leave out the heartbeat table",
-            hint="add it to source.filters.do",
+            "source.filters leave out the heartbeat table, or a part of it",
+            hint="add it to source.filters.do; no rule of source.filters.tables may match it",
             table=f"{schema}.{table}",
         )
     return TableName(schema, table)

@@ -7,7 +7,7 @@ each, its value's length known by the code alone), the default schema, the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +48,12 @@ class Wanted(Protocol):
 
     def wants_schema(self, schema: str) -> bool:
         """Whether a table of this schema can be."""
+
+    def actions(self, schema: str, table: str) -> Collection[str]:
+        """Of a table that is for us: what is; insert, update, delete, ddl."""
+
+    def wants_definition(self, statement: Statement) -> bool:
+        """Whether a definition about a schema of ours is for us; raises `Unsupported` where that is not known."""
 
     def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
         """Whether text that is not valid in its character set is kept as bytes."""
@@ -131,8 +137,9 @@ def wants_statement(found: Query, filters: Wanted) -> bool:
     """Whether a definition is for us: one of the schemas it touches is, or it is about accounts and the like."""
     if found.statement.options.get("alter") in UNFINISHED:
         return False
-    return any(
-        schema in SYSTEM or filters.wants_schema(schema) for schema in found.schemas or (found.statement.schema,)
+    touched = found.schemas or (found.statement.schema,)
+    return any(schema in SYSTEM or filters.wants_schema(schema) for schema in touched) and (
+        bool(found.control) or filters.wants_definition(found.statement)
     )
 
 

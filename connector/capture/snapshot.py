@@ -114,7 +114,8 @@ class Snapshot:
         for table in self._tables:
             by_schema.setdefault(table.layout.name.schema, []).append(table)
         for schema, tables in by_schema.items():
-            if not tables:
+            told = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
+            if not told and self._filter.wants_schemas_own(schema):
                 yield self._event("table", Kind.DDL, [self._create_schema(schema)])
             for table in tables:
                 yield from self._table(table)
@@ -132,6 +133,9 @@ class Snapshot:
 
     def _table(self, table: SourceTable) -> Iterator[Piece]:
         connection, name = self._opened()[0], table.layout.name
+        actions = self._filter.actions(*name)
+        if not {"insert", "ddl"}.intersection(actions):
+            return
         with self._unchanged(name):
             query(connection, "SAVEPOINT before_table")
             # From the first read on, DDL on this table waits; what the dictionary says now stays true until the end.
@@ -141,7 +145,10 @@ class Snapshot:
                 raise _changed(name)
             create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
         statement = Statement(name.schema, str(create[0]["Create Table"]))
-        yield self._event("table", Kind.DDL, [self._create_schema(name.schema), statement])
+        if "ddl" in actions:
+            yield self._event("table", Kind.DDL, [self._create_schema(name.schema), statement])
+        if "insert" not in actions:
+            return
         done = 0
         with self._unchanged(name):
             for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.piece_bytes // 2)):

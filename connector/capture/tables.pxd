@@ -8,7 +8,7 @@ from connector.capture.rows cimport RowCodec
 cdef class Table:
     cdef readonly object layout
     cdef readonly RowCodec codec
-    cdef readonly bint wanted
+    cdef readonly int wanted
     cdef bint named
     cdef readonly bytes definition
     cdef dict presences  # bitmap → the same, so that equal ones are one object

@@ -21,6 +21,7 @@ cdef enum Act:  # connector.thl.words.Action
     DELETE = 2
 
 cdef bytes EVERY = b""
+cdef tuple ACTIONS = ("insert", "update", "delete")  # as the configuration calls them
 
 
 cdef class Table:
@@ -31,13 +32,14 @@ cdef class Table:
         layout: its columns; None when it is not wanted.
         codec: decodes its rows; None when it is not wanted.
         named: whether the TABLE_MAP alone says all this.
+        wanted: a bit for each action whose rows are.
     """
 
-    def __init__(self, bytes definition, layout, RowCodec codec, bint named):
+    def __init__(self, bytes definition, layout, RowCodec codec, bint named, int wanted):
         self.definition = definition
         self.layout = layout
         self.codec = codec
-        self.wanted = codec is not None
+        self.wanted = wanted
         self.named = named
         self.presences = {}
 
@@ -65,7 +67,7 @@ cdef class Tables:
     table, and give the same layout object.
 
     Args:
-        filters: `wants(schema, table)`, `keeps_invalid_text(schema, table, column)`.
+        filters: `wants` and `actions` of a table, `keeps_invalid_text` of a column.
         naming: see `connector.capture.naming`.
     """
 
@@ -116,13 +118,17 @@ cdef class Tables:
     cdef Table _made(self, bytes definition):
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
-            return Table(definition, None, None, True)
+            return Table(definition, None, None, True, 0)
+        actions = self.filters.actions(name.schema, name.table)
+        wanted = sum(1 << action for action, called in enumerate(ACTIONS) if called in actions)
+        if not wanted:
+            return Table(definition, None, None, True, 0)
         table = table_map(definition, mariadb=self.mariadb)
         layout, specs = table_layout(table) if table.named else self.naming.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
-        return Table(definition, layout, RowCodec(specs), table.named)
+        return Table(definition, layout, RowCodec(specs), table.named, wanted)
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.
@@ -144,7 +150,7 @@ cdef class Tables:
             if table_id == NO_TABLE:
                 return None
             damaged(b"rows of a table that was not described")
-        if not table.wanted:
+        if not table.wanted >> action & 1:
             return None
         width = packed(body)
         if width != <uint64_t>table.codec.width:
@@ -159,7 +165,7 @@ cdef class Tables:
         return table
 
 
-cdef Table NOT_WANTED = Table(b"", None, None, True)
+cdef Table NOT_WANTED = Table(b"", None, None, True, 0)
 
 
 cdef bint same(const Cursor* body, bytes definition) noexcept:

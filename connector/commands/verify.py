@@ -38,7 +38,9 @@ def verify(ctx: click.Context, config: Config, tables: tuple[str, ...], patience
     equal = {table.name for table in report.tables if table.equal}
     try:
         with open_desk(config.target) as desk:
-            cleared = desk.found_equal(config.service, equal, report.seqno, every=not tables and report.equal)
+            cleared = desk.found_equal(
+                config.service, equal, report.seqno, every=not tables and report.equal and not report.filtered
+            )
     except PreflightError as error:
         cleared = []
         click.echo(f"marks of tables that an event was left out for stay: {error.message}", err=True)
@@ -55,6 +57,7 @@ def _text(report: Report) -> str:
         lines += [f"  {difference}" for difference in table.differences[:SHOWN]]
         if len(table.differences) > SHOWN:
             lines.append(f"  … and {len(table.differences) - SHOWN} more")
+    lines += [f"{name}: not compared, a rule of source.filters.tables makes another of it" for name in report.filtered]
     if not report.equal and not report.exact:
         lines.append("the target did not have exactly what the source had: what differs may be on its way")
     state = "equal" if report.equal else "NOT equal"

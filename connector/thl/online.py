@@ -22,7 +22,17 @@ from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 
-__all__ = ["OnlinePlan", "SourceFacts", "TailFound", "check_redo", "comparable", "decide", "go_back", "incomparable", "markers"]
+__all__ = [
+    "OnlinePlan",
+    "SourceFacts",
+    "TailFound",
+    "check_redo",
+    "comparable",
+    "decide",
+    "go_back",
+    "incomparable",
+    "markers",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,13 +62,15 @@ class Report:
         tables: by name.
         seqno: the target's when the last of them was compared.
         exact: whether the target had exactly what the source had committed; otherwise what differs may be on its way.
+        filtered: tables that were not compared, because the source's filters make others of them.
     """
 
     tables: tuple[TableReport, ...]
     seqno: int
     exact: bool = True
+    filtered: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Whether all tables are."""
+        """Whether all tables that were compared are."""
         return all(table.equal for table in self.tables)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from connector.capture.filters import Filter
 from connector.clock import Clock, SystemClock
 from connector.config import Config
 from connector.errors import ConfigError
@@ -44,28 +45,31 @@ def verify(
 
     Raises:
         SourceUnavailable, TargetUnavailable: one does not answer.
-        ConfigError: a table that is asked for does not exist.
+        ConfigError: a table that is asked for does not exist, or a rule makes another one of it.
     """
     clock = clock or SystemClock()
     reports: dict[str, TableReport] = {}
     with closing(SourceReader(config.source)) as source, closing(open_reader(config)) as target:
         wanted: Collection[str] | None = tables
+        filter = source.filter()
         for remaining in reversed(range(ROUNDS)):
             seen = source.view()
             _wait(source, target, seen, service=config.service, patience=patience, clock=clock)
             with target.view(config.service) as state:
                 exact = seen.exact and state.consistent and _same(source, seen, state)
-                captured = _captured(source, config, state)
+                captured = _captured(source, filter, state)
                 _refuse_unknown(tables, captured)
+                filtered = _filtered(filter, captured)
+                _refuse_filtered(tables, filtered)
                 for name, table in sorted(captured.items()):
-                    if wanted is None or name in wanted:
+                    if name not in filtered and (wanted is None or name in wanted):
                         found = _table(source, target, name, table, state)
                         reports[name] = found if exact else _lasting(reports.get(name), found)
             wanted = {name for name, report in reports.items() if not report.equal}
             if exact or not wanted or not remaining:
                 break
             _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(wanted)})
-    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact)
+    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered)
 
 
 def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
@@ -126,9 +130,9 @@ def _place(state: TargetState) -> tuple[str, int]:
     return file, int(position or 0)
 
 
-def _captured(source: SourceReader, config: Config, state: TargetState) -> dict[str, SourceTable | None]:
+def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, SourceTable | None]:
     """Every table that is to be on both sides; None where only the target has it."""
-    on_source = {".".join(table.name): table for table in source.tables(config.source.filters)}
+    on_source = {".".join(table.name): table for table in source.tables(filter)}
     return {".".join(name): None for name in state.tables} | on_source
 
 
@@ -136,6 +140,21 @@ def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTa
     unknown = sorted(set(tables or ()) - captured.keys())
     if unknown:
         raise ConfigError(f"no captured table is called {', '.join(unknown)}", hint="write schema.table")
+
+
+def _filtered(filter: Filter, captured: Collection[str]) -> tuple[str, ...]:
+    """The tables that are not to be what they are on the source."""
+    names = [(name, *name.partition(".")[::2]) for name in sorted(captured)]
+    return tuple(name for name, schema, table in names if filter.changes(schema, table))
+
+
+def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) -> None:
+    asked = sorted(set(tables or ()).intersection(filtered))
+    if asked:
+        raise ConfigError(
+            f"a rule of source.filters.tables makes another table of {', '.join(asked)}: there is nothing to compare",
+            hint="name other tables with --table, or none: these are left out then",
+        )
 
 
 def _table(

@@ -13,7 +13,7 @@ from connector.capture.connection import Connection, as_double, connect, query, 
 from connector.capture.filters import Filter
 from connector.capture.moment import prepare_session
 from connector.capture.source_state import end_position, gtid_executed
-from connector.config import Filters, Source
+from connector.config import Source
 from connector.thl.gtids import lacking, of_mariadb
 from connector.thl.position import SourcePosition
 from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
@@ -72,12 +72,17 @@ class SourceReader:
             row = query(self._connection, "SELECT GTID_SUBTRACT(%s, %s) AS missing", (gtid_set, from_set))[0]
         return "".join(str(row["missing"]).split())
 
-    def tables(self, filters: Filters) -> list[SourceTable]:
+    def filter(self) -> Filter:
+        """Which tables are captured, and by which rules."""
+        with speaking_to(self._source):
+            folds = int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"])
+        return Filter(self._source.filters, folds)
+
+    def tables(self, filter: Filter) -> list[SourceTable]:
         """The captured tables."""
         keys: dict[tuple[str, str], list[str]] = {}
         columns: dict[tuple[str, str], list[Column]] = {}
         with speaking_to(self._source):
-            filter = Filter(filters, int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"]))
             for row in query(
                 self._connection,
                 "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS c FROM information_schema.KEY_COLUMN_USAGE"

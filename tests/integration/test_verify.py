@@ -12,7 +12,7 @@ import pytest
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config import Config, Target
+from connector.config import Config, Filters, TableRule, Target
 from connector.errors import ConfigError, TargetUnavailable
 from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.verify import Difference, Report, TableReport, verify
@@ -103,6 +103,19 @@ def test_one_changed_bit_is_found_in_every_type(pair: Pair, column: str, changed
     assert difference.what is What.CHANGED
     assert f"{column}: " in difference.detail
     assert "i8u=18446744073709551615, id=1" in difference.row
+
+
+def test_tables_of_which_a_rule_makes_others_are_left_out(pair: Pair) -> None:
+    pair.change_target('DELETE FROM "{db}.prefixed"')
+    rule = TableRule(match=(f"{pair.database}.prefixed", "*.gone"), actions=("insert", "ddl"))
+    source = pair.config.source.model_copy(update={"filters": Filters(do=(pair.database,), tables=(rule,))})
+    ruled = Pair(pair.config.model_copy(update={"source": source}), pair.database, pair.file)
+    report = ruled.verify()
+    assert report.equal
+    assert report.filtered == (f"{pair.database}.prefixed",)
+    assert f"{pair.database}.prefixed" not in {table.name for table in report.tables}
+    with pytest.raises(ConfigError, match="makes another table"):
+        ruled.verify("prefixed")
 
 
 def test_a_changed_key_is_a_missing_and_an_extra_row(pair: Pair) -> None:

@@ -1,0 +1,76 @@
+"""Rules for tables: what is published of one."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from connector.capture.filters import EVERYTHING, Filter
+from connector.capture.heartbeat_row import heartbeat_table
+from connector.config import Filters, Source, TableRule
+from connector.errors import ConfigError, Unsupported
+from connector.thl.piece import Statement
+
+
+def ruled(*rules: tuple[str, tuple[str, ...]], case: int = 0) -> Filter:
+    made = [TableRule(match=(match,), actions=actions) for match, actions in rules]  # type: ignore[arg-type]
+    return Filter(Filters(do=("shop", "other"), tables=tuple(made)), case)
+
+
+def test_the_first_rule_that_matches_counts() -> None:
+    filter = ruled(("shop.orders", ("insert",)), ("shop", ("ddl",)))
+    assert set(filter.actions("shop", "orders")) == {"insert"}
+    assert set(filter.actions("shop", "items")) == {"ddl"}
+    assert set(filter.actions("other", "orders")) == EVERYTHING
+    assert ruled(("SHOP.Orders", ("insert",)), case=1).rule("shop", "ORDERS") is not None
+    assert ruled(("SHOP.Orders", ("insert",))).rule("shop", "orders") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("CREATE TABLE log (id INT)", False),
+        ("ALTER TABLE log ADD x INT", False),
+        ("CREATE TABLE orders (id INT)", True),
+        ("TRUNCATE log", False),
+        ("TRUNCATE orders", True),
+        ("TRUNCATE kept", False),
+        ("DROP TABLE kept", True),
+        ("DROP TABLE log, log", False),
+        ("CREATE DATABASE shop", True),
+        ("CREATE DATABASE quiet", False),
+        ("DROP DATABASE other", True),
+        ("CREATE VIEW log AS SELECT 1", True),
+        ("CREATE TABLE elsewhere.t (id INT)", True),  # the schemas that it touches have decided about that
+    ],
+)
+def test_definitions(sql: str, wanted: bool) -> None:
+    rules = [("shop.log", ("insert", "update")), ("shop.kept", ("insert", "ddl")), ("quiet", ("insert", "delete"))]
+    filter = ruled(*rules)
+    assert filter.wants_definition(Statement("shop", sql)) is wanted
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [("RENAME TABLE log TO orders", "about some whose are not"), ("DROP GHOST x", "is not understood")],
+)
+def test_what_cannot_be_told_stops(sql: str, message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
+        ruled(("shop.log", ("insert",))).wants_definition(Statement("shop", sql))
+    assert Filter(Filters()).wants_definition(Statement("shop", sql))
+
+
+@pytest.mark.parametrize("rule", [{}, {"match": []}, {"match": ["a"], "actions": ["drop"]}, {"match": ["a"], "x": 1}])
+def test_a_rule_that_is_none(rule: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TableRule.model_validate(rule)
+
+
+def test_what_contradicts_a_rule() -> None:
+    rules = Filters(tables=(TableRule(match=("shop",)),))
+    with pytest.raises(ValidationError, match="statements=keep"):
+        Source(filters=rules, statements="keep")
+    with pytest.raises(ConfigError, match="leave out the heartbeat table"):
+        heartbeat_table(Source(filters=rules, heartbeat_table="shop.beats"))
+    with pytest.raises(ConfigError, match=r"tables\.0\.match"):
+        Filter(Filters(tables=(TableRule(match=("shop.",)),)))
