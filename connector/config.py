@@ -17,6 +17,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside it
 Seconds = Annotated[float, Field(gt=0)]
+MIN_HASH_KEY = 16
 Action = Literal["insert", "update", "delete", "ddl"]
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
@@ -25,6 +26,29 @@ class Section(BaseModel):
     """Base of the sections: immutable, and an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Mask(Section):
+    """What a column holds instead of its value: one of these."""
+
+    fixed: str | int | float | None = Field(
+        None, description="This in every row; `null`: NULL. Text for a text column, a number for one of numbers."
+    )
+    hash: Annotated[int, Field(ge=16, le=64)] | None = Field(
+        None,
+        description="So many hexadecimal digits of HMAC-SHA256 by `source.filters.hash_key`: equal texts stay equal. "
+        "Of text columns that have room for them.",
+    )
+    truncate: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="So many characters of a text, from its beginning."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Mask:
+        given = self.model_fields_set
+        if len(given) != 1 or (given != {"fixed"} and self.hash is None and self.truncate is None):
+            raise ValueError("one of fixed, hash and truncate")
+        return self
 
 
 class TableRule(Section):
@@ -38,6 +62,22 @@ class TableRule(Section):
         description="Only rows that were so changed, and definitions with `ddl`. TRUNCATE is a delete, the initial "
         "load inserts. A transaction of which nothing is left is no event.",
     )
+    drop: tuple[str, ...] = Field(
+        (), description="Patterns of columns that are left out of rows and definitions; none of the key."
+    )
+    mask: dict[str, Mask] = Field(
+        default_factory=dict,
+        description="Pattern of columns → what they hold instead. Key columns can be hashed. Defaults in definitions "
+        "stay as they are.",
+    )
+    zero_dates: tuple[str, ...] = Field(
+        (), description="Patterns of columns in which the date 0000-00-00 becomes NULL, but in those of the key."
+    )
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it changes rows."""
+        return bool(self.drop or self.mask or self.zero_dates)
 
 
 class Filters(Section):
@@ -46,6 +86,19 @@ class Filters(Section):
     do: tuple[str, ...] = Field((), description="Only tables that match one of these; empty: all.")
     ignore: tuple[str, ...] = Field((), description="Not tables that match one of these; wins over do.")
     tables: tuple[TableRule, ...] = Field((), description="Rules for some of these tables: what is published of them.")
+    hash_key: SecretStr = Field(
+        SecretStr(""), description="Of masks that hash: at least 16 characters, best from the environment."
+    )
+    hash_key_file: Path | None = Field(None, description="A file that holds it instead.")
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Filters:
+        hashes = any(mask.hash is not None for rule in self.tables for mask in rule.mask.values())
+        if self.hash_key.get_secret_value() and self.hash_key_file:
+            raise ValueError("hash_key and hash_key_file: only one of them")
+        if hashes and not self.hash_key_file and len(self.hash_key.get_secret_value()) < MIN_HASH_KEY:
+            raise ValueError(f"a mask that hashes needs a hash_key of at least {MIN_HASH_KEY} characters")
+        return self
 
 
 class Source(Section):
@@ -111,6 +164,8 @@ class Source(Section):
     def _rules_are_about_rows(self) -> Source:
         if self.filters.tables and self.statements == "keep":
             raise ValueError("filters.tables are about rows: with statements=keep nobody knows which rows change")
+        if self.rows_query_bytes and any(rule.drop or rule.mask for rule in self.filters.tables):
+            raise ValueError("rows_query_bytes: the texts of statements hold what rules drop or mask")
         return self
 
 

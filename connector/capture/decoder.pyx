@@ -376,6 +376,8 @@ cdef class Decoder:
             self.statements.leave_out()
             return self._finish(event.timestamp, COMMIT) if alone else 0
         statement = self.statements.of(query)
+        if definition and statement is not None:
+            statement = self.filters.published(statement, self.naming.known)
         if definition and self.group.changed() and not self.statements.keeps:
             raise Unsupported(
                 "a definition follows changes of its own transaction", hint=HINT, sql=query.statement.sql[:200]
@@ -402,7 +404,14 @@ cdef class Decoder:
         self.group.statement(statement, definition)
         if self.group.size >= self.piece_bytes:
             self.produced += self.group.size
-            self.found.append(self.group.cut())
+            self._cut()
+        return 0
+
+    cdef int _cut(self) except -1:
+        """Hand out what the transaction has gathered."""
+        piece = self.group.cut()
+        if piece is not None:
+            self.found.append(piece)
         return 0
 
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1:
@@ -457,7 +466,7 @@ cdef class Decoder:
             self.group.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.piece_bytes)
             if self.group.size >= self.piece_bytes:
                 self.produced += self.group.size
-                self.found.append(self.group.cut())
+                self._cut()
             if not left(body):
                 break
         return self.group.ask(None) if answered else 0

@@ -8,6 +8,7 @@ MySQL's own schemas are never for us. The pattern of a column has its name behin
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,15 +17,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 
+from connector.capture.reshape import Shape
+from connector.capture.shaping import RuledColumns, hash_key, shape
 from connector.config import Filters, Source, TableRule
 from connector.ddl.subjects import subjects
+from connector.ddl.without import Asked, without_columns
 from connector.errors import ConfigError, Unsupported
+from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Statement
 from connector.thl.position import Finished
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
-DEFINITION_HINT = "publish the definitions of these tables (source.filters.tables), or leave them all out"
+DEFINITION_HINT = "change the rules of these tables (source.filters.tables), and begin a new log (another `service`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class Filter:
             (tuple(self._compile(pattern, f"tables.{number}.match") for pattern in rule.match), rule)
             for number, rule in enumerate(filters.tables)
         )
+        self._hash_key = hash_key(filters)
+        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
@@ -143,10 +150,45 @@ class Filter:
         rule = self.rule(schema, table)
         return EVERYTHING if rule is None else rule.actions
 
+    def shape(self, layout: TableLayout) -> Shape | None:
+        """What a rule makes of a table's rows; None: nothing.
+
+        Raises:
+            Unsupported: the rule cannot be followed in this table.
+        """
+        rule = self.rule(*layout.name)
+        return shape(layout, rule, self._hash_key) if rule is not None and rule.shapes else None
+
+    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
+        """A definition that is for us without the columns that rules drop; None: nothing is left of it.
+
+        Args:
+            statement: it.
+            known: a table when it has been executed, as far as that is known.
+
+        Raises:
+            Unsupported: it is not understood, or what is left cannot be written.
+        """
+        if not self._ruled:
+            return statement
+
+        def rules(name: TableName) -> RuledColumns | None:
+            rule = self.rule(*name) if self.wants(*name) else None
+            return self._ruled.get(id(rule))
+
+        try:
+            return without_columns(statement, Asked(rules, known))
+        except Unsupported as error:
+            raise Unsupported(
+                f"a definition of tables whose columns have rules cannot be published: {error.message}",
+                hint=DEFINITION_HINT,
+                sql=statement.sql[:500],
+            ) from error
+
     def changes(self, schema: str, table: str) -> bool:
         """Whether what is published of a table is not what it is."""
         rule = self.rule(schema, table)
-        return rule is not None and set(rule.actions) != EVERYTHING
+        return rule is not None and (rule.shapes or set(rule.actions) != EVERYTHING)
 
     def wants_definition(self, statement: Statement) -> bool:
         """Whether a definition about a schema of ours is for us.
@@ -219,7 +261,8 @@ def fingerprint(source: Source) -> str:
 
     Not of the servers that are ignored: the log's last event is read whoever wrote it.
     """
-    decides = source.filters.model_dump(mode="json") | {
+    decides = source.filters.model_dump(mode="json", exclude={"hash_key", "hash_key_file"}) | {
+        "hash_key": hmac.digest(hash_key(source.filters), b"thl", "sha256").hex(),
         "keep_invalid_text": source.keep_invalid_text,
         "statements": source.statements,
     }

@@ -153,16 +153,21 @@ cdef class Group:
 
     cdef int close_run(self) except -1:
         """Put the rows gathered so far among the changes."""
-        cdef bytes data, ends
+        cdef bytes data, ends, before, after
         cdef Rows rows
         if self.ends.size:
             data = self.data.data[: self.data.size]
             ends = self.ends.data[: self.ends.size]
-            rows = rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
-            if self.query is not None:
-                rows.query = self.query
-                self.size += len(self.query)
-            self.changes.append(rows)
+            layout, before, after = self.table.layout, self.before, self.after
+            if self.table.shape is not None:
+                layout = self.table.shape.layout
+                data, ends, before, after = self.table.shape.rows(self.action, data, ends, before, after)
+            if ends:
+                rows = rows_of(layout, ACTIONS[self.action], data, ends, before, after)
+                if self.query is not None:
+                    rows.query = self.query
+                    self.size += len(self.query)
+                self.changes.append(rows)
             self.data.size = self.ends.size = 0
             if self.data.capacity > KEEP:
                 release(&self.data)
@@ -186,11 +191,13 @@ cdef class Group:
         return begin
 
     cdef object cut(self):
-        """Everything gathered so far as a piece of a transaction that goes on."""
+        """Everything gathered so far as a piece of a transaction that goes on; None when rules have left nothing."""
         self.close_run()
+        self.size = 0
+        if not self.changes:
+            return None
         piece = piece_of(self._begin(), self.changes, None)
         self.changes = []
-        self.size = 0
         return piece if self.xid is None else Prepared(self.xid, piece)
 
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome):

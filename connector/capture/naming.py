@@ -10,7 +10,7 @@ from connector.capture.query import Query
 from connector.capture.table_map import TableMap, table_layout
 from connector.errors import Unsupported
 from connector.thl.definition import Redefined
-from connector.thl.layout import TableLayout
+from connector.thl.layout import TableLayout, TableName
 from connector.thl.position import SourcePosition
 
 
@@ -35,9 +35,17 @@ class Naming(Protocol):
     def taken(self) -> Redefined:
         """What has changed since the last call."""
 
+    def known(self, name: TableName) -> TableLayout | None:
+        """A table as it is behind the newest definition; None: that is not known."""
+
 
 class _Unmoved:
     """Names that no definition changes."""
+
+    def known(self, name: TableName) -> TableLayout | None:
+        """Nothing."""
+        del name
+        return None
 
     def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
         """Nothing."""

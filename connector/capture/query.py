@@ -13,9 +13,11 @@ from typing import Protocol
 
 from connector.capture.charsets import charset_of, decode
 from connector.capture.fields import Fields
+from connector.capture.reshape import Shape
 from connector.capture.xa import xa_statement
 from connector.errors import Unsupported
 from connector.thl import replay
+from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Statement
 from connector.thl.position import Finished
 
@@ -51,6 +53,12 @@ class Wanted(Protocol):
 
     def actions(self, schema: str, table: str) -> Collection[str]:
         """Of a table that is for us: what is; insert, update, delete, ddl."""
+
+    def shape(self, layout: TableLayout) -> Shape | None:
+        """What a rule makes of its rows; None: nothing."""
+
+    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
+        """A definition that is for us as rules want it; None: nothing is left of it."""
 
     def wants_definition(self, statement: Statement) -> bool:
         """Whether a definition about a schema of ours is for us; raises `Unsupported` where that is not known."""

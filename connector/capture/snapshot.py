@@ -11,6 +11,7 @@ table is being read, DDL on that table waits.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -144,16 +145,21 @@ class Snapshot:
             if [table.identity] != [found.identity for found in now]:
                 raise _changed(name)
             create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
-        statement = Statement(name.schema, str(create[0]["Create Table"]))
-        if "ddl" in actions:
+        statement = self._filter.published(Statement(name.schema, str(create[0]["Create Table"])), lambda _: None)
+        if "ddl" in actions and statement is not None:
             yield self._event("table", Kind.DDL, [self._create_schema(name.schema), statement])
         if "insert" not in actions:
             return
+        shape = self._filter.shape(table.layout)
         done = 0
         with self._unchanged(name):
             for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.piece_bytes // 2)):
                 done += len(ends)
-                yield self._event("rows", Kind.TRANSACTION, [Rows(table.layout, Action.INSERT, data, ends)])
+                rows = Rows(table.layout, Action.INSERT, data, ends)
+                if shape is not None:
+                    shaped, places, _, _ = shape.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
+                    rows = Rows(shape.layout, Action.INSERT, shaped, array("Q", places))
+                yield self._event("rows", Kind.TRANSACTION, [rows])
                 self._progress(name, done, max(done, table.estimate))
             query(connection, "ROLLBACK TO SAVEPOINT before_table")
 

@@ -90,6 +90,11 @@ class TableHistory:
             {name: charset for change in changes for name, charset in change.schemas.items()},
         )
 
+    def known(self, name: TableName) -> TableLayout | None:
+        """A table as it is behind the newest definition; None: that is not known."""
+        found = self._known.tables.get(TableName(self._filter.fold(name.schema), self._filter.fold(name.table)))
+        return None if found is None or found.unknown else found.layout
+
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
         """The table with the names that its columns had.
 

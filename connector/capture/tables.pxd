@@ -3,11 +3,13 @@
 from libc.stdint cimport uint64_t
 
 from connector.capture.memory cimport Cursor
+from connector.capture.reshape cimport Shape
 from connector.capture.rows cimport RowCodec
 
 cdef class Table:
     cdef readonly object layout
     cdef readonly RowCodec codec
+    cdef readonly Shape shape  # what a rule makes of its rows; None: they are as they are
     cdef readonly int wanted
     cdef bint named
     cdef readonly bytes definition

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp
 
 from connector.capture.memory cimport Cursor, damaged, left, little, packed, take
+from connector.capture.reshape cimport Shape
 from connector.capture.rows cimport RowCodec
 
 from connector.capture.columns import keeping_invalid
@@ -33,13 +34,15 @@ cdef class Table:
         codec: decodes its rows; None when it is not wanted.
         named: whether the TABLE_MAP alone says all this.
         wanted: a bit for each action whose rows are.
+        shape: what a rule makes of its rows; None: nothing.
     """
 
-    def __init__(self, bytes definition, layout, RowCodec codec, bint named, int wanted):
+    def __init__(self, bytes definition, layout, RowCodec codec, bint named, int wanted, Shape shape=None):
         self.definition = definition
         self.layout = layout
         self.codec = codec
         self.wanted = wanted
+        self.shape = shape
         self.named = named
         self.presences = {}
 
@@ -67,7 +70,7 @@ cdef class Tables:
     table, and give the same layout object.
 
     Args:
-        filters: `wants` and `actions` of a table, `keeps_invalid_text` of a column.
+        filters: `wants`, `actions` and `shape` of a table, `keeps_invalid_text` of a column.
         naming: see `connector.capture.naming`.
     """
 
@@ -128,7 +131,7 @@ cdef class Tables:
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
-        return Table(definition, layout, RowCodec(specs), table.named, wanted)
+        return Table(definition, layout, RowCodec(specs), table.named, wanted, self.filters.shape(layout))
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from connector.clock import SystemClock
+from connector.config import Config, Target
+from connector.pipeline.core import ApplyCore
 from connector.publish.reading import LogReader
+from connector.reassemble.message import Message
+from connector.reassemble.scan import Messages
 from connector.sandbox.environment import Broker, SqlServer
 from connector.thl.gtids import lacking
-from tests.integration.producing import Bench, finished, fragments, until
+from connector.thl.history import History
+from connector.thl.ledger import Ledger
+from connector.write.open import open_target
+from tests.integration.producing import PATIENCE, Bench, finished, fragments, until
+from tests.unit.pipeline.test_core import Elsewhere
+from tests.unit.reassemble.fragments import batch
 
 IDLE = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}
 
@@ -51,6 +65,56 @@ def everything_is_passed(bench: Bench) -> bool:
         position = reader.position()
     executed = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1].replace("\\n", "")
     return position is not None and not lacking(executed, position.gtid_set or "")
+
+
+def messages(config: Config, topic: str) -> list[bytes]:
+    """Every value of a topic's first partition as it stands there."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": config.kafka.bootstrap,
+            "group.id": "test",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    found: list[bytes] = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while True:
+            message = consumer.poll(PATIENCE)
+            assert message is not None
+            error = message.error()
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                return found
+            found.append(message.value() or b"")
+    finally:
+        consumer.close()
+
+
+def apply(config: Config, target: Target) -> None:
+    """The log onto a target that has nothing, all at once."""
+    with LogReader(config) as reader:
+        control, position = reader.control(), reader.position()
+    assert position is not None
+    known = History.of(control, position.last_finished)
+    to = open_target(target, SystemClock())
+    try:
+        start = to.claim(config.service)
+        core = ApplyCore(
+            to,
+            start,
+            Ledger[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
+            Elsewhere(()),
+            log_id=known.log_id,
+            gtid_set=known.epochs[0].gtid_set,
+            topic=config.topic,
+            clock=SystemClock(),
+        )
+        core.take(pa.Table.from_batches([batch(messages(config, config.topic))]))
+        assert core.position.seqno == position.last_finished
+    finally:
+        to.close()
 
 
 def test_actions(bench: Bench) -> None:
@@ -109,3 +173,87 @@ def test_actions(bench: Bench) -> None:
         third.online()
         assert "not compared" not in third.text
         assert third.stop() == 0
+
+
+KEY = "a key of more than sixteen characters"
+SECRETS = ("hidden-ssn", "hidden-mail", "hidden-note", "hidden-tel")
+COLUMNS = [
+    {
+        "match": ["person"],
+        "drop": ["ssn*"],
+        "mask": {"mail": {"hash": 32}, "phone": {"truncate": 3}, "note": {"fixed": "***"}, "n": {"fixed": None}},
+        "zero_dates": ["*"],
+    },
+    {"match": ["account"], "mask": {"mail": {"hash": 40}}},
+]
+
+
+def hashed(text: str, digits: int) -> str:
+    return hmac.new(KEY.encode(), text.encode(), "sha256").hexdigest()[:digits]
+
+
+def test_columns(bench: Bench, tmp_path: Path) -> None:
+    """Columns that are dropped or masked: a load and a log come to the same, on a target and after a restart."""
+    db = bench.service
+    bench.settings["THL_SOURCE__FILTERS__TABLES"] = ruled(bench, *COLUMNS)
+    bench.settings["THL_SOURCE__FILTERS__HASH_KEY"] = KEY
+    zero = "SET SESSION sql_mode = '';"
+    bench.sql(
+        f"{zero} CREATE TABLE {db}.person (id INT PRIMARY KEY AUTO_INCREMENT, mail VARCHAR(100), "
+        "ssn CHAR(11) DEFAULT 'hidden-ssn', born DATE NOT NULL, phone VARCHAR(20) CHARACTER SET latin1, note TEXT, "
+        f"n INT, KEY (ssn, born)); CREATE TABLE {db}.account (mail VARCHAR(64) PRIMARY KEY, v INT);"
+        f"INSERT INTO {db}.person (mail, ssn, born, phone, note, n) VALUES "
+        f"('hidden-mail', 'hidden-ssn', 0, 'hidden-tel', 'hidden-note', 7), "
+        "(NULL, NULL, '2000-02-29', 'äöüß', NULL, NULL);"
+        f"INSERT INTO {db}.account VALUES ('hidden-mail1', 1), ('hidden-mail2', 2)"
+    )
+    with bench.start() as first:
+        first.loaded()
+        bench.sql(
+            f"{zero} USE {db}; INSERT INTO person (mail, ssn, born, phone, note, n) VALUES "
+            "('hidden-mail', 'hidden-ssn', 0, 'hidden-tel', 'hidden-note', 7), "
+            "('hidden-mail3', '', '2001-01-01', '', '', 1);"
+            "UPDATE person SET phone = 'hidden-tel1', ssn = 'hidden-ssn2' WHERE id = 1;"
+            "DELETE FROM person WHERE id = 2;"
+            "UPDATE account SET mail = 'hidden-mail9' WHERE v = 2; DELETE FROM account WHERE v = 1;"
+            "ALTER TABLE person ADD ssn2 VARCHAR(20) DEFAULT 'hidden-ssn', ADD INDEX (ssn2), ADD late INT DEFAULT 4;"
+            "ALTER TABLE person ADD after_ssn INT NOT NULL DEFAULT 5 AFTER ssn2;"
+            "ALTER TABLE person MODIFY ssn2 VARCHAR(30);"
+            "INSERT INTO person (ssn2, late, born) VALUES ('hidden-ssn', 6, 0);"
+            f"XA START 'x{db}'; INSERT INTO person (mail, ssn, note, born) VALUES ('hidden-mail4', 'hidden-ssn', "
+            f"'hidden-note', 0); XA END 'x{db}'; XA PREPARE 'x{db}'"
+        )
+        bench.sql(f"XA COMMIT 'x{db}'")
+        until(lambda: everything_is_passed(bench))
+        assert first.stop() == 0
+    before = len(finished(fragments(bench.config)))
+    with bench.start() as second:
+        second.online()
+        assert "not compared" not in second.text  # equal secrets have equal hashes
+        bench.sql(
+            f"USE {db}; SET SESSION binlog_row_image = MINIMAL; UPDATE person SET ssn = 'hidden-ssn3' WHERE id > 1;"
+            "UPDATE person SET ssn = 'hidden-ssn4', mail = 'hidden-mail5' WHERE id = 1;"
+        )
+        until(lambda: everything_is_passed(bench))
+        assert second.stop() == 0
+    assert len(finished(fragments(bench.config))) == before + 1  # nothing of the first was left
+
+    for topic in (bench.config.topic, bench.config.prepared_topic, bench.config.control_topic):
+        for value in messages(bench.config, topic):
+            assert not [secret for secret in SECRETS if secret.encode() in value]
+    apply(bench.config, Target.model_validate({"url": f"sqlite:///{tmp_path}/target.db"}))
+    with sqlite3.connect(tmp_path / "target.db") as target:
+        persons = target.execute(f'SELECT * FROM "{db}.person" ORDER BY id').fetchall()
+        named = [column[1] for column in target.execute(f'PRAGMA table_info("{db}.person")')]
+        accounts = target.execute(f'SELECT * FROM "{db}.account"').fetchall()
+    target.close()
+    assert named == ["id", "mail", "born", "phone", "note", "n", "after_ssn", "late"]
+    mail, mail4, mail5 = (hashed(text, 32) for text in ("hidden-mail", "hidden-mail4", "hidden-mail5"))
+    assert persons == [
+        (1, mail5, None, "hid", "***", None, 5, 4),
+        (3, mail, None, "hid", "***", None, 5, 4),
+        (4, hashed("hidden-mail3", 32), "2001-01-01", "", "***", None, 5, 4),
+        (5, None, None, None, "***", None, 5, 6),
+        (6, mail4, None, None, "***", None, 5, 4),
+    ]
+    assert accounts == [(hashed("hidden-mail9", 40), 2)]
