@@ -18,11 +18,11 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from connector.capture.reshape import Shape
-from connector.capture.shaping import RuledColumns, hash_key, shape
+from connector.capture.shaping import RuledColumns, hash_key, idle, shape
 from connector.config import Filters, Source, TableRule
 from connector.ddl.subjects import subjects
 from connector.ddl.without import Asked, without_columns
-from connector.errors import ConfigError, Unsupported
+from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Statement
 from connector.thl.position import Finished
@@ -184,6 +184,23 @@ class Filter:
                 hint=DEFINITION_HINT,
                 sql=statement.sql[:500],
             ) from error
+
+    def check_rules(self, layouts: Collection[TableLayout]) -> None:
+        """Make sure that every rule means something to the tables there are.
+
+        Raises:
+            PreflightError: one names a column that none of its tables has.
+            Unsupported: one cannot be followed in a table.
+        """
+        for _, rule in self._rules:
+            unknown = idle(rule, (layout for layout in layouts if self.rule(*layout.name) is rule))
+            if unknown:
+                raise PreflightError(
+                    f"no table that the rule for {', '.join(rule.match)} counts for has a column {', '.join(unknown)}",
+                    hint="is it misspelt in source.filters.tables, or does an earlier rule count for the table?",
+                )
+        for layout in layouts:
+            self.shape(layout)
 
     def changes(self, schema: str, table: str) -> bool:
         """Whether what is published of a table is not what it is."""

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from connector.capture.memory cimport Cursor, Out
 from connector.capture.tables cimport Table
-from connector.thl.piece cimport Begin
+from connector.thl.piece cimport Begin, Rows
 from connector.thl.place cimport SourcePosition
 
 cdef class Group:
@@ -31,6 +31,7 @@ cdef class Group:
     cdef Py_ssize_t size  # encoded bytes that are not handed out yet
     cdef int _clear(self) except -1
     cdef bint _left_out(self) except -1
+    cdef Rows _shaped(self, bytes data, bytes ends)
     cdef Begin _begin(self)
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1

@@ -153,17 +153,16 @@ cdef class Group:
 
     cdef int close_run(self) except -1:
         """Put the rows gathered so far among the changes."""
-        cdef bytes data, ends, before, after
+        cdef bytes data, ends
         cdef Rows rows
         if self.ends.size:
             data = self.data.data[: self.data.size]
             ends = self.ends.data[: self.ends.size]
-            layout, before, after = self.table.layout, self.before, self.after
-            if self.table.shape is not None:
-                layout = self.table.shape.layout
-                data, ends, before, after = self.table.shape.rows(self.action, data, ends, before, after)
-            if ends:
-                rows = rows_of(layout, ACTIONS[self.action], data, ends, before, after)
+            if self.table.shape is None:
+                rows = rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
+            else:
+                rows = self._shaped(data, ends)
+            if rows is not None:
                 if self.query is not None:
                     rows.query = self.query
                     self.size += len(self.query)
@@ -173,6 +172,12 @@ cdef class Group:
                 release(&self.data)
         self.table = None
         return 0
+
+    cdef Rows _shaped(self, bytes data, bytes ends):
+        """Rows as a rule wants them; None: nothing is left of them."""
+        shape = self.table.shape
+        data, ends, before, after = shape.rows(self.action, data, ends, self.before, self.after)
+        return rows_of(shape.layout, ACTIONS[self.action], data, ends, before, after) if ends else None
 
     cdef Begin _begin(self):
         """What the first piece says; None for the others."""

@@ -6,6 +6,7 @@ A rule that cannot be followed in a table stops the reading there: what it was t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, NoReturn
@@ -62,6 +63,13 @@ class RuledColumns:
         """What is done with it."""
         mask = next((mask for pattern, mask in self.rule.mask.items() if _named(column, (pattern,))), None)
         return "dropped" if self.drops(column) else (mask, _named(column, self.rule.zero_dates))
+
+
+def idle(rule: TableRule, layouts: Iterable[TableLayout]) -> list[str]:
+    """The column patterns of a rule that find nothing in any of these tables: most likely they are misspelt."""
+    patterns = (*rule.drop, *rule.mask, *rule.zero_dates)
+    columns = {column.name for layout in layouts for column in layout.columns}
+    return [pattern for pattern in patterns if not any(_named(column, (pattern,)) for column in columns)]
 
 
 def hash_key(filters: Filters) -> bytes:

@@ -83,7 +83,8 @@ class Snapshot:
         Raises:
             SourceUnavailable: the server is gone, or a long statement keeps the lock from us.
             SourceChanged: its tables are changed by DDL all the time.
-            PreflightError: a table has no consistent read, or a privilege is missing.
+            PreflightError: a table has no consistent read, a privilege is missing, or a rule means no column.
+            Unsupported: a rule cannot be followed in a table.
         """
         with speaking_to(self._source):
             self._connection = connect(self._source)
@@ -100,6 +101,7 @@ class Snapshot:
             others = unreadable_tables(self._connection, self._filter)
         _refuse_others(others)
         _refuse_without_transactions(self._tables)
+        self._filter.check_rules([table.layout for table in self._tables])
 
     def pieces(self) -> Iterator[Piece]:
         """The load, event by event; each piece is a whole event.

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from connector.capture.filters import EVERYTHING, Filter
 from connector.capture.heartbeat_row import heartbeat_table
 from connector.config import Filters, Source, TableRule
-from connector.errors import ConfigError, Unsupported
+from connector.errors import ConfigError, PreflightError, Unsupported
+from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.piece import Statement
 
 
@@ -74,3 +75,23 @@ def test_what_contradicts_a_rule() -> None:
         heartbeat_table(Source(filters=rules, heartbeat_table="shop.beats"))
     with pytest.raises(ConfigError, match=r"tables\.0\.match"):
         Filter(Filters(tables=(TableRule(match=("shop.",)),)))
+
+
+def test_a_rule_that_means_no_column_is_most_likely_misspelt() -> None:
+    column = Column("Mail", "varchar(9)", charset="utf8mb4")
+    tables = [TableLayout(TableName("shop", name), (Column("id", "int"), column), (0,)) for name in ("a", "b")]
+
+    def check(*rules: dict[str, object]) -> None:
+        Filter(Filters(tables=tuple(TableRule.model_validate(rule) for rule in rules))).check_rules(tables)
+
+    check({"match": ["shop"], "drop": ["m*"]}, {"match": ["gone"], "actions": ["ddl"]})
+    check({"match": ["shop.a"], "mask": {"MAIL": {"truncate": 1}}})
+    for rules in (
+        [{"match": ["shop"], "mask": {"mial": {"truncate": 1}}}],
+        [{"match": ["shop"]}, {"match": ["shop.a"], "drop": ["mail"]}],
+        [{"match": ["shop"], "zero_dates": ["born"]}],
+    ):
+        with pytest.raises(PreflightError, match="no table that the rule for shop"):
+            check(*rules)
+    with pytest.raises(Unsupported, match="drops a column of the key"):
+        check({"match": ["shop.b"], "drop": ["*"]})
