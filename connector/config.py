@@ -74,9 +74,24 @@ class TableRule(Section):
         (), description="Patterns of columns in which the date 0000-00-00 becomes NULL, but in those of the key."
     )
 
+    publish_as: str = Field(
+        "",
+        pattern=r"^$|^[^.]+(\.[^.]+)?$",
+        description="The name under which they are published: `schema.table`, where match is one table without `*` and "
+        "`?`; or `schema`, where match is whole schemas without these.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_name(self) -> TableRule:
+        wanted = self.publish_as.count(".")
+        names = [pattern for pattern in self.match if pattern.count(".") == wanted and not set("*?") & set(pattern)]
+        if self.publish_as and (len(names) != len(self.match) or (wanted and len(names) > 1)):
+            raise ValueError("publish_as: match must be one table, or whole schemas, without `*` and `?`")
+        return self
+
     @property
     def shapes(self) -> bool:
-        """Whether it changes rows."""
+        """Whether it changes what stands in rows."""
         return bool(self.drop or self.mask or self.zero_dates)
 
 

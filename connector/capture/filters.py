@@ -18,9 +18,10 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from connector.capture.reshape import Shape
-from connector.capture.shaping import RuledColumns, hash_key, idle, shape
+from connector.capture.shaping import RuledColumns, hash_key, idle, published_name, shape
 from connector.config import Filters, Source, TableRule
-from connector.ddl.subjects import subjects
+from connector.ddl.renaming import with_names
+from connector.ddl.subjects import Subjects, subjects
 from connector.ddl.without import Asked, without_columns
 from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.thl.layout import TableLayout, TableName
@@ -157,10 +158,11 @@ class Filter:
             Unsupported: the rule cannot be followed in this table.
         """
         rule = self.rule(*layout.name)
-        return shape(layout, rule, self._hash_key) if rule is not None and rule.shapes else None
+        return shape(layout, rule, self._hash_key) if rule is not None and (rule.shapes or rule.publish_as) else None
 
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
-        """A definition that is for us without the columns that rules drop; None: nothing is left of it.
+        """A definition that is for us, without the columns that rules drop and with the names that they give; None:
+        nothing is left of it.
 
         Args:
             statement: it.
@@ -169,21 +171,48 @@ class Filter:
         Raises:
             Unsupported: it is not understood, or what is left cannot be written.
         """
-        if not self._ruled:
-            return statement
-
-        def rules(name: TableName) -> RuledColumns | None:
-            rule = self.rule(*name) if self.wants(*name) else None
-            return self._ruled.get(id(rule))
-
         try:
-            return without_columns(statement, Asked(rules, known))
+            if self._ruled:
+                left = without_columns(statement, Asked(self._columns, known))
+                if left is None:
+                    return None
+                statement = left
+            if any(rule.publish_as for _, rule in self._rules):
+                self._check_dropped(subjects(statement))
+                statement = with_names(statement, self.published_name, self.published_schema)
         except Unsupported as error:
             raise Unsupported(
-                f"a definition of tables whose columns have rules cannot be published: {error.message}",
+                f"a definition of tables with rules cannot be published: {error.message}",
                 hint=DEFINITION_HINT,
                 sql=statement.sql[:500],
             ) from error
+        return statement
+
+    def published_name(self, name: TableName) -> TableName:
+        """The name under which a table is published."""
+        return published_name(self.rule(*name), name) if self.wants(*name) else name
+
+    def published_schema(self, schema: str) -> str:
+        """The name under which a schema as a whole is published."""
+        folded = self.fold(schema)
+        for patterns, rule in self._rules:
+            if any(pattern.whole and pattern.finds_schema(folded) for pattern in patterns):
+                return rule.publish_as or schema
+        return schema
+
+    def _check_dropped(self, about: Subjects) -> None:
+        """A schema that is dropped takes its tables along: all are published there, and no others are."""
+        if not about.drops:
+            return
+        schema, published = self.fold(about.schema), self.published_schema(about.schema)
+        for patterns, rule in self._rules:
+            to = rule.publish_as.partition(".")[0]
+            here = any(pattern.finds_schema(schema) for pattern in patterns)
+            if to and (to == published) is not here:
+                raise Unsupported("a schema is dropped, and its tables are not those of the published one")
+
+    def _columns(self, name: TableName) -> RuledColumns | None:
+        return self._ruled.get(id(self.rule(*name))) if self.wants(*name) else None
 
     def check_rules(self, layouts: Collection[TableLayout]) -> None:
         """Make sure that every rule means something to the tables there are.
@@ -205,7 +234,7 @@ class Filter:
     def changes(self, schema: str, table: str) -> bool:
         """Whether what is published of a table is not what it is."""
         rule = self.rule(schema, table)
-        return rule is not None and (rule.shapes or set(rule.actions) != EVERYTHING)
+        return rule is not None and (rule.shapes or bool(rule.publish_as) or set(rule.actions) != EVERYTHING)
 
     def wants_definition(self, statement: Statement) -> bool:
         """Whether a definition about a schema of ours is for us.

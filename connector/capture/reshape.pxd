@@ -16,6 +16,7 @@ cdef class Shape:
     cdef Part* parts
     cdef list values  # what the parts point into
     cdef bytes key
+    cdef bint changes  # more than the name
     cdef int image(self, Cursor* row, Out* out, const uint8_t* present) except -1
     cdef int value(self, Part* part, Cursor* row, Out* out) except -1
     cdef int hashed(self, const uint8_t* data, Py_ssize_t size, Py_ssize_t digits, Out* out) except -1

@@ -67,6 +67,7 @@ cdef class Shape:
             self.values.append(value)
             self.parts[i].value, self.parts[i].size = <const uint8_t*>(<bytes>value), len(value)
             self.kept += does != DROP
+            self.changes = self.changes or does != KEEP
 
     def __dealloc__(self):
         free(self.parts)
@@ -89,6 +90,8 @@ cdef class Shape:
         cdef uint64_t end
         cdef const uint8_t* old = <const uint8_t*>before if before else NULL
         cdef const uint8_t* new = <const uint8_t*>after if after else NULL
+        if not self.changes:
+            return data, ends, before, after
         told = self.present(before), self.present(after)
         if action == UPDATE and after and told[1] and not any(told[1]):
             return b"", b"", b"", b""

@@ -25,6 +25,12 @@ Part = tuple[Does, int, bytes]
 KEPT: Final[Part] = (Does.KEEP, 0, b"")
 
 
+def published_name(rule: TableRule | None, name: TableName) -> TableName:
+    """The name under which a table is published."""
+    schema, dot, table = rule.publish_as.partition(".") if rule is not None else ("", "", "")
+    return TableName(schema or name.schema, table if dot else name.table)
+
+
 def shape(layout: TableLayout, rule: TableRule, key: bytes) -> Shape | None:
     """What becomes of a table's rows.
 
@@ -34,19 +40,20 @@ def shape(layout: TableLayout, rule: TableRule, key: bytes) -> Shape | None:
         key: of hashes.
 
     Returns:
-        None where the rule changes no column of it.
+        None where the rule changes neither a column of it nor its name.
 
     Raises:
         Unsupported: the rule cannot be followed: it hides a part of the key, or a column is not of a type for it.
     """
     parts = [_part(layout, index, rule) for index in range(len(layout.columns))]
-    if all(part == KEPT for part in parts):
+    name = published_name(rule, layout.name)
+    if all(part == KEPT for part in parts) and name == layout.name:
         return None
     places = [index for index, (does, _, _) in enumerate(parts) if does is not Does.DROP]
     if not places:
         raise Unsupported(f"a rule drops every column of {layout.name}", hint="use source.filters.ignore")
     columns = tuple(_published(layout.columns[index], parts[index]) for index in places)
-    return Shape(TableLayout(layout.name, columns, tuple(map(places.index, layout.key))), parts, key)
+    return Shape(TableLayout(name, columns, tuple(map(places.index, layout.key))), parts, key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from connector.capture.filters import Filter
 from connector.capture.moment import Moment, fix_moment, prepare_session
 from connector.capture.table_rows import table_rows
 from connector.config import Source
+from connector.ddl.renaming import with_names
 from connector.errors import PreflightError, SourceChanged
 from connector.thl.definition import Definitions
 from connector.thl.layout import TableName
@@ -119,7 +120,9 @@ class Snapshot:
         for schema, tables in by_schema.items():
             told = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
             if not told and self._filter.wants_schemas_own(schema):
-                yield self._event("table", Kind.DDL, [self._create_schema(schema)])
+                yield self._event(
+                    "table", Kind.DDL, [self._create_schema(schema, self._filter.published_schema(schema))]
+                )
             for table in tables:
                 yield from self._table(table)
         found = {"file": moment.position.file, "pos": str(moment.position.offset)}
@@ -149,7 +152,8 @@ class Snapshot:
             create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
         statement = self._filter.published(Statement(name.schema, str(create[0]["Create Table"])), lambda _: None)
         if "ddl" in actions and statement is not None:
-            yield self._event("table", Kind.DDL, [self._create_schema(name.schema), statement])
+            create_schema = self._create_schema(name.schema, self._filter.published_name(name).schema)
+            yield self._event("table", Kind.DDL, [create_schema, statement])
         if "insert" not in actions:
             return
         shape = self._filter.shape(table.layout)
@@ -165,8 +169,8 @@ class Snapshot:
                 self._progress(name, done, max(done, table.estimate))
             query(connection, "ROLLBACK TO SAVEPOINT before_table")
 
-    def _create_schema(self, schema: str) -> Statement:
-        return Statement(schema, self._schemas[schema])
+    def _create_schema(self, schema: str, published: str) -> Statement:
+        return with_names(Statement(schema, self._schemas[schema]), lambda name: name, lambda _: published)
 
     def _event(
         self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None

@@ -15,6 +15,7 @@ from connector.ddl.create import definition, like
 from connector.ddl.mariadb import check_conversion, of_mariadb, pass_patience, pass_variables
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
+from connector.ddl.subjects import SCHEMA_OPTIONS
 from connector.ddl.tokens import readings
 from connector.ddl.type_names import TEXTS, width
 from connector.errors import Unsupported
@@ -300,7 +301,7 @@ class _Reading:
         reader = self._reader
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
-        unnamed = verb == "ALTER" and any(reader.peek(word) for word in _OPTIONS)
+        unnamed = verb == "ALTER" and any(reader.peek(word) for word in SCHEMA_OPTIONS)
         if verb != "DROP":
             self._whole()
         schema = self._schema if unnamed else reader.name()
@@ -383,9 +384,6 @@ class _Reading:
             new = draft.named(state.rename)
             if new != name:
                 self._move(name, new)
-
-
-_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
 
 
 def _check(spec: ColumnSpec) -> None:

@@ -33,9 +33,19 @@ class Reader:
         return self._tokens[self._next]
 
     @property
+    def schema(self) -> str:
+        """The session's default schema."""
+        return self._schema
+
+    @property
     def mark(self) -> int:
         """Where we are, to come back to with `back`."""
         return self._next
+
+    @property
+    def passed(self) -> int:
+        """Where in the text the last token ended."""
+        return self._tokens[self._next - 1].end
 
     def back(self, mark: int) -> None:
         """Go back to a mark."""

@@ -24,12 +24,21 @@ class Subjects:
         tables: those that it makes, changes, names anew, empties or drops, in order.
         schema: that it makes, changes or drops; "" when it is not about a schema as a whole.
         truncates: whether it takes all rows away and no more.
+        drops: whether it drops that schema.
+        like: the table that the one it makes is like.
+        places: where in the text it names these: the tables, the other, the schema.
     """
 
     tables: tuple[TableName, ...] = ()
     schema: str = ""
     truncates: bool = False
+    drops: bool = False
+    like: TableName | None = None
+    places: tuple[tuple[int, int], ...] = ()
 
+
+SCHEMA_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
+"""What may come behind ALTER DATABASE where that means the default schema."""
 
 OTHERS = Subjects()
 """Accounts, views, triggers, temporary tables …: no rows that the log has."""
@@ -51,18 +60,20 @@ def subjects(statement: Statement) -> Subjects:
 
 
 def _read(reader: Reader) -> Subjects:
+    found = _Names(reader)
     pass_variables(reader)
     if reader.at_end or reader.accept_any(*ACCOUNTS, *MAINTENANCE, "SET"):
         return OTHERS
     if reader.accept("TRUNCATE"):
         reader.accept("TABLE")
-        return Subjects((reader.table(),), truncates=True)
+        found.table()
+        return found.subjects(truncates=True)
     if reader.accept("RENAME"):
         if reader.accept("USER"):
             return OTHERS
         if not reader.accept_any("TABLES", "TABLE"):
             reader.stop("a RENAME that is not known")
-        return Subjects(_renamed(reader))
+        return found.renamed()
     verb = reader.accept_any("CREATE", "DROP", "ALTER")
     if not verb:
         reader.stop("a statement that is not known")
@@ -74,67 +85,90 @@ def _read(reader: Reader) -> Subjects:
     while reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE"):
         pass
     if verb != "ALTER" and reader.accept("INDEX"):
-        return Subjects((_indexed(reader),))
+        return found.indexed()
     reader.back(mark)
     if reader.accept_any(*ROWLESS):
         return OTHERS
     if reader.accept_any("DATABASE", "SCHEMA"):
-        return _schema(reader)
+        return found.whole_schema(verb)
     reader.accept_any("ONLINE", "OFFLINE")
     reader.accept("IGNORE")
     if not reader.accept_any("TABLES", "TABLE", "SEQUENCE"):
         reader.stop("a statement that is not known")
     reader.accept("IF", "NOT", "EXISTS")
     reader.accept("IF", "EXISTS")
-    if verb == "DROP":
-        return Subjects(_list(reader))
-    table = reader.table()
-    if verb == "ALTER":
+    return {"CREATE": found.created, "DROP": found.dropped, "ALTER": found.altered}[verb]()
+
+
+class _Names:
+    """The names that a statement's subjects have, and where."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._tables: list[TableName] = []
+        self._places: list[tuple[int, int]] = []
+
+    def subjects(self, *, truncates: bool = False) -> Subjects:
+        return Subjects(tuple(self._tables), truncates=truncates, places=tuple(self._places))
+
+    def table(self) -> None:
+        start = self._reader.token.at
+        self._tables.append(self._reader.table())
+        self._places.append((start, self._reader.passed))
+
+    def created(self) -> Subjects:
+        reader = self._reader
+        self.table()
+        if not (reader.accept("LIKE") or reader.accept("(", "LIKE")):
+            return self.subjects()
+        self.table()
+        return Subjects(tuple(self._tables[:1]), like=self._tables[1], places=tuple(self._places))
+
+    def dropped(self) -> Subjects:
+        self.table()
+        while self._reader.accept(","):
+            self.table()
+        return self.subjects()
+
+    def renamed(self) -> Subjects:
+        reader = self._reader
+        reader.accept("IF", "EXISTS")
+        while True:
+            self.table()
+            pass_patience(reader)
+            reader.expect("TO")
+            self.table()
+            if not reader.accept(","):
+                return self.subjects()
+
+    def altered(self) -> Subjects:
+        """ALTER TABLE … RENAME names another: the clause begins behind the table's name, or behind a comma."""
+        reader = self._reader
+        self.table()
         pass_patience(reader)
-        return Subjects((table, *_renamed_to(reader)))
-    return Subjects((table,))
+        while not reader.at_end:
+            if reader.accept("RENAME") and not any(reader.peek(word) for word in ("COLUMN", "INDEX", "KEY")):
+                if not reader.accept_any("TO", "AS"):
+                    reader.accept("=")
+                self.table()
+                break
+            reader.skip_clause()
+            if not reader.at_end:
+                reader.expect(",")
+        return self.subjects()
 
+    def indexed(self) -> Subjects:
+        """CREATE INDEX and DROP INDEX: the table stands behind the first ON."""
+        while not self._reader.accept("ON"):
+            self._reader.take()
+        self.table()
+        return self.subjects()
 
-def _list(reader: Reader) -> tuple[TableName, ...]:
-    tables = [reader.table()]
-    while reader.accept(","):
-        tables.append(reader.table())
-    return tuple(tables)
-
-
-def _renamed(reader: Reader) -> tuple[TableName, ...]:
-    reader.accept("IF", "EXISTS")
-    tables = []
-    while True:
-        tables.append(reader.table())
-        pass_patience(reader)
-        reader.expect("TO")
-        tables.append(reader.table())
-        if not reader.accept(","):
-            return tuple(tables)
-
-
-def _renamed_to(reader: Reader) -> tuple[TableName, ...]:
-    """What ALTER TABLE … RENAME names: the clause begins behind the table's name, or behind a comma."""
-    while not reader.at_end:
-        if reader.accept("RENAME") and not any(reader.peek(word) for word in ("COLUMN", "INDEX", "KEY")):
-            if not reader.accept_any("TO", "AS"):
-                reader.accept("=")
-            return (reader.table(),)
-        reader.skip_clause()
-        if not reader.at_end:
-            reader.expect(",")
-    return ()
-
-
-def _indexed(reader: Reader) -> TableName:
-    """The table of CREATE INDEX and DROP INDEX: behind the first ON."""
-    while not reader.accept("ON"):
-        reader.take()
-    return reader.table()
-
-
-def _schema(reader: Reader) -> Subjects:
-    reader.accept("IF", "NOT", "EXISTS")
-    reader.accept("IF", "EXISTS")
-    return Subjects(schema=reader.name())
+    def whole_schema(self, verb: str) -> Subjects:
+        reader = self._reader
+        reader.accept("IF", "NOT", "EXISTS")
+        reader.accept("IF", "EXISTS")
+        if verb == "ALTER" and any(reader.peek(word) for word in SCHEMA_OPTIONS):
+            return Subjects(schema=reader.schema)
+        start = reader.token.at
+        return Subjects(schema=reader.name(), drops=verb == "DROP", places=((start, reader.passed),))

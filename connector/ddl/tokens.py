@@ -44,11 +44,13 @@ class Lexeme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: what it is, its text (of strings and quoted names: without quotes and escapes), where it began."""
+    """One token: what it is, its text (of strings and quoted names: without quotes and escapes), where it began, and
+    where it ended."""
 
     kind: Lexeme
     text: str
     at: int
+    end: int = 0
 
 
 def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
@@ -98,26 +100,26 @@ def _tokens(sql: str, modes: set[str], newest: int | None) -> list[Token]:
         elif sql.startswith("/*", at):
             at = _comment_end(sql, at)
         elif match := _HEX.match(sql, at):
-            found.append(Token(Lexeme.HEX, match[1] or match[2] or "", at))
+            found.append(Token(Lexeme.HEX, match[1] or match[2] or "", at, match.end()))
             at = match.end()
         elif match := _BITS.match(sql, at):
-            found.append(Token(Lexeme.BITS, match[1] or match[2] or "", at))
+            found.append(Token(Lexeme.BITS, match[1] or match[2] or "", at, match.end()))
             at = match.end()
         elif match := _NUMBER.match(sql, at):
-            found.append(Token(Lexeme.NUMBER, match[0], at))
+            found.append(Token(Lexeme.NUMBER, match[0], at, match.end()))
             at = match.end()
         elif match := _WORD.match(sql, at):
-            found.append(Token(Lexeme.WORD, match[0], at))
+            found.append(Token(Lexeme.WORD, match[0], at, match.end()))
             at = match.end()
         elif character in "`'\"":
             name = character == "`" or (character == '"' and ansi)
             text, end = _quoted(sql, at, backslash and not name)
-            found.append(Token(Lexeme.NAME if name else Lexeme.STRING, text, at))
+            found.append(Token(Lexeme.NAME if name else Lexeme.STRING, text, at, end))
             at = end
         else:
-            found.append(Token(Lexeme.SIGN, character, at))
+            found.append(Token(Lexeme.SIGN, character, at, at + 1))
             at += 1
-    found.append(Token(Lexeme.END, "", len(sql)))
+    found.append(Token(Lexeme.END, "", len(sql), len(sql)))
     return found
 
 

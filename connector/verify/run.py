@@ -15,6 +15,7 @@ from connector.capture.filters import Filter
 from connector.clock import Clock, SystemClock
 from connector.config import Config
 from connector.errors import ConfigError
+from connector.thl.layout import TableName
 from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, Report, TableReport, What
@@ -133,7 +134,8 @@ def _place(state: TargetState) -> tuple[str, int]:
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, SourceTable | None]:
     """Every table that is to be on both sides; None where only the target has it."""
     on_source = {".".join(table.name): table for table in source.tables(filter)}
-    return {".".join(name): None for name in state.tables} | on_source
+    elsewhere = {filter.published_name(TableName(*table.name)) for table in on_source.values()}
+    return {".".join(name): None for name in state.tables if TableName(*name) not in elsewhere} | on_source
 
 
 def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTable | None]) -> None:

@@ -185,6 +185,7 @@ COLUMNS = [
         "zero_dates": ["*"],
     },
     {"match": ["account"], "mask": {"mail": {"hash": 40}}},
+    {"match": ["moved"], "publish_as": "elsewhere.there"},
 ]
 
 
@@ -205,7 +206,8 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
         f"INSERT INTO {db}.person (mail, ssn, born, phone, note, n) VALUES "
         f"('hidden-mail', 'hidden-ssn', 0, 'hidden-tel', 'hidden-note', 7), "
         "(NULL, NULL, '2000-02-29', 'äöüß', NULL, NULL);"
-        f"INSERT INTO {db}.account VALUES ('hidden-mail1', 1), ('hidden-mail2', 2)"
+        f"INSERT INTO {db}.account VALUES ('hidden-mail1', 1), ('hidden-mail2', 2);"
+        f"CREATE TABLE {db}.moved (id INT PRIMARY KEY); INSERT INTO {db}.moved VALUES (1)"
     )
     with bench.start() as first:
         first.loaded()
@@ -220,6 +222,7 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
             "ALTER TABLE person ADD after_ssn INT NOT NULL DEFAULT 5 AFTER ssn2;"
             "ALTER TABLE person MODIFY ssn2 VARCHAR(30);"
             "INSERT INTO person (ssn2, late, born) VALUES ('hidden-ssn', 6, 0);"
+            "ALTER TABLE moved ADD v INT; INSERT INTO moved VALUES (2, 2); DELETE FROM moved WHERE id = 1;"
             f"XA START 'x{db}'; INSERT INTO person (mail, ssn, note, born) VALUES ('hidden-mail4', 'hidden-ssn', "
             f"'hidden-note', 0); XA END 'x{db}'; XA PREPARE 'x{db}'"
         )
@@ -245,6 +248,7 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "target.db") as target:
         persons = target.execute(f'SELECT * FROM "{db}.person" ORDER BY id').fetchall()
         named = [column[1] for column in target.execute(f'PRAGMA table_info("{db}.person")')]
+        moved = target.execute('SELECT * FROM "elsewhere.there"').fetchall()
         accounts = target.execute(f'SELECT * FROM "{db}.account"').fetchall()
     target.close()
     assert named == ["id", "mail", "born", "phone", "note", "n", "after_ssn", "late"]
@@ -256,4 +260,5 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
         (5, None, None, None, "***", None, 5, 6),
         (6, mail4, None, None, "***", None, 5, 4),
     ]
+    assert moved == [(2, 2)]
     assert accounts == [(hashed("hidden-mail9", 40), 2)]

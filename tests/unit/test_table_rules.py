@@ -95,3 +95,49 @@ def test_a_rule_that_means_no_column_is_most_likely_misspelt() -> None:
             check(*rules)
     with pytest.raises(Unsupported, match="drops a column of the key"):
         check({"match": ["shop.b"], "drop": ["*"]})
+
+
+def test_names_under_which_tables_are_published() -> None:
+    rules = [
+        {"match": ["shop.t"], "publish_as": "other.it"},
+        {"match": ["shop"], "publish_as": "store"},
+        {"match": ["old"], "publish_as": "new"},
+    ]
+    filter = Filter(Filters.model_validate({"tables": rules, "ignore": ["shop.gone"]}))
+    names = {name: filter.published_name(TableName("shop", name)) for name in ("t", "u", "gone")}
+    assert names == {"t": ("other", "it"), "u": ("store", "u"), "gone": ("shop", "gone")}
+    assert [filter.published_schema(name) for name in ("shop", "old", "x")] == ["store", "new", "x"]
+    layout = TableLayout(TableName("shop", "u"), (Column("id", "int"),), (0,))
+    shape = filter.shape(layout)
+    assert shape is not None
+    assert shape.layout == TableLayout(TableName("store", "u"), layout.columns, (0,))
+    assert shape.rows(0, b"as it is", b"8 bytes.", b"b", b"a") == (b"as it is", b"8 bytes.", b"b", b"a")
+
+    def published(sql: str) -> str | None:
+        found = filter.published(Statement("shop", sql), lambda _: None)
+        return found and found.sql
+
+    assert published("CREATE TABLE u (id INT)") == "CREATE TABLE `store`.`u` (id INT)"
+    assert published("DROP DATABASE old") == "DROP DATABASE `new`"
+    assert published("DROP DATABASE x") == "DROP DATABASE x"
+    for sql in ("DROP DATABASE shop", "DROP DATABASE new", "DROP DATABASE other"):
+        with pytest.raises(Unsupported, match="a schema is dropped"):
+            published(sql)
+
+
+@pytest.mark.parametrize(
+    ("match", "name"),
+    [
+        (["shop"], "a.b"),
+        (["shop.*"], "a.b"),
+        (["shop.t", "shop.u"], "a.b"),
+        (["shop.t"], "a"),
+        (["sho?"], "a"),
+        (["shop.t"], "a.b.c"),
+        (["shop.t"], ".b"),
+        (["shop.t"], "a."),
+    ],
+)
+def test_a_name_is_of_one_table_or_of_whole_schemas(match: list[str], name: str) -> None:
+    with pytest.raises(ValidationError, match="publish_as"):
+        TableRule.model_validate({"match": match, "publish_as": name})

@@ -38,12 +38,30 @@ def test_tables(sql: str, tables: list[str]) -> None:
 
 @pytest.mark.parametrize("sql", ["TRUNCATE a", "TRUNCATE TABLE shop.a"])
 def test_truncating(sql: str) -> None:
-    assert about(sql) == Subjects((TableName("shop", "a"),), truncates=True)
+    found = about(sql)
+    assert (found.tables, found.truncates) == ((TableName("shop", "a"),), True)
 
 
-@pytest.mark.parametrize("sql", ["CREATE DATABASE IF NOT EXISTS o", "DROP SCHEMA o", "ALTER DATABASE o CHARSET utf8"])
-def test_schemas(sql: str) -> None:
-    assert about(sql) == Subjects(schema="o")
+@pytest.mark.parametrize(
+    ("sql", "schema"),
+    [
+        ("CREATE DATABASE IF NOT EXISTS o", "o"),
+        ("DROP SCHEMA o", "o"),
+        ("ALTER DATABASE o CHARSET utf8", "o"),
+        ("ALTER DATABASE CHARSET utf8", "shop"),
+    ],
+)
+def test_schemas(sql: str, schema: str) -> None:
+    found = about(sql)
+    assert (found.schema, found.tables, found.drops) == (schema, (), sql.startswith("DROP"))
+
+
+def test_where_the_names_stand() -> None:
+    sql = "RENAME TABLE `a b` TO o . `c``d`, e TO f"
+    assert [sql[start:end] for start, end in about(sql).places] == ["`a b`", "o . `c``d`", "e", "f"]
+    sql = "CREATE TABLE a (LIKE `o`.b)"
+    assert [sql[start:end] for start, end in about(sql).places] == ["a", "`o`.b"]
+    assert about(sql).like == TableName("o", "b")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""A definition in which tables and schemas have other names: those that they are published under.
+
+Only names that say what a statement is about are written anew (`subjects`), whole and quoted; all else stays to the
+letter, and the result is read again. What a definition names besides (a foreign key's other table, a view's text)
+has no rows of its own in the log, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connector.ddl.subjects import Subjects, subjects
+from connector.errors import Unsupported
+from connector.thl.layout import TableName
+from connector.thl.piece import Statement
+
+
+def with_names(
+    statement: Statement, table: Callable[[TableName], TableName], schema: Callable[[str], str]
+) -> Statement:
+    """The statement about the tables and schemas that are published.
+
+    Args:
+        statement: it.
+        table: the name that a table is published under.
+        schema: likewise of a schema as a whole.
+
+    Raises:
+        Unsupported: it is not understood, or cannot be written so.
+    """
+    about = subjects(statement)
+    names = [f"{_quoted(new.schema)}.{_quoted(new.table)}" for new in map(table, _tables(about))]
+    renamed = [table(name) != name for name in _tables(about)]
+    if about.schema:
+        names, renamed = [_quoted(schema(about.schema))], [schema(about.schema) != about.schema]
+    if not any(renamed):
+        return statement
+    if len(about.places) != len(names):
+        raise Unsupported("a definition does not say which schema it is about")
+    sql = statement.sql
+    for (start, end), name in sorted(zip(about.places, names, strict=True), reverse=True):
+        sql = f"{sql[:start]}{name}{sql[end:]}"
+    result = Statement(statement.schema, sql, statement.options)
+    again = subjects(result)
+    wanted = (tuple(map(table, about.tables)), about.like and table(about.like), schema(about.schema))
+    if (again.tables, again.like, again.schema) != wanted:
+        raise Unsupported("the names of a definition could not be written anew")
+    return result
+
+
+def _tables(about: Subjects) -> tuple[TableName, ...]:
+    return about.tables if about.like is None else (*about.tables, about.like)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
