@@ -269,11 +269,7 @@ class _Reading:
         reader, parts = self._reader, []
         while True:
             begin = reader.mark
-            if reader.peek("ORDER", "BY"):  # its list has commas, and nothing follows it
-                while not reader.at_end:
-                    reader.take()
-            else:
-                reader.skip_clause()
+            reader.skip_clause()
             tokens = tuple(self._tokens[begin : reader.mark])
             parts.append(_Part(start, self._sql[start : reader.token.at], tokens))
             start = reader.token.at + 1

@@ -133,5 +133,9 @@ def test_a_fingerprint_tells_what_is_published_apart() -> None:
         Source(filters=Filters(ignore=("shop",))),
         Source(keep_invalid_text=("shop.t.c",)),
         Source(statements="keep"),
+        *(
+            Source(filters=Filters.model_validate({"tables": [{"match": ["shop"], **rule}], "hash_key": key}))
+            for rule, key in (({}, ""), ({"drop": ["a"]}, ""), ({"drop": ["b"]}, ""), ({"drop": ["b"]}, "k" * 16))
+        ),
     ]
     assert len({plain, *map(fingerprint, others)}) == len(others) + 1
