@@ -6,6 +6,7 @@ pymysql's errors become ours here: a server that is gone can be tried again, a r
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +22,15 @@ from connector.errors import ConnectorError, PreflightError, SourceUnavailable
 Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
 
-CONNECT_TIMEOUT = 10
+CONNECT_TIMEOUT = 10  # seconds, also for each answer until the session is open
 THE_SOURCE = "the source"
+# A server that is gone without a word is noticed after a minute; how long it may work on an answer is not limited.
+KEEPALIVE = {
+    socket.TCP_KEEPIDLE: 30,
+    socket.TCP_KEEPINTVL: 10,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 60_000,
+}
 CAST_AS_DOUBLE = (8, 0, 17)
 REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698, 1820, 3118})
 DENIED = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR})
@@ -51,19 +59,20 @@ def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = No
         silence: seconds without an answer after which it counts as gone; None: for ever.
 
     Raises:
-        SourceUnavailable: the server does not answer.
+        SourceUnavailable: the server does not answer in time.
         PreflightError: it refuses the user.
     """
+    patience = CONNECT_TIMEOUT if silence is None else silence
     with speaking_to(source, who):
-        return pymysql.connect(
+        connection = pymysql.connect(
             host=source.host,
             port=source.port,
             user=source.user,
             password=source.password.get_secret_value(),
             charset="utf8mb4",
             autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT if silence is None else silence,
-            read_timeout=silence,
+            connect_timeout=patience,
+            read_timeout=patience,
             write_timeout=silence,
             cursorclass=DictCursor,
             program_name="thl-connector",
@@ -71,6 +80,10 @@ def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = No
             ssl=_tls(source),
             ssl_disabled=not source.tls,
         )
+        connection._read_timeout = silence  # type: ignore[attr-defined]
+        for option, value in KEEPALIVE.items():
+            connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)  # type: ignore[attr-defined]
+        return connection
 
 
 @contextmanager

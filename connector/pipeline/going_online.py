@@ -17,7 +17,8 @@ from connector.config import Config
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering, Sharding
 from connector.encode.schema import Framing, fragment_schema
-from connector.errors import Fenced, HistoriesDiffer, LogDamaged, PreflightError
+from connector.errors import HistoriesDiffer, LogDamaged, PreflightError
+from connector.pipeline.begun import Begun
 from connector.pipeline.prepared import PreparedTransactions, redone
 from connector.pipeline.retrying import Stopped
 from connector.pipeline.source import Source, Stream
@@ -28,7 +29,7 @@ from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
 from connector.publish.trapped import trapped_events
-from connector.thl.control import ControlState, EpochRecord
+from connector.thl.control import ControlState
 from connector.thl.definition import Definitions, Item, Redefined
 from connector.thl.event_id import EventId
 from connector.thl.fork import Accepted, accept, ranges_text
@@ -55,8 +56,7 @@ class Online:
         source: where from.
         clock: the time.
         stop: set when we are to stop.
-        begun: the epochs that this process has begun, or tried to; added to. A newer one than these is another
-            producer's, whom going online again must not fence.
+        begun: what this process has begun; added to. Going online again must fence nobody newer, and make no new log.
         framing: how messages begin.
         accept_trapped: go on where the source lacks transactions that the log has.
         hold: what has to be elsewhere before it is published.
@@ -68,7 +68,7 @@ class Online:
         source: Source,
         clock: Clock,
         stop: Event,
-        begun: list[EpochRecord],
+        begun: Begun,
         *,
         framing: Framing,
         accept_trapped: bool = False,
@@ -103,10 +103,9 @@ class Online:
             BrokerUnavailable, SourceUnavailable: may pass.
         """
         self._source.check(load=False)
+        self._begun.prove(self._config)
         # From here on as the topics are, whatever was to be when they were made.
         config = self._config = self._config.model_copy(update={"kafka": Topics(self._config).ensure()})
-        if self._begun:
-            self._still_ours()
         self._transactions = Transactions(config, self._clock)
         self._transactions.open()
         faults.point("produce.after_init")
@@ -202,22 +201,11 @@ class Online:
     def begin(self, plan: OnlinePlan) -> None:
         """Write a plan and number on from it."""
         markers = [self.encoder.marker(partition, header) for partition, header in plan.markers.items()]
-        self._begun.append(plan.epoch)
+        self._begun.epochs.append(plan.epoch)
         self.publisher.online(plan, markers)
+        self._begun.log_id = plan.control.log.log_id if plan.control.log else None
         self.control = plan.control
         self.number(plan.position)
-
-    def _still_ours(self) -> None:
-        with LogReader(self._config) as reader:
-            newest = reader.control().epochs[-1:]
-        if newest and newest[0] not in self._begun:
-            raise Fenced(
-                "a newer producer of this service has taken over while this one had lost the brokers",
-                hint="only one producer of a service may run",
-                service=self._config.service,
-                epoch=newest[0].epoch,
-                source_id=newest[0].source_id,
-            )
 
     def number(self, position: PositionRecord) -> None:
         """Number on from a position, in the newest epoch."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from connector.config import Config
-from connector.errors import BrokerUnavailable, LogDamaged
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.publish.reading import LogReader
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
@@ -43,13 +43,25 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
         chosen: the partitions that are read; None: all.
 
     Raises:
-        HistoriesDiffer: the target followed another log, or another history of it, or lacks what is deleted.
+        HistoriesDiffer: the target followed another log, one that is gone, another history of it, or lacks what is
+            deleted.
         LogDamaged: the log's topics contradict each other.
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse us.
     """
     with LogReader(config, settled=True) as log:
         control = log.control() if log.partitions(config.control_topic) else None
+        if control is None and position.seqno != NO_SEQNO:
+            raise HistoriesDiffer(
+                "the log is gone that the target follows: the brokers have no such topics",
+                hint="point kafka.bootstrap to the brokers that have it; if it is lost, fill the target again from "
+                "nothing, out of a new log",
+                service=config.service,
+                topic=config.topic,
+                log_id=position.log_id,
+                seqno=position.seqno,
+                epoch=position.epoch,
+            )
         if control is None or (control.log is None and position.seqno == NO_SEQNO):
             raise BrokerUnavailable(
                 "the log does not exist yet",

@@ -25,6 +25,7 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.encode.schema import fragment_schema, framing
 from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, SourceChanged, SourceUnavailable
+from connector.pipeline.begun import Begun
 from connector.pipeline.going_online import Items, Online
 from connector.pipeline.heartbeats import Marker
 from connector.pipeline.retrying import Stopped, retry
@@ -35,7 +36,7 @@ from connector.publish.loaded import Loaded
 from connector.publish.queue import Work
 from connector.publish.registry import registered_number
 from connector.publish.requests import listening, tell
-from connector.thl.control import EpochRecord, OfflineRequest
+from connector.thl.control import OfflineRequest
 from connector.thl.definition import Redefined
 from connector.thl.online import go_back
 from connector.thl.piece import Passed, Piece
@@ -79,7 +80,7 @@ class Producer:
         self._asked: float | None = None  # when we saw that we are to stop
         self._failed_after = NO_SEQNO  # the last finished event when something failed
         self._failures = 0  # since that event
-        self._begun: list[EpochRecord] = []
+        self._begun = Begun()
         self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
         self._framing = framing()
@@ -134,7 +135,7 @@ class Producer:
 
     def _asked_offline(self, request: OfflineRequest) -> None:
         """Somebody asked a producer to go offline: us?"""
-        ours = any(request.epoch == begun.epoch for begun in self._begun)
+        ours = any(request.epoch == begun.epoch for begun in self._begun.epochs)
         if ours and request.offline_at is None and self.request is None:
             self.request = request
             self._stop.set()

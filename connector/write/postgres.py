@@ -17,11 +17,10 @@ from contextlib import suppress
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers
+from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.piece import Statement
@@ -34,6 +33,7 @@ from connector.write.ddl import located, plan
 from connector.write.names import check_names
 from connector.write.operations import DropTable, Operation, Value
 from connector.write.postgres_bookkeeping import ensure_bookkeeping
+from connector.write.postgres_connection import connect
 from connector.write.postgres_ddl import run
 from connector.write.postgres_errors import translated
 from connector.write.postgres_merge import Step
@@ -48,8 +48,6 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 10
 LOCK_SECONDS = 60
 
-# A server that is gone without a word is noticed after a minute. What the URL says goes before these.
-_CONNECTION = "application_name=thl connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3"
 _SESSION = f"""
 SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
 SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
@@ -81,7 +79,7 @@ class PostgresTarget:
         self._told_keys = ToldKeys()
         self._left_out: list[LeftOut] = []
         with translated():
-            self._db = psycopg.connect(_with_defaults(url), autocommit=True)
+            self._db = connect(url, "thl")
             self._db.execute(_SESSION)
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
@@ -281,14 +279,6 @@ class PostgresTarget:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
         if token != (self.token,):
             raise _fenced(self._service, self.token)
-
-
-def _with_defaults(url: str) -> str:
-    try:
-        given = {**conninfo_to_dict(_CONNECTION), **conninfo_to_dict(url)}
-    except psycopg.ProgrammingError as error:
-        raise ConfigError(f"target.url is no URL of PostgreSQL: {error}") from None
-    return make_conninfo("", **{name: str(value) for name, value in given.items() if value is not None})
 
 
 def _fenced(service: str, token: int) -> Fenced:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import psycopg
-
 from connector.write.operations import Value
+from connector.write.postgres_connection import connect
 from connector.write.postgres_errors import translated
 
 
@@ -21,7 +20,7 @@ class PostgresSession:
 
     def __init__(self, url: str) -> None:
         with translated():
-            self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="thl desk")
+            self._db = connect(url, "thl desk")
 
     def run(self, sql: str, values: Sequence[Value]) -> list[tuple[object, ...]]:
         """Run one statement."""

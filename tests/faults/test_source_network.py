@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from connector.capture import connection
 from connector.errors import HistoriesDiffer
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
@@ -103,6 +105,19 @@ def test_a_server_at_the_sources_address_that_gave_a_gtid_again_is_refused(
         until(lambda: last_seqno(bench) == 5)
         assert last.stop() == 0
     check(bench)
+
+
+def test_an_answer_may_take_longer_than_the_way_to_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 5)
+    opened = connection.connect(bench.config.source)
+    try:
+        assert connection.query_one(opened, "SELECT SLEEP(6) AS slept") == {"slept": 0}
+        wire = opened._sock  # type: ignore[attr-defined]
+        told = {option: wire.getsockopt(socket.IPPROTO_TCP, option) for option in connection.KEEPALIVE}
+        assert told == connection.KEEPALIVE
+        assert wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    finally:
+        opened.close()
 
 
 def become_a_copy(server: MySqlServer, of: SqlServer, schema: str) -> None:

@@ -12,10 +12,10 @@ from connector.clock import SystemClock
 from connector.config import Config
 from connector.encode.schema import framing
 from connector.errors import Fenced, LogDamaged
+from connector.pipeline.begun import Begun
 from connector.pipeline.going_online import Online
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker
-from connector.thl.control import EpochRecord
 from tests.contract.test_publish_topics import config_of
 from tests.integration.scripted import ScriptedSource, transaction
 
@@ -27,7 +27,7 @@ def config(kafka_broker: Broker) -> Config:
     return config_of(kafka_broker)
 
 
-def online(config: Config, begun: list[EpochRecord]) -> Online:
+def online(config: Config, begun: Begun) -> Online:
     return Online(config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun, framing=framing())
 
 
@@ -37,10 +37,10 @@ def epochs(config: Config) -> list[int]:
 
 
 def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
-    begun: list[EpochRecord] = []
+    begun = Begun()
     with closing(online(config, begun)) as older:
         older.go()
-    with closing(online(config, [])) as newer:
+    with closing(online(config, Begun())) as newer:
         newer.go()
         with closing(online(config, begun)) as again, pytest.raises(Fenced):
             again.go()
@@ -51,10 +51,10 @@ def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
 
 def test_who_is_overtaken_while_going_online_is_told_so(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the newer one does meanwhile looks like damage; the reason is that it has taken over."""
-    with closing(online(config, [])) as first:
+    with closing(online(config, Begun())) as first:
         first.go()
-    newer = online(config, [])
-    older = online(config, [])
+    newer = online(config, Begun())
+    older = online(config, Begun())
 
     def overtake(name: str) -> None:
         if name == "produce.after_read":
@@ -74,12 +74,12 @@ def test_damage_is_told_where_nobody_overtakes(config: Config, monkeypatch: pyte
             raise LogDamaged("a real one")
 
     monkeypatch.setattr(faults, "point", damaged)
-    with closing(online(config, [])) as alone, pytest.raises(LogDamaged, match="a real one"):
+    with closing(online(config, Begun())) as alone, pytest.raises(LogDamaged, match="a real one"):
         alone.go()
 
 
 def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
-    begun: list[EpochRecord] = []
+    begun = Begun()
     for _ in range(3):
         with closing(online(config, begun)) as producer:
             producer.go()
@@ -88,6 +88,6 @@ def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
 
 def test_a_process_that_starts_takes_over(config: Config) -> None:
     for _ in range(2):
-        with closing(online(config, [])) as producer:
+        with closing(online(config, Begun())) as producer:
             producer.go()
     assert epochs(config) == [1, 2]
