@@ -47,7 +47,8 @@ def rewind(config: Config, target: Target, position: TargetPosition, first: Seqn
         The new position, committed.
 
     Raises:
-        ConfigError: the event is behind what the target applies next, or the target has tables and no position.
+        ConfigError: the event is behind what the target applies next, or among trapped ones; or the target has tables
+            and no position.
         Unsupported: what was applied since cannot be applied again; nothing was changed.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: as for the handshake.
     """
@@ -63,6 +64,7 @@ def rewind(config: Config, target: Target, position: TargetPosition, first: Seqn
     if not (position.consistent or position.head != NO_SEQNO):
         raise ConfigError("the initial load is not complete: there is nothing to go back over", seqno=position.seqno)
     agreed = shake_hands(config, position)
+    check_beginning(agreed.history, first)
     before = Seqno(first - 1)
     covering = agreed.history.covering(before)
     taken_back = replace(
@@ -116,6 +118,7 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
         control, record = log.control(), log.position()
         partitions = log.partitions(config.topic)
     history = History.of(control, record.last_finished if record else NO_SEQNO)
+    check_beginning(history, first)
     covering = history.covering(Seqno(first - 1))
     begun = TargetPosition(
         service=position.service,
@@ -129,6 +132,19 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
     )
     target.commit(begun, [])
     return begun
+
+
+def check_beginning(history: History, first: Seqno) -> None:
+    """Check that a target may stand right before an event.
+
+    Raises:
+        ConfigError: what stands there is trapped, or behind what is: no handshake would take such a target again.
+    """
+    if (beginning := history.beginning(first)) != first:
+        raise ConfigError(
+            f"no target can stand before event {first}: the log goes on without event {beginning}, which was trapped",
+            hint=f"{beginning} is the next one before which it can; nothing was changed",
+        )
 
 
 def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]:

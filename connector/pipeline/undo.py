@@ -23,7 +23,7 @@ import pyarrow as pa
 from connector.config import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.pipeline.handshake import Agreed, shake_hands
-from connector.pipeline.rewind import offsets_of, rehearse
+from connector.pipeline.rewind import check_beginning, offsets_of, rehearse
 from connector.pipeline.undoing import undoing
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.direct import Direct
@@ -58,7 +58,7 @@ def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPositio
         The new position.
 
     Raises:
-        ConfigError: the target is not beyond the event, or not consistent.
+        ConfigError: the target is not beyond the event, or not consistent; or the event is among trapped ones.
         Unsupported: what was applied since cannot be undone; nothing was changed.
         TargetDiffers: the target is not as the log says it is; the step was not done.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: as for an applier.
@@ -73,6 +73,7 @@ def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPositio
     if out := sorted(one for one in desk.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(f"event {out[0]} was left out: it cannot be undone", hint="nothing was changed")
     agreed = shake_hands(config, position)
+    check_beginning(agreed.history, Seqno(to + 1))
     start = _before(config, agreed, position, Seqno(to + 1))
     rehearse(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
     for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):

@@ -84,6 +84,19 @@ class History:
             )
         return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
 
+    def beginning(self, first: Seqno) -> Seqno:
+        """Where a reader that wants an event, and what is behind it, may begin: there, or before what is trapped.
+
+        Between the first trapped event and the epoch that goes on without it nobody can stand: who stops there with
+        an older epoch has taken what is trapped, as far as `prove` can tell.
+        """
+        for record in reversed(self.epochs):
+            if record.forked and record.forked.events:
+                lowest = record.forked.events[0].first
+                if lowest < first <= record.first_seqno:
+                    first = lowest
+        return first
+
     @property
     def trapped(self) -> tuple[Range, ...]:
         """The events that a later epoch goes on without: a reader passes over them."""

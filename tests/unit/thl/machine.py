@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged, Unsupported
+from connector.thl.words import NO_SEQNO, Seqno
 from tests.unit.thl.world.acts import Act, Transactions, acts, few_transactions, many_transactions, transactions
 from tests.unit.thl.world.applier import Applier, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
@@ -71,6 +72,7 @@ class ProtocolModel(RuleBasedStateMachine):
             "broker": self.marker_arrives,
             "overtake": self.somebody_is_overtaken,
             "kill": self.somebody_is_killed,
+            "operator": self.operator_starts_an_applier,
         }
 
     @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=transactions)
@@ -282,6 +284,16 @@ class ProtocolModel(RuleBasedStateMachine):
 
         self.guarded(applier, run)
 
+    def operator_starts_an_applier(self, what: str, number: int) -> None:
+        """With an event to leave out, which is still to come; or with one to begin at again."""
+        if len(self.appliers) > 1:
+            return
+        at = self.target.position
+        if what == "skip":
+            self.appliers.append(Applier(self.kafka, self.target, skips={at.seqno + 1 + number % 3}))
+        elif at.seqno != NO_SEQNO:
+            self.appliers.append(Applier(self.kafka, self.target, first=Seqno(max(0, at.seqno - number))))
+
     def guarded(self, applier: Applier, doing: Callable[[], Any]) -> bool:
         try:
             doing()
@@ -338,7 +350,8 @@ class ProtocolModel(RuleBasedStateMachine):
             self.target = target
             rows = list(target.rows)
             if self.applies_to_the_end(Applier(self.kafka, target)):
-                assert target.rows == self.truth.live() or refused, "the applier waits for ever"
+                live = [event for event in self.truth.live() if event.seqno not in target.lacks]
+                assert (target.rows == live and target.position.consistent) or refused, "the applier waits for ever"
                 assert target.position.log_id == self.truth.log_id or not target.rows
             elif target.position.log_id != self.truth.log_id:
                 assert target.rows == rows, "a target of another log was changed"

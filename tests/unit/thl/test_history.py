@@ -8,6 +8,7 @@ import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.thl.control import ControlState
+from connector.thl.fork import Forked, Range
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import Open, PositionRecord, SourcePosition, TargetPosition
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
@@ -21,6 +22,26 @@ TOLD = History.of(control(0, 10, 10, 15), Seqno(15))
 def test_an_event_is_the_work_of_the_newest_epoch_that_may_have_given_it(seqno: int, epoch: int) -> None:
     assert TOLD.covering(Seqno(seqno)).epoch == epoch
     TOLD.prove(LOG, Seqno(seqno), Epoch(epoch))
+
+
+def test_a_target_may_stand_before_an_event_that_is_not_behind_what_is_trapped() -> None:
+    """Epoch 2 goes on without 4, 5 and 7 (6 it has); epoch 3 without what was only passed over; epoch 5 without 12."""
+    told = control(0, 10, 11, 12, 14)
+    without = {1: (Range(Seqno(4), Seqno(5)), Range(Seqno(7), Seqno(7))), 2: (), 4: (Range(Seqno(12), Seqno(12)),)}
+    epochs = tuple(
+        replace(record, forked=Forked("u:1", without[at]) if at in without else None)
+        for at, record in enumerate(told.epochs)
+    )
+    history = History.of(replace(told, epochs=epochs), Seqno(16))
+    moved = {}
+    for first in range(1, 18):
+        begins = history.beginning(Seqno(first))
+        if begins != first:
+            moved[first] = int(begins)
+            with pytest.raises(HistoriesDiffer, match="successor lacks"):
+                history.prove(LOG, Seqno(first - 1), history.covering(Seqno(first - 1)).epoch)
+        history.prove(LOG, Seqno(begins - 1), history.covering(Seqno(begins - 1)).epoch)
+    assert moved == {**dict.fromkeys(range(5, 11), 4), 13: 12, 14: 12}
 
 
 @pytest.mark.parametrize("seqno", [-1, 16])

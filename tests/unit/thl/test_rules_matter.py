@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from connector.errors import ConnectorError
-from connector.thl import chain, history, ledger, online, pending, progress, run, tail, trapped
+from connector.thl import chain, history, ledger, online, pending, progress, run, seek, tail, trapped
 from connector.thl.position import Finished
 from tests.unit.thl.machine import ProtocolModel
 from tests.unit.thl.world import applier as world_applier
@@ -273,6 +273,19 @@ def a_run_is_whatever_is_plain(patch: Patch) -> None:
     patch.setattr(run, "follows", lambda before, after: run.is_plain(before) and run.is_plain(after))
 
 
+# --- what an operator asks of an applier
+
+
+def applier(name: str) -> Callable[[Patch], None]:
+    """An applier does not keep a rule of its own."""
+    return lambda patch: patch.setattr(world_applier.Applier, name, False)
+
+
+def what_comes_again_is_looked_for_one_event_too_late(patch: Patch) -> None:
+    first_of = seek.first_of
+    patch.setattr(seek, "first_of", lambda read, start, end, seqno: first_of(read, start, end, seqno + 1))
+
+
 def the_log_id_is_not_compared(patch: Patch) -> None:
     prove = history.History.prove
     patch.setattr(
@@ -323,6 +336,7 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (the_chain_is_not_followed, "hole"),
     (missing_fragments_are_not_minded, "hole"),
     (a_run_is_whatever_is_plain, "hole"),
+    (what_comes_again_is_looked_for_one_event_too_late, "none"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
     (world(kafka=("fences", False)), "none"),
@@ -333,8 +347,14 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (world(model=("confirms", False)), "none"),
     (world(model=("keeps_in_one", False)), "none"),
     (world(model=("takes_away_in_one", False)), "none"),
+    (world(target=("finds_what_is_there", False)), "none"),
+    (applier("keeps_the_head"), "none"),
+    (applier("takes_its_offsets_back"), "none"),
+    (applier("takes_its_epoch_back"), "none"),
+    (applier("passes_what_is_left_out"), "none"),
+    (applier("notes_what_is_left_out"), "none"),
 ]
-NAMES = [rule.__name__ for rule, _ in RULES[:-8]] + [
+NAMES = [rule.__name__ for rule, _ in RULES[:-14]] + [
     "an_older_producer_is_not_fenced",
     "undecided_transactions_are_not_waited_for",
     "an_older_applier_is_not_fenced",
@@ -343,6 +363,12 @@ NAMES = [rule.__name__ for rule, _ in RULES[:-8]] + [
     "damage_is_told_without_asking_whether_one_is_fenced",
     "the_position_is_past_a_prepare_before_it_is_kept",
     "what_is_prepared_is_taken_away_before_it_is_an_event",
+    "what_is_applied_again_comes_beside_what_is_there",
+    "a_target_that_was_taken_back_says_it_is_consistent",
+    "a_target_that_was_taken_back_reads_on_where_it_was",
+    "a_target_that_was_taken_back_keeps_its_epoch",
+    "an_event_that_is_left_out_keeps_the_position",
+    "an_event_that_is_left_out_is_not_noted",
 ]
 
 

@@ -35,7 +35,7 @@ def _transactions(rng: Random, count: int) -> Transactions:
 def _act(number: int) -> Act:
     rng = Random(number)
     kind = rng.choice(
-        ("source", "xa", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill")
+        ("source", "xa", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill", "operator")
     )
     which = rng.randrange(2)
     if kind == "source":
@@ -47,6 +47,8 @@ def _act(number: int) -> Act:
     if kind == "applier":
         reads = [(rng.randrange(4), rng.randint(1, 20)) for _ in range(rng.randint(1, 8))]
         return kind, which, reads, rng.choice((0, 1, 3, 100, 100))
+    if kind == "operator":
+        return kind, rng.choice(("skip", "rewind", "rewind")), rng.randrange(5)
     if kind == "broker":
         return kind, rng.randrange(4)
     return kind, rng.choice(("producer", "applier")), which

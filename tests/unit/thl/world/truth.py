@@ -94,7 +94,7 @@ class Truth:
 
     def is_misled(self, target: Target) -> bool:
         """Whether it took an event before an epoch went on without it."""
-        return len(target.rows) != len([e for e in self.live() if e.seqno <= target.position.seqno])
+        return target.rows != [e for e in self.live() if e.seqno <= target.upto and e.seqno not in target.lacks]
 
     def is_stored(self) -> None:
         """Each partition's last event, or the marker after it, is in the log, or retention deleted it."""
@@ -117,11 +117,14 @@ class Truth:
         assert len(seen) == len(set(seen)), "a finished event is in the log twice"
 
     def holds(self, target: Target) -> None:
-        """Promises 3 and 4: the target is the log up to one seqno, each event whole and once."""
+        """Promises 3, 4 and 11: the target is the log up to one seqno, each event whole and once.
+
+        But what was left out; and of a target that applies again, up to what it was taken back from.
+        """
         position = target.position
-        live = self.live(position.epoch)
-        assert target.rows == live[: len(target.rows)], "the target is not the log up to some seqno"
-        assert position.seqno == target.rows[-1].seqno, "the target's position is not that of its rows"
+        expected = [e for e in self.live(target.reached) if e.seqno <= target.upto and e.seqno not in target.lacks]
+        assert target.rows == expected, "the target is not the log up to some seqno"
+        assert position.consistent == (position.head == NO_SEQNO), "the target says what it is not"
         assert target.writers == sorted(target.writers), "an older applier wrote after a newer one"
 
 
