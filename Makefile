@@ -9,6 +9,8 @@ CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
 # or the soak.
 FUZZ_SECONDS ?= 600
 KILLS  ?= 60
+# How many stories `make model` tells, all troubles together.
+EXAMPLES ?= 1000000
 ARGS   ?=
 
 BIN     := $(VENV)/bin
@@ -22,7 +24,7 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit demo bench bench-peers figures sinks faults fuzz pins clean
+.PHONY: help venv build fetch test check unit model demo bench bench-peers figures sinks faults fuzz pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -60,6 +62,11 @@ test: check fetch ## What CI runs: the checks, then every test
 
 unit: build ## The tests that need no server
 	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)
+
+# Nine troubles, a test each; at random, where `make test` tells the same few stories every time.
+model: build ## The protocol's model for long (EXAMPLES=1000000: hours; 10000: minutes)
+	THL_MODEL_EXAMPLES=$$(( ($(EXAMPLES) + 8) / 9 )) \
+		$(BIN)/python -m pytest -n 2 --timeout 0 tests/unit/thl/test_protocol_model.py $(ARGS)
 
 check: build ## Style and types
 	$(BIN)/ruff check $(SOURCES)

@@ -1,6 +1,6 @@
 """The protocol held to promises 1 to 6, whatever is killed, paused, fenced or lost, in any order.
 
-`THL_MODEL_EXAMPLES=20000 pytest tests/unit/thl/test_protocol_model.py` looks for longer, and at random.
+`make model` looks for longer, and at random: THL_MODEL_EXAMPLES stories of each trouble.
 """
 
 from __future__ import annotations
