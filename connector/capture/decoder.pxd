@@ -60,6 +60,7 @@ cdef class Decoder:
     cdef int _statement(self, Event* event, uint32_t thread_id, object query, object blocks) except -1
     cdef int _block(self) except -1
     cdef int _add(self, object statement, bint definition) except -1
+    cdef int _cut(self) except -1
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1
     cdef int _count_ignored(self) except -1
     cdef int _table_map(self, Cursor* body) except -1
