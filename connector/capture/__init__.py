@@ -7,7 +7,7 @@
 - What an event is: `event`, `event_types`; `format_description`, `gtid_tagged`, `query`, `heartbeat`, `payload`.
 - `heartbeat_row`: what is written on the source to be seen in its log.
 - What a row is: `tables`, `table_map`, `columns`, `charsets`, `multibyte`, `rows`, `values`, `text`, `jsontext`;
-  `shaping` and `reshape` make of it what a rule of the filters wants; `memory` guards every byte read or written.
+  `memory` guards every byte that is read or written. `shaping`, `reshape`: what a rule of the filters makes of rows.
 
 Compiled modules (`.pyx`) do what happens for every event and row, Python what is rare.
 """

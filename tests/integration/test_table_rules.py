@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,10 @@ IDLE = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}
 
 
 @pytest.fixture
-def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Iterator[Bench]:
+def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Bench:
     made = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(IDLE))
     made.sql(f"CREATE DATABASE {made.service}")
-    yield made
-    made.sql(f"DROP DATABASE {made.service}")
+    return made
 
 
 def ruled(bench: Bench, *rules: dict[str, Any]) -> str:
