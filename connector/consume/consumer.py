@@ -256,6 +256,7 @@ class _Reading:
                 tails=position.tails,
                 barrier=position.barrier,
                 history=beginning.history,
+                generation=position.generation,
             )
             self._order = SomeShards(self._joined, position)
         self._assembly = Assembly(self._order, consumer._decoder, config.topic, consumer._event_bytes)

@@ -93,6 +93,7 @@ class Feed:
         proof: dict[str, object] = {"log_id": position.log_id, "seqno": position.seqno, "epoch": position.epoch}
         if position.shards is not None:
             proof |= {"shards": position.shards, "floor": position.floor, "barrier": position.barrier}
+            proof["generation"] = position.generation
         offsets = []
         for partition, offset in position.offsets.items():
             told = {**proof, "tail": position.tails[partition]} if partition in position.tails else proof
@@ -137,6 +138,7 @@ class Feed:
                 tails={p: Seqno(proof["tail"]) for p, proof in proofs.items() if "tail" in proof},
                 floor=Seqno(newest.get("floor", NO_SEQNO)),
                 barrier=None if barrier is None else Seqno(barrier),
+                generation=int(newest.get("generation", 1)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(

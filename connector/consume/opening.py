@@ -13,6 +13,7 @@ from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.pipeline.handshake import shake_hands
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
+from connector.thl.control import PartitionMap
 from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
@@ -98,6 +99,7 @@ class _Look:
     partitions: int
     chosen: Collection[int]
     bounds: Mapping[int, tuple[int, int]]
+    map: PartitionMap | None
 
     @classmethod
     def of(cls, config: Config, log: LogReader, shards: tuple[ShardId, ...] | None, decoder: Decoder) -> _Look:
@@ -113,7 +115,7 @@ class _Look:
         count = log.partitions(config.topic)
         chosen = range(count) if shards is None else sorted({0, *(partition_of(shard, count) for shard in shards)})
         bounds = {partition: log.bounds(partition) for partition in chosen}
-        return cls(config, log, decoder, shards, history, record, count, chosen, bounds)
+        return cls(config, log, decoder, shards, history, record, count, chosen, bounds, control.partitions)
 
     def place(
         self, start: Start | ConsumerPosition, committed: Callable[[int], ConsumerPosition | None]
@@ -159,6 +161,7 @@ class _Look:
             },
             shards=self.shards,
             floor=NO_SEQNO if self.shards is None else before,
+            generation=1 if self.shards is None or self.map is None else self.map.at(seqno),
         )
 
     def _kept(self) -> Seqno:

@@ -25,6 +25,7 @@ class ConsumerPosition:
         tails: with `shards`: partition → its last event before that offset.
         floor: with `shards`: nothing up to this event is wanted, whichever partition it may be in.
         barrier: with `shards`: the last barrier that was given, None where none was.
+        generation: with `shards`: by which of the log's rules they have their names.
     """
 
     service: str
@@ -36,6 +37,7 @@ class ConsumerPosition:
     tails: Mapping[int, Seqno] = field(default_factory=dict)
     floor: Seqno = NO_SEQNO
     barrier: Seqno | None = None
+    generation: int = 1
 
     def to_json(self) -> str:
         """One line of text."""
@@ -51,6 +53,7 @@ class ConsumerPosition:
             told["tails"] = {str(partition): seqno for partition, seqno in sorted(self.tails.items())}
             told["floor"] = self.floor
             told["barrier"] = self.barrier
+            told["generation"] = self.generation
         return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -73,6 +76,7 @@ class ConsumerPosition:
                 tails={int(partition): Seqno(int(seqno)) for partition, seqno in found.get("tails", {}).items()},
                 floor=Seqno(int(found.get("floor", NO_SEQNO))),
                 barrier=None if found.get("barrier") is None else Seqno(int(found["barrier"])),
+                generation=int(found.get("generation", 1)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"this is no position of a consumer: {error}", text=text[:200]) from error

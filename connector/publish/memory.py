@@ -43,7 +43,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
             return LOG_KEY, _json({"log_id": record.log_id, "created": record.created, "format": record.format})
         case PartitionMap():
             rule = {"by": record.rule.by, "patterns": [list(one) for one in record.rule.patterns]}
-            map_ = {"generation": record.generation, "count": record.count, "rule": rule, "since": record.since}
+            map_ = {"generation": record.generation, "count": record.count, "rule": rule, "begins": record.begins}
             return PARTITIONS_KEY, _json(map_)
         case EpochRecord():
             return EPOCH_KEY + str(record.epoch).encode(), _json(
@@ -211,7 +211,7 @@ def _read_partitions(found: Mapping[str, Any]) -> PartitionMap:
     if "rule" not in found:  # by a producer that knew only one
         return PartitionMap(found["generation"], found["count"])
     rule = ShardRule(found["rule"]["by"], tuple((name, pattern) for name, pattern in found["rule"]["patterns"]))
-    return PartitionMap(found["generation"], found["count"], rule, Seqno(found["since"]))
+    return PartitionMap(found["generation"], found["count"], rule, tuple(map(Seqno, found["begins"])))
 
 
 def _forked(forked: Forked | None) -> dict[str, Any]:

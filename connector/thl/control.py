@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -28,13 +29,26 @@ class PartitionMap:
         generation: 1, and one more each time the rule is another one.
         count: partitions.
         rule: by which events get their shards.
-        since: the generation's first event, which is `#UNKNOWN`; NO_SEQNO in the first generation.
+        begins: the first events, each `#UNKNOWN`, of the generations 2 to this one; ascending.
     """
 
     generation: int
     count: int
     rule: ShardRule = field(default_factory=ShardRule)
-    since: Seqno = NO_SEQNO
+    begins: tuple[Seqno, ...] = ()
+
+    @property
+    def since(self) -> Seqno:
+        """This generation's first event; NO_SEQNO: the log's."""
+        return self.begins[-1] if self.begins else NO_SEQNO
+
+    def at(self, seqno: Seqno) -> int:
+        """The generation that an event is of."""
+        return 1 + bisect_right(self.begins, seqno)
+
+    def by(self, rule: ShardRule, first: Seqno) -> PartitionMap:
+        """The next generation, by another rule from an event on."""
+        return PartitionMap(self.generation + 1, self.count, rule, (*self.begins, first))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

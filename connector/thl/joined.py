@@ -25,7 +25,7 @@ from connector.thl.fork import TRAPPED_EVENTS, meets
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.ledger import Release
-from connector.thl.shard_rule import SINCE
+from connector.thl.shard_rule import GENERATION, SINCE
 from connector.thl.succession import damaged, interrupted, log_of, trapped_by, unannounced, unexpected, unlinked
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
 
@@ -81,6 +81,7 @@ class Joined(Generic[B]):
         tails: partition → the last event before its offset; NO_SEQNO if none; left out where it is not known.
         barrier: the last one that was given; None: the last one up to `floor`, whichever that is.
         history: the log's; None: what is trapped is told by the markers alone.
+        generation: of the partition map, by whose rule the shards have their names.
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class Joined(Generic[B]):
         tails: Mapping[int, Seqno] | None = None,
         barrier: Seqno | None = None,
         history: History | None = None,
+        generation: int = 1,
     ) -> None:
         self._topic = topic
+        self._generation = generation
         self._log_id = log_id
         self._shards = frozenset(shards)
         self._floor = floor
@@ -227,8 +230,8 @@ class Joined(Generic[B]):
             self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
             self._fork(strand, offset, header)
-        since = Seqno(int(header.metadata.get(SINCE, NO_SEQNO)))
-        if since > self._floor + 1:
+        if int(header.metadata.get(GENERATION, 1)) > self._generation:
+            since = Seqno(int(header.metadata[SINCE]))
             self._until = since if self._until is None else min(self._until, since)
         strand.open = None
         self._link(strand, offset, header)

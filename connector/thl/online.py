@@ -17,7 +17,7 @@ from connector.thl.header import FragmentHeader
 from connector.thl.history import History
 from connector.thl.pending import NOTHING, Kept
 from connector.thl.position import Finished, PositionRecord, SourcePosition
-from connector.thl.shard_rule import SINCE, ShardRule
+from connector.thl.shard_rule import GENERATION, SINCE, ShardRule
 from connector.thl.tail import TailFound, check_log, check_prepared
 from connector.thl.trapped import check_redo, check_source
 from connector.thl.words import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
@@ -194,21 +194,20 @@ def go_back(control: ControlState, position: PositionRecord, source: SourceFacts
 
 
 def markers(
-    log_id: LogId, epoch: EpochRecord, position: PositionRecord, since: Seqno = NO_SEQNO
+    log_id: LogId, epoch: EpochRecord, position: PositionRecord, partitions: PartitionMap | None = None
 ) -> dict[int, FragmentHeader]:
     """The headers of an epoch's markers, for every partition.
 
     A marker stands in its partition's chain: `prev_seqno` names the partition's last event as events do.
 
     Args:
-        log_id, epoch, position: what they tell.
-        since: of the partition map.
+        log_id, epoch, position, partitions: what they tell.
     """
     metadata = {"log_id": log_id, "last_finished": str(position.last_finished)}
     if position.gtid_set is not None:
         metadata["gtid_set"] = position.gtid_set
-    if since != NO_SEQNO:
-        metadata[SINCE] = str(since)
+    if partitions is not None and partitions.begins:
+        metadata |= {GENERATION: str(partitions.generation), SINCE: str(partitions.since)}
     if epoch.forked is not None:
         metadata |= {TRAPPED: epoch.forked.trapped, TRAPPED_EVENTS: ranges_text(epoch.forked.events)}
     return {
@@ -241,7 +240,7 @@ def _next_generation(
     """The partition map by another rule, from the next event on; None where the rule is what it was."""
     if partitions is None or rule is None or partitions.rule == rule:
         return None
-    return PartitionMap(partitions.generation + 1, partitions.count, rule, Seqno(position.last_finished + 1))
+    return partitions.by(rule, Seqno(position.last_finished + 1))
 
 
 def _check_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
@@ -283,9 +282,7 @@ def _plan(
         log=None,
         partitions=None,
         epoch=epoch,
-        markers=markers(
-            control.log.log_id, epoch, position, control.partitions.since if control.partitions else NO_SEQNO
-        ),
+        markers=markers(control.log.log_id, epoch, position, control.partitions),
         position=position,
         control=replace(control, epochs=(*control.epochs, epoch)),
     )

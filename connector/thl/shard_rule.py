@@ -17,8 +17,9 @@ from connector.thl.words import ShardId
 BY_SCHEMA: Final = "schema"
 BY_TABLE: Final = "table"
 
+GENERATION: Final = "shards_generation"
 SINCE: Final = "shards_since"
-"""In the metadata of markers, from the second generation on: its first event."""
+"""In the metadata of markers, from the second generation on: which one it is, and its first event."""
 
 
 @dataclass(frozen=True, slots=True)

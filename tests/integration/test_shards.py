@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions
 from connector.clock import SystemClock
 from connector.config import Config, Publish
 from connector.config import Source as SourceConfig
-from connector.consume import Consumer, Start
+from connector.consume import Consumer, ConsumerPosition, Start
 from connector.errors import LogDamaged, ShardsChanged
 from connector.pipeline.apply import Applier
 from connector.pipeline.mysql import MySqlSource
@@ -160,6 +160,9 @@ def test_under_another_rule_a_reader_of_shards_is_told_where_it_begins(config: C
     source = ScriptedSource(Event(), [transaction(number) for number in range(1, 4)])
     produce(config, source)
     produce(config, source)  # the same rule: no other generation
+    with consumer(config, shards=["a"], group="g" + config.service) as reading:
+        last = [event.position for event in reading][-1]
+        reading.commit()
     source.transactions += [transaction(number) for number in range(4, 7)]
     produce(ruled(config, shard_by="table"), source)
     with LogReader(config) as log:
@@ -176,6 +179,11 @@ def test_under_another_rule_a_reader_of_shards_is_told_where_it_begins(config: C
             given.append(event.seqno)
     assert given == [0, 1, 2]
     assert told.value.where["seqno"] == 3
+    proved = ConsumerPosition.from_json(last.to_json())
+    later: list[dict[str, Any]] = [{"start": proved}, {"group": "g" + config.service}]
+    for begin in later:  # it had read all there was, by the older rule
+        with consumer(config, shards=["a"], **begin) as reading, pytest.raises(ShardsChanged):
+            assert list(reading) == []
     with consumer(config, shards=["a.t"], start=Start.seqno(3)) as reading:
         assert [event.seqno for event in reading] == [3, 4, 5]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from connector.encode.encoder import Encoder
 from connector.encode.numbering import Limits, Numbering, Sharding
 from connector.errors import ShardsChanged
+from connector.thl.control import PartitionMap
 from connector.thl.fragment import Fragment
 from connector.thl.header import FragmentHeader
 from connector.thl.joined import Joined
@@ -115,15 +116,16 @@ def test_a_reader_of_shards_gets_all_of_them_up_to_the_next_rule_and_is_told(
 ) -> None:
     log: dict[int, list[FragmentHeader]] = {partition: [] for partition in range(partitions)}
     firsts: list[int] = []
+    map_ = PartitionMap(1, partitions)
     at, events = position(tails=dict.fromkeys(range(partitions), -1)), list[FragmentHeader]()
     for number, (rule, transactions) in enumerate(generations, 1):
-        since = Seqno(len(events)) if number > 1 else NO_SEQNO
+        map_ = map_.by(rule, Seqno(len(events))) if number > 1 else PartitionMap(1, partitions, rule)
         firsts.append(len(events))
         [*_, epoch] = epochs(*firsts)
         at = replace(at, last_barrier=max((e.seqno for e in events if e.barrier), default=NO_SEQNO))
-        for partition, header in markers(LOG, epoch, at, since).items():
+        for partition, header in markers(LOG, epoch, at, map_).items():
             log[partition].append(header)
-        by = encoder(partitions, sharding=Sharding(rule=rule, since=since))
+        by = encoder(partitions, sharding=Sharding(rule=rule, since=map_.since))
         first = Numbering(
             epoch=epoch.epoch, next_seqno=Seqno(len(events)), tails=at.tails, last_barrier=at.last_barrier
         )
@@ -138,14 +140,18 @@ def test_a_reader_of_shards_gets_all_of_them_up_to_the_next_rule_and_is_told(
         at = replace(at, tails=tails)
 
     which = chance.randrange(len(generations))
-    begin = firsts[which]
-    ends = [first for first in firsts if first > begin]
+    begin = chance.randint(firsts[which], [*firsts, len(events)][which + 1])
+    at_open = chance.randint(which, len(generations) - 1)  # the newest that it can have known
+    generation = PartitionMap(1, 1, begins=tuple(map(Seqno, firsts[1 : at_open + 1]))).at(Seqno(begin))
+    ends = firsts[generation:]
     end = min(ends, default=len(events))
     names = sorted({event.shard for event in events[begin:end]} | {ShardId("another")})
     shards = chance.sample(names, chance.randint(1, len(names)))
     chosen = sorted({0, *(partition_of(shard, partitions) for shard in shards)})
     skipped = {p: next((n for n, h in enumerate(log[p]) if h.seqno >= begin), len(log[p])) for p in chosen}
-    joined: Joined[int] = Joined(topic="t", log_id=LOG, shards=shards, offsets=skipped, floor=Seqno(begin - 1))
+    joined: Joined[int] = Joined(
+        topic="t", log_id=LOG, shards=shards, offsets=skipped, floor=Seqno(begin - 1), generation=generation
+    )
     given_, told = list[FragmentHeader](), None
     left = {p: iter(list(enumerate(log[p]))[skipped[p] :]) for p in chosen}
     try:

@@ -15,7 +15,7 @@ from connector.settings import load
 from connector.thl.control import PartitionMap
 from connector.thl.layout import TableName
 from connector.thl.online import TailFound, decide, go_back
-from connector.thl.shard_rule import BY_SCHEMA, BY_TABLE, SINCE, ShardRule, finds
+from connector.thl.shard_rule import BY_SCHEMA, BY_TABLE, GENERATION, SINCE, ShardRule, finds
 from connector.thl.words import NO_SEQNO, Epoch, Seqno
 from tests.unit.thl.make import control, position
 from tests.unit.thl.test_online import EMPTY, NOTHING, SOURCE
@@ -61,20 +61,29 @@ def test_a_pattern_means_what_its_wildcards_say_whatever_the_case(pattern: str, 
     assert finds(pattern, table) == finds(pattern, TableName(table.schema.swapcase(), table.table.swapcase()))
 
 
-@given(rules, st.integers(1, 9), st.integers(-1, 2**62).map(Seqno))
-def test_a_partition_map_survives(rule: ShardRule, generation: int, since: Seqno) -> None:
-    record = PartitionMap(generation, 3, rule, since)
+@given(st.lists(st.tuples(rules, st.integers(0, 9)), max_size=4), rules)
+def test_a_partition_map_survives_and_tells_the_generation_of_an_event(
+    later: list[tuple[ShardRule, int]], rule: ShardRule
+) -> None:
+    record, of, first = PartitionMap(1, 3, rule), {}, 0
+    for number, (another, events) in enumerate(later, 1):
+        of |= dict.fromkeys(range(first, first + events), number)
+        first += events
+        record = record.by(another, Seqno(first))
     assert control_state([control_message(record)]).partitions == record
+    assert record.generation == len(later) + 1 == record.at(Seqno(first))
+    assert record.since == (first if later else NO_SEQNO)
+    assert {seqno: record.at(Seqno(seqno)) for seqno in of} == of
 
 
 def test_a_map_of_before_there_were_rules_is_by_schema() -> None:
     old = (b"partitions", b'{"generation":1,"count":3}')
-    assert control_state([old]).partitions == PartitionMap(1, 3, ShardRule(BY_SCHEMA), NO_SEQNO)
+    assert control_state([old]).partitions == PartitionMap(1, 3, ShardRule(BY_SCHEMA))
 
 
 def test_a_new_log_has_the_rule_from_its_first_event() -> None:
     plan = decide(NOTHING, None, {0: EMPTY}, SOURCE, rule=ShardRule(BY_TABLE))
-    assert plan.partitions == plan.control.partitions == PartitionMap(1, 1, ShardRule(BY_TABLE), NO_SEQNO)
+    assert plan.partitions == plan.control.partitions == PartitionMap(1, 1, ShardRule(BY_TABLE))
     assert SINCE not in plan.markers[0].metadata
 
 
@@ -90,8 +99,9 @@ def test_another_rule_is_a_generation_from_the_next_event_on_that_every_marker_t
     tails = {0: TailFound(Seqno(8), Epoch(1), 0, 30), 1: TailFound(Seqno(7), Epoch(1), 0, 30)}
     at = position(8, tails={0: 8, 1: 7})
     plan = decide(control(0, count=2), at, tails, SOURCE, rule=ShardRule(BY_TABLE))
-    assert plan.partitions == plan.control.partitions == PartitionMap(2, 2, ShardRule(BY_TABLE), Seqno(9))
-    assert [marker.metadata[SINCE] for marker in plan.markers.values()] == ["9", "9"]
+    assert plan.partitions == plan.control.partitions == PartitionMap(2, 2, ShardRule(BY_TABLE), (Seqno(9),))
+    told = [(marker.metadata[GENERATION], marker.metadata[SINCE]) for marker in plan.markers.values()]
+    assert told == [("2", "9")] * 2
     # dying before its first event, and going back within that: it is still the first of the generation
     again = {number: replace(tail, epoch=Epoch(2)) for number, tail in tails.items()}
     for later in (decide(plan.control, at, again, SOURCE, rule=ShardRule(BY_TABLE)), go_back(plan.control, at, SOURCE)):
