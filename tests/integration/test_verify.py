@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,15 +52,23 @@ class Pair:
         return next(report for report in found.tables if report.name == f"{self.database}.{table}")
 
 
+@contextmanager
+def a_pair(server: SqlServer, statements: Iterable[str], *, file: Path = Path(), url: str = "") -> Iterator[Pair]:
+    """What the statements make, loaded into a file, or into the target at a URL under a service of its own."""
+    with a_database(server, "verify") as (source, name):
+        run(source, name, *statements)
+        to = Target(url=url or f"sqlite:///{file}")
+        config = Config(service=name if url else "default", source=source, target=to)
+        target = open_target(to, SystemClock())
+        load_into(target, source, config.service)
+        target.close()
+        yield Pair(config, name, file)
+
+
 @pytest.fixture
 def pair(mysql_server: SqlServer, tmp_path: Path) -> Iterator[Pair]:
-    with a_database(mysql_server, "verify") as (source, name):
-        run(source, name, "SET NAMES utf8mb4", *EVERYTHING)
-        config = Config(source=source, target=Target(url=f"sqlite:///{tmp_path}/target.db"))
-        target = open_target(config.target, SystemClock())
-        load_into(target, source)
-        target.close()
-        yield Pair(config, name, tmp_path / "target.db")
+    with a_pair(mysql_server, ("SET NAMES utf8mb4", *EVERYTHING), file=tmp_path / "target.db") as made:
+        yield made
 
 
 def test_equal_tables_of_all_types_are_equal(pair: Pair) -> None:
@@ -215,14 +224,10 @@ def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixt
 
 @pytest.fixture
 def postgres_pair(mysql_server: SqlServer, postgres_server: DatabaseServer) -> Iterator[Pair]:
-    with a_database(mysql_server, "verify") as (source, name):
-        # Dates with zeros in them have no equal in PostgreSQL.
-        run(source, name, "SET NAMES utf8mb4", *(sql for sql in EVERYTHING if "zeros" not in sql))
-        config = Config(service=name, source=source, target=Target(url=postgres_server.dsn))
-        target = open_target(config.target, SystemClock())
-        load_into(target, source, config.service)
-        target.close()
-        yield Pair(config, name, Path())
+    # Dates with zeros in them have no equal in PostgreSQL.
+    statements = ("SET NAMES utf8mb4", *(sql for sql in EVERYTHING if "zeros" not in sql))
+    with a_pair(mysql_server, statements, url=postgres_server.dsn) as made:
+        yield made
 
 
 def change_postgres(pair: Pair, sql: str) -> None:
@@ -272,18 +277,13 @@ def test_missing_and_doubled_rows_are_found_in_postgres(postgres_pair: Pair) -> 
 @pytest.fixture
 def mariadb_pair(mariadb_server: SqlServer, tmp_path: Path) -> Iterator[Pair]:
     """A table for each type and its values."""
-    with a_database(mariadb_server, "verify") as (source, name):
-        statements = ["SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"]
-        for number, (_, definition, values) in enumerate(CASES):
-            rows = ", ".join(f"({value})" for value in values)
-            statements.append(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
-            statements.append(f"INSERT INTO t{number} (v) VALUES {rows}")
-        run(source, name, *statements)
-        config = Config(source=source, target=Target(url=f"sqlite:///{tmp_path}/target.db"))
-        target = open_target(config.target, SystemClock())
-        load_into(target, source)
-        target.close()
-        yield Pair(config, name, tmp_path / "target.db")
+    statements = ["SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'"]
+    for number, (_, definition, values) in enumerate(CASES):
+        rows = ", ".join(f"({value})" for value in values)
+        statements.append(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
+        statements.append(f"INSERT INTO t{number} (v) VALUES {rows}")
+    with a_pair(mariadb_server, statements, file=tmp_path / "target.db") as made:
+        yield made
 
 
 def test_a_mariadb_is_compared_in_every_type_and_by_its_gtids(mariadb_pair: Pair) -> None:
