@@ -220,6 +220,8 @@ class Registry(Section):
         default_factory=dict,
         description="Any property of confluent-kafka's SchemaRegistryClient (basic.auth.user.info, ssl.ca.location …).",
     )
+
+
 def _tables(pattern: str) -> str:
     schema, dot, table = pattern.partition(".")
     if not schema or (dot and not table):
