@@ -56,9 +56,12 @@ $(VENV)/.built: setup.py $(PYX) $(VENV)/.installed
 fetch: build ## The servers and jars of the sandbox, into the cache
 	@$(BIN)/python -m connector.sandbox.fetch
 
-# Two processes with servers of their own, for tests mostly wait; those that take longest stand first.
+# Two processes with servers of their own, for tests mostly wait; those that take longest stand first. What failed is run
+# once more, alone: what fails again is broken, what does not is a race, stands above all the same, and is to be mended.
 test: check fetch ## What CI runs: the checks, then every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || { test $$? -eq 1 && \
+		echo 'what failed, once more and alone:' && \
+		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none $(ARGS); }
 
 unit: build ## The tests that need no server
 	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)

@@ -52,4 +52,10 @@ catch_up_seconds = Gauge(
     "Until the target has caught up, at the rates of the last half minute; NaN: it does not, or nobody can tell",
     ["service"],
 )
+verified_at = Gauge(
+    "thl_verified_seconds", "When `thl verify --every` compared last, seconds since 1970 UTC; 0: not yet", ["service"]
+)
+verified_tables = Gauge("thl_verified_tables", "Tables that it compared then", ["service"])
+verified_rows = Gauge("thl_verified_rows", "Rows of the source that it compared then", ["service"])
+verified_different = Gauge("thl_verified_different_tables", "Tables that differed then", ["service"])
 ignored_ddl = Counter("thl_ignored_ddl", "DDL without effect on rows, left out", ["service", "command"])

@@ -11,6 +11,8 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from connector.config import Config
     from connector.verify import Report
 
@@ -22,32 +24,67 @@ SHOWN = 20
 @configured
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this one; can be repeated.")
 @click.option("--patience", default=10.0, show_default=True, help="Seconds to wait for a target that does not move.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--every", type=click.FloatRange(min=0), help="Again so many seconds later, until SIGTERM or SIGINT.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with --every one a line.")
 @click.pass_context
-def verify(ctx: click.Context, config: Config, tables: tuple[str, ...], patience: float, as_json: bool) -> None:
+def verify(
+    ctx: click.Context, config: Config, tables: tuple[str, ...], patience: float, every: float | None, *, as_json: bool
+) -> None:
     """Compare every table of source and target at one seqno, value by value.
 
     Exits with 9 when something differs. Takes no locks; reads every row of both. Of tables that an event was left out
     for (thl apply --skip-seqno) the mark is taken away where they are equal.
+
+    With --every it goes on: metrics.port serves when it compared, how much, and how many tables differed.
     """
-    from connector.errors import PreflightError
+    from functools import partial
+
     from connector.verify import verify as compare
+
+    told = partial(_told, config, every_table=not tables, as_json=as_json, indent=2 if every is None else None)
+    if every is None:
+        report = compare(config, tables or None, patience=patience)
+        told(report)
+        ctx.exit(0 if report.equal else DIFFERENT)
+    ctx.exit(0 if _go_on(config, tables, patience, every, told) else DIFFERENT)
+
+
+def _go_on(
+    config: Config, tables: tuple[str, ...], patience: float, every: float, told: Callable[[Report], None]
+) -> bool:
+    """Whether all was equal in the end."""
+    import signal
+    from threading import Event
+
+    from prometheus_client import start_http_server
+
+    from connector.clock import SystemClock
+    from connector.verify.watch import watch
+
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if config.metrics.port:
+        start_http_server(config.metrics.port, addr="127.0.0.1")
+    return watch(config, tables or None, told, patience=patience, every=every, stop=stop, clock=SystemClock())
+
+
+def _told(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
+    """Take away marks of tables that are equal, and print the report."""
+    from connector.errors import PreflightError
     from connector.write.open import open_desk
 
-    report = compare(config, tables or None, patience=patience)
     equal = {table.name for table in report.tables if table.equal}
+    every = every_table and report.equal and not report.filtered
     try:
         with open_desk(config.target) as desk:
-            cleared = desk.found_equal(
-                config.service, equal, report.seqno, every=not tables and report.equal and not report.filtered
-            )
+            cleared = desk.found_equal(config.service, equal, report.seqno, every=every)
     except PreflightError as error:
         cleared = []
         click.echo(f"marks of tables that an event was left out for stay: {error.message}", err=True)
     for one in cleared:
         click.echo(f"{one.schema}.{one.table} is equal again; noted since event {one.since}: {one.because}", err=True)
-    click.echo(json.dumps(asdict(report), indent=2) if as_json else _text(report))
-    ctx.exit(0 if report.equal else DIFFERENT)
+    click.echo(json.dumps(asdict(report), indent=indent) if as_json else _text(report))
 
 
 def _text(report: Report) -> str:

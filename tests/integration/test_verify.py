@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
@@ -18,6 +20,7 @@ from connector.errors import ConfigError, TargetUnavailable
 from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import What
+from connector.verify.watch import watch
 from connector.write.open import open_target
 from tests.integration.loading import EVERYTHING, a_database, load_into, run
 from tests.integration.test_mariadb_log import CASES
@@ -301,6 +304,23 @@ def test_a_mariadb_is_compared_in_every_type_and_by_its_gtids(mariadb_pair: Pair
     behind = mariadb_pair.verify("t0")
     assert [difference.what for difference in behind.tables[0].differences] == [What.MISSING]
     assert not behind.exact
+
+
+def test_it_goes_on_and_tells_what_has_changed(pair: Pair) -> None:
+    stop, told = Event(), list[bool]()
+
+    def tell(report: Report) -> None:
+        told.append(report.equal)
+        if len(told) == 1:
+            pair.change_target('DELETE FROM "{db}.everything" WHERE t1 = 6')
+        else:
+            stop.set()
+
+    assert not watch(pair.config, None, tell, patience=0.5, every=0, stop=stop, clock=SystemClock())
+    assert told == [True, False]
+    service = {"service": pair.config.service}
+    assert REGISTRY.get_sample_value("thl_verified_different_tables", service) == 1
+    assert (REGISTRY.get_sample_value("thl_verified_seconds", service) or 0) > 1_700_000_000
 
 
 def test_differences_read_as_sentences() -> None:
