@@ -59,7 +59,7 @@ fetch: build ## The servers and jars of the sandbox, into the cache
 # Two processes with servers of their own, for tests mostly wait; those that take longest stand first. What failed is run
 # once more, alone: what fails again is broken, what does not is a race, stands above all the same, and is to be mended.
 test: check fetch ## What CI runs: the checks, then every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || { test $$? -eq 1 && \
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(ARGS) || { test $$? -eq 1 && \
 		echo 'what failed, once more and alone:' && \
 		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none $(ARGS); }
 
@@ -91,7 +91,8 @@ bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
 sinks: fetch ## Debezium's JDBC sink fed by rows.py, on Kafka Connect; fetches both the first time (4 minutes)
 	$(BIN)/python -m pytest tests/sinks/*.py $(ARGS)
 
-faults: fetch ## Kill things, many times, on both targets (KILLS=60)
+faults: fetch ## The broker's network and the clocks; then kill things, many times, on both targets (KILLS=60)
+	$(BIN)/python -m pytest -m long
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 
 fuzz: build ## Damaged logs through the reader (FUZZ_SECONDS=600); fetches a fuzzer the first time

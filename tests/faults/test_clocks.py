@@ -23,7 +23,7 @@ from tests.faults.witness import Witness
 from tests.integration.producing import Bench, last_seqno, until
 from tests.support.spark import session
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]
 
 HOUR = 3600
 

@@ -95,7 +95,8 @@ class LogWriter:
         for record in records:
             self._produce(by_epoch({**record, "epoch": self.epoch}), partition)
             if record["last_frag"] and not abort:
-                self._last = record
+                if record["seqno"] > self.seqno:  # of another partition it may be an earlier one
+                    self._last = record
                 self._tails[partition] = record["seqno"]
         self._end(abort=abort)
 

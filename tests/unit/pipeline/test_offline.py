@@ -31,7 +31,7 @@ def test_only_who_began_the_epoch_obeys(request_: OfflineRequest, meant: bool) -
     stop, nothing = Event(), None
     source: Any = nothing
     producer = Producer(Config(), source, SystemClock(), stop)
-    producer._begun += [an_epoch(4), an_epoch(5)]
+    producer._begun.epochs += [an_epoch(4), an_epoch(5)]
     producer._asked_offline(request_)
     assert stop.is_set() == meant
     assert producer.request == (request_ if meant else None)
