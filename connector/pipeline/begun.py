@@ -34,7 +34,8 @@ class Begun:
         """
         if not self.epochs:
             return
-        with LogReader(config) as reader:
+        # Settled: what a newer producer has just committed may not be seen yet otherwise, and it would be fenced.
+        with LogReader(config, settled=True) as reader:
             known = reader.partitions(config.control_topic)
             control = reader.control() if known else ControlState(None, None, ())
         found = control.log.log_id if control.log else None
