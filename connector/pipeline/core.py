@@ -65,8 +65,8 @@ class _Open:
 class Large(Protocol):
     """What fetches messages that are too large for a batch; see `connector.reassemble.large`."""
 
-    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
-        """One message as a batch of its own."""
+    def fetch(self, partition: int, offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Each message as a batch of its own."""
 
 
 class ApplyCore:
@@ -165,12 +165,12 @@ class ApplyCore:
         """The part's messages, in order; large ones by themselves."""
         start = 0
         if part["value"].null_count:
-            for at, present in enumerate(part["value"].is_valid().to_pylist()):
-                if not present:
-                    yield self._scanner.scan(part.slice(start, at - start))
-                    one = self._large.fetch(part["partition"][at].as_py(), part["offset"][at].as_py())
-                    yield self._scanner.scan(one)
-                    start = at + 1
+            missing = [at for at, present in enumerate(part["value"].is_valid().to_pylist()) if not present]
+            offsets = [part["offset"][at].as_py() for at in missing]
+            for at, one in zip(missing, self._large.fetch(part["partition"][0].as_py(), offsets), strict=True):
+                yield self._scanner.scan(part.slice(start, at - start))
+                yield self._scanner.scan(one)
+                start = at + 1
         yield self._scanner.scan(part.slice(start))
 
     def _released(self, messages: Sequence[Message]) -> None:

@@ -12,13 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connector.clock import SystemClock
 from connector.config import Apply, Config, Kafka
-from connector.errors import BrokerUnavailable, ConfigError
+from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.reassemble import calm, checkpoint, profile
 from connector.reassemble.continuous import Continuous
-from connector.reassemble.large import LARGE
+from connector.reassemble.large import LARGE, LargeMessages
 from connector.reassemble.log_end import LogEnd
 from connector.reassemble.micro_batches import MicroBatches
 from connector.reassemble.reading import Reading
@@ -183,6 +185,36 @@ def test_a_large_message_is_only_named(config: Config, spark: Session, profile_:
     finally:
         stream.stop()
     assert [value and len(value) for value in found["value"].to_pylist()] == [1, LARGE, None, 1]
+
+
+def test_large_messages_are_fetched_near_ones_in_one_go_and_far_ones_anew(config: Config) -> None:
+    log = Log(config, partitions=2)
+    log.add(20, size=LARGE + 1)  # ten a partition
+    log.add(200)
+    log.add(2, abort=True)
+    log.add(20, size=LARGE + 1)
+    with LargeMessages(config.kafka, config.topic) as large:
+        for partition in (0, 1, 0):
+            wanted = [0, 1, 2, 5, 9, 105, 115, 117]  # between the last three: a commit, and what was aborted
+            batches = list(large.fetch(partition, wanted))
+            assert [batch["offset"].to_pylist() for batch in batches] == [[offset] for offset in wanted]
+            assert all(batch["partition"].to_pylist() == [partition] for batch in batches)
+            values = [int(batch["value"][0].as_py().rstrip(b".")) for batch in batches]
+            assert values[:5] == [partition + 2 * offset for offset in wanted[:5]]
+            assert values[6:] == [220 + partition + 2, 220 + partition + 6]
+
+
+def test_a_large_message_that_is_gone_is_damage(config: Config, kafka_broker: Broker) -> None:
+    log = Log(config)
+    log.add(10, size=LARGE + 1)
+    with LargeMessages(config.kafka, config.topic) as large:
+        with pytest.raises(LogDamaged, match="gone"):
+            list(large.fetch(0, [2, 100]))
+        admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+        for deleted in admin.delete_records([TopicPartition(config.topic, 0, 5)]).values():
+            deleted.result(10)
+        with pytest.raises(LogDamaged, match="gone"):
+            next(large.fetch(0, [2]))
 
 
 def test_who_does_not_read_holds_spark_back_and_loses_nothing(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -63,8 +63,9 @@ class Elsewhere:
     def __init__(self, values: Sequence[bytes]) -> None:
         self.values = values
 
-    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
-        return batch([self.values[offset]], partition=partition, offset=offset)
+    def fetch(self, partition: int, offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        for offset in offsets:
+            yield batch([self.values[offset]], partition=partition, offset=offset)
 
 
 class Rig:
