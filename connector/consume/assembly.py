@@ -93,16 +93,13 @@ class WholeLog:
         return item.header, item.bodies[-1], position
 
     def ahead(self, limit: int) -> Collection[int]:
-        """One that holds what comes next is never among them, so reading always goes on.
-
-        A partition's events ascend: where a later one than the next has come, the next one is elsewhere.
-        """
+        """One that holds what comes next is never among them, so reading always goes on."""
         coming = self._ledger.released + 1
         full = []
         for partition, waiting in self._waiting.items():
             while waiting and waiting[0][0] < coming:
                 waiting.popleft()
-            if waiting and waiting[-1][0] > coming and sum(size for _, size in waiting) > limit:
+            if self._ledger.ahead(partition) and sum(size for _, size in waiting) > limit:
                 full.append(partition)
         return full
 

@@ -24,6 +24,7 @@ from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.rewind import rewind, seqno_of
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
 from connector.reassemble.message import Message
@@ -168,7 +169,7 @@ class Applier:
             Ledger[Message, Messages](
                 topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
             ),
-            large,
+            Backlog(self._config.topic, large),
             log_id=agreed.history.log_id,
             gtid_set=agreed.gtid_set,
             topic=self._config.topic,
@@ -188,6 +189,7 @@ class Applier:
                 batch = reading.next(LOOK_SECONDS)
                 if batch is not None:
                     core.take(batch)
+                    reading.leave_out(core.full())
                 elif self._ended(core):
                     break
         self._done = True

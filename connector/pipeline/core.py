@@ -3,7 +3,7 @@
 Promises:
 - The target goes from one seqno to a later one in one commit, and what it shows is always that of a whole seqno.
 - Memory is bounded by the batch: an event that is larger goes to the target's staging part by part and is
-  committed when its last fragment has come.
+  committed when its last fragment has come; what waits for another partition's event is told by `full`.
 - Rows are counted, event by event, against what the headers say.
 
 Not promised: anything after an error. Whoever catches one closes the target and begins anew from what it says.
@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
@@ -25,10 +24,11 @@ from connector.errors import ConnectorError, LogDamaged
 from connector.pipeline.covered import Covered
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Place, Until, cut
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.chunks import Chunks
 from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
-from connector.reassemble.scan import Messages, Scanner
+from connector.reassemble.scan import Messages
 from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
 from connector.thl.ledger import Ledger, Release, Voided
@@ -43,6 +43,7 @@ COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so m
 COMMIT_BYTES: Final = 64 << 20  # or so many bytes
 RELEASE_BYTES: Final = 32 << 20  # so much of a batch is taken before anything of it is applied
 STAGE_BYTES: Final = 4 << 20  # less of an unfinished event is kept here instead of staged
+BACKLOG_BYTES: Final = 256 << 20  # of all partitions, beyond which those that are ahead are read no further
 
 
 @dataclass(slots=True)
@@ -62,13 +63,6 @@ class _Open:
     staged: bool = False
 
 
-class Large(Protocol):
-    """What fetches messages that are too large for a batch; see `connector.reassemble.large`."""
-
-    def fetch(self, partition: int, offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Each message as a batch of its own."""
-
-
 class ApplyCore:
     """Applies one log to one claimed target.
 
@@ -76,7 +70,7 @@ class ApplyCore:
         target: claimed.
         position: what the claim returned.
         ledger: made for that position.
-        large: fetches the messages that Spark does not carry.
+        backlog: of the messages that are read.
         log_id: the log's.
         gtid_set: what counts as applied at that position; None where the source has none.
         topic: the event topic, named in errors.
@@ -90,7 +84,7 @@ class ApplyCore:
         target: Target,
         position: TargetPosition,
         ledger: Ledger[Message, Messages],
-        large: Large,
+        backlog: Backlog,
         *,
         log_id: LogId,
         gtid_set: str | None,
@@ -102,7 +96,6 @@ class ApplyCore:
         self.position = position
         self._target = target
         self._ledger = ledger
-        self._large = large
         self._log_id = log_id
         self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
         self._topic = topic
@@ -110,7 +103,8 @@ class ApplyCore:
         self._until = until
         self._skips = skips or Skips()
         self.done = until is not None and until.reached(position)
-        self._scanner = Scanner(topic)
+        self._backlog = backlog
+        self._full: frozenset[int] = frozenset()
         self._collapse = Collapse(topic)
         self._chunks = Chunks(topic)
         self._consistent = position.consistent
@@ -130,20 +124,31 @@ class ApplyCore:
         Raises:
             ConnectorError: whatever the log or the target is found to be.
         """
-        # Spark's tasks read ranges of the same partition in parallel: theirs come in any order.
-        parts = [part for part in batch.to_batches() if part.num_rows]
-        parts.sort(key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py()))
+        backlog, ledger = self._backlog, self._ledger
+        backlog.add(batch)
         waiting: list[Message] = []
         size = 0
-        for scanned in chain.from_iterable(map(self._scanned, parts)):
-            for messages in scanned:
-                waiting += self._noted(messages)
-                size += messages.size
-            if size >= RELEASE_BYTES:
-                self._released(waiting)
-                waiting, size = [], 0
+        while not self.done and (next_ := [one for one in backlog.partitions if not ledger.ahead(one)]):
+            for partition in next_:
+                for messages in backlog.take(partition):
+                    waiting += self._noted(messages)
+                    size += messages.size
+                if size >= RELEASE_BYTES:
+                    self._released(waiting)
+                    waiting, size = [], 0
         self._released(waiting)
         self._commit()
+        backlog.rest()
+
+    def full(self) -> frozenset[int]:
+        """Partitions that are too far ahead of others: of these so much waits that no more is to be read for now."""
+        share = BACKLOG_BYTES // self._ledger.partitions
+        self._full = frozenset(
+            one
+            for one in self._backlog.partitions
+            if self._backlog.bytes(one) > share // (2 if one in self._full else 1)
+        )
+        return self._full
 
     def _noted(self, messages: Messages) -> list[Message]:
         """Tell the ledger of messages: a run at once, where it can take one.
@@ -160,18 +165,6 @@ class ApplyCore:
                 break
             messages = messages.since(1)
         return alone
-
-    def _scanned(self, part: pa.RecordBatch) -> Iterator[Sequence[Messages]]:
-        """The part's messages, in order; large ones by themselves."""
-        start = 0
-        if part["value"].null_count:
-            missing = [at for at, present in enumerate(part["value"].is_valid().to_pylist()) if not present]
-            offsets = [part["offset"][at].as_py() for at in missing]
-            for at, one in zip(missing, self._large.fetch(part["partition"][0].as_py(), offsets), strict=True):
-                yield self._scanner.scan(part.slice(start, at - start))
-                yield self._scanner.scan(one)
-                start = at + 1
-        yield self._scanner.scan(part.slice(start))
 
     def _released(self, messages: Sequence[Message]) -> None:
         """Take what the ledger lets go."""

@@ -7,7 +7,6 @@ from Kafka here. Large ones come in rows, so from one to the next the consumer r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -34,11 +33,12 @@ class LargeMessages:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
+        self._at: tuple[int, int] | None = None  # the partition that is read, and the offset that comes next
         wanted = {
             "auto.offset.reset": "error",
             "check.crcs": True,
             # Little is fetched ahead: memory, and what is not wanted is thrown away.
-            "queued.max.messages.kbytes": 4096,
+            "queued.max.messages.kbytes": 1024,
             "fetch.message.max.bytes": 1 << 20,
             # By default it looks once a second whether the queue has room again.
             "fetch.queue.backoff.ms": 1,
@@ -57,43 +57,43 @@ class LargeMessages:
     ) -> None:
         self._consumer.close()
 
-    def fetch(self, partition: int, offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Messages of one partition, each when it is asked for, in the form of a batch that Spark hands over.
-
-        Args:
-            partition: theirs.
-            offsets: ascending.
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        """One message, in the form of a batch that Spark hands over.
 
         Raises:
             BrokerUnavailable: the brokers do not answer.
             LogDamaged: there is no such message any more.
         """
-        consumer, at = self._consumer.get(), -1
-        for offset in offsets:
-            place = f"{self._topic}-{partition}@{offset}"
-            try:
-                if at < 0 or offset - at > NEAR:
-                    consumer.assign([TopicPartition(self._topic, partition, offset)])
-                message = _at(consumer, offset)
-            except KafkaException as error:
-                why: KafkaError = error.args[0]
-                if why.code() == KafkaError._AUTO_OFFSET_RESET:
-                    raise LogDamaged("a message that was there is gone", at=place, cause=why.str()) from error
-                raise BrokerUnavailable(f"a large message cannot be read: {why.str()}", at=place) from error
-            if message is None:
-                raise BrokerUnavailable("a large message is not sent in time", at=place)
-            value = message.value()
-            if message.offset() != offset or value is None:
-                raise LogDamaged("a message that was there is gone", at=place, found=message.offset())
-            at = offset + 1
-            yield pa.record_batch(
-                {
-                    "partition": pa.array([partition], pa.int32()),
-                    "offset": pa.array([offset], pa.int64()),
-                    "value": pa.array([value], pa.large_binary()),
-                }
-            )
-        consumer.unassign()
+        place = f"{self._topic}-{partition}@{offset}"
+        consumer = self._consumer.get()
+        try:
+            if self._at is None or self._at[0] != partition or not 0 <= offset - self._at[1] <= NEAR:
+                consumer.assign([TopicPartition(self._topic, partition, offset)])
+            self._at = (partition, offset + 1)
+            message = _at(consumer, offset)
+        except KafkaException as error:
+            why: KafkaError = error.args[0]
+            if why.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise LogDamaged("a message that was there is gone", at=place, cause=why.str()) from error
+            raise BrokerUnavailable(f"a large message cannot be read: {why.str()}", at=place) from error
+        if message is None:
+            raise BrokerUnavailable("a large message is not sent in time", at=place)
+        value = message.value()
+        if message.offset() != offset or value is None:
+            raise LogDamaged("a message that was there is gone", at=place, found=message.offset())
+        return pa.record_batch(
+            {
+                "partition": pa.array([partition], pa.int32()),
+                "offset": pa.array([offset], pa.int64()),
+                "value": pa.array([value], pa.large_binary()),
+            }
+        )
+
+    def rest(self) -> None:
+        """No more are wanted for a while: nothing is fetched ahead."""
+        if self._at is not None:
+            self._at = None
+            self._consumer.get().unassign()
 
 
 def _at(consumer: Consumer, offset: int) -> Message | None:

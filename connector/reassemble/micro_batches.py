@@ -40,6 +40,7 @@ class MicroBatches:
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
         most: how many messages at once, at most.
+        poll: how many of them are asked of the brokers at a time.
         waiting: how many batches wait at most.
 
     Raises:
@@ -48,12 +49,21 @@ class MicroBatches:
     """
 
     def __init__(
-        self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], most: int, waiting: int
+        self,
+        session: Session,
+        kafka: Kafka,
+        *,
+        topic: str,
+        offsets: Mapping[int, int],
+        most: int,
+        poll: int,
+        waiting: int,
     ) -> None:
         self.most = most
+        self.poll = poll
         self._handover = Handover(waiting, HANDOVER_BYTES)
         with answering():
-            frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.batching(most))
+            frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.batching(most, poll))
             writer = frame.writeStream.options(**profile.NO_LOG).foreachBatch(self._take)
         self._query = Query(session, writer)
 

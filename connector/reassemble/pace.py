@@ -3,6 +3,10 @@
 Spark counts messages, memory counts bytes, and a message is anything from 300 bytes of a short transaction to 64 KiB
 of a long one. So the number follows the size of what comes. Changing it means starting the query again (some 0.1 s),
 so it is changed only when far off, and only by what full batches tell: one that is not full ended at the log's end.
+
+The same of a poll: what it has unpacked is in the heap, of each partition, and that can be a thousand times what was on
+the wire. Where messages are large it takes few. Else many: Spark seeks before each, and what else was fetched is lost
+(with 16 small ones a poll, half the rate).
 """
 
 from __future__ import annotations
@@ -13,6 +17,9 @@ FEWEST: Final = 50
 MOST: Final = 20_000
 FAR_OFF: Final = 2.5  # times
 SHRINK: Final = 8
+POLL: Final = 128  # messages
+POLL_LARGE: Final = 8
+SMALL: Final = 20  # full batches in a row without a large message, before many are polled again
 
 
 class Pace:
@@ -27,15 +34,27 @@ class Pace:
         self.messages = messages
         self._size = size
         self._most = MOST
+        self.poll = POLL_LARGE  # nobody knows what comes first
+        self._small = SMALL - 1
 
-    def seen(self, messages: int, size: int) -> bool:
+    def seen(self, messages: int, size: int, large: int = 0) -> bool:
         """Learn from a batch.
+
+        Args:
+            messages: how many it has.
+            size: their bytes.
+            large: how many of them are too large for Spark to carry.
 
         Returns:
             Whether `messages` has changed.
         """
+        if large:
+            self.poll, self._small = POLL_LARGE, 0
         if messages < self.messages * 0.9:
             return False
+        self._small += not large
+        if self._small >= SMALL:
+            self.poll = POLL
         fitting = min(self._most, max(FEWEST, self._size * messages // max(1, size)))
         if self.messages / FAR_OFF < fitting < self.messages * FAR_OFF:
             return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_QUEUE: Final = "16"  # messages of a partition that the JVM holds, about
+_QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
 
 SETTINGS: Final[Mapping[str, str]] = {
     # Nobody looks at a page of ours, and it costs memory and a port.
@@ -70,9 +70,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     "kafka.fetch.max.wait.ms": "1",
     # Fragments are 64 KiB: many a fetch. Not too many: what a task has fetched beyond its range is thrown away.
     "kafka.max.partition.fetch.bytes": str(2 << 20),
-    # What a poll has unpacked is in the heap, for each partition, however little it was on the wire: Kafka's 500
-    # messages of 1 MiB were half of it.
-    "kafka.max.poll.records": _QUEUE,
     # The system's own, which grows; Kafka's 64 KiB does not.
     "kafka.receive.buffer.bytes": "-1",
     # A task that cannot get a range gives up, and the query is started again by us, in sight.
@@ -87,6 +84,8 @@ CONTINUOUS: Final[Mapping[str, str]] = {
     "kafka.fetch.max.wait.ms": "5",
     # A poll cannot be interrupted, so this is how long the end of a query may take.
     "kafkaConsumer.pollTimeoutMs": "250",
+    # What a poll has unpacked is in the heap, however little it was on the wire: as few as wait to be sent.
+    "kafka.max.poll.records": _QUEUE,
 }
 # At the end of an epoch Spark writes its offsets, which we do not read, and gives its workers new tasks.
 EPOCH: Final = "24 hours"
@@ -122,9 +121,10 @@ logger.py4j.level = off
 """
 
 
-def batching(messages: int) -> dict[str, str]:
-    """Options of Kafka's source for batches of at most so many messages."""
+def batching(messages: int, poll: int) -> dict[str, str]:
+    """Options of Kafka's source for batches of at most so many messages, polled so many at a time."""
     return {
+        "kafka.max.poll.records": str(poll),
         "maxOffsetsPerTrigger": str(messages),
         "maxRecordsPerPartition": str(max(_FEW, -(-messages // _TASKS))),
     }

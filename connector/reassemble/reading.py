@@ -57,6 +57,7 @@ class Reading:
         self._clock = clock
         self._pace = Pace(config.apply.batch_messages, config.apply.batch_bytes)
         self._calm = calm
+        self._left_out: frozenset[int] = frozenset()
         self._possible = config.apply.continuous and len(offsets) < session.slots
         if config.apply.continuous and not self._possible:
             fields = {"master": config.apply.master, "slots": session.slots, "partitions": len(offsets)}
@@ -103,13 +104,26 @@ class Reading:
             batch = self._much_at_once(self._stream, timeout)
         return None if batch is None else self._new(batch)
 
+    def leave_out(self, partitions: frozenset[int]) -> None:
+        """Read the other partitions alone, until told otherwise; at least one is left.
+
+        Args:
+            partitions: what is read of them would only wait.
+        """
+        if partitions == self._left_out:
+            return
+        LOG.debug("some partitions wait for others", extra={"left_out": sorted(partitions)})
+        self._left_out = partitions
+        self._stream.stop()
+        self._turn_to(self._micro_batches())
+
     def _much_at_once(self, stream: MicroBatches, timeout: float) -> pa.Table | None:
         """The catch-up profile."""
         if (ready := self._ready()) is not None:
             self._aside.submit(stream.stop)
             self._turn_to(ready)
             return None
-        if stream.most != self._pace.messages:
+        if (stream.most, stream.poll) != (self._pace.messages, self._pace.poll):
             stream.stop()
             self._turn_to(self._micro_batches())
             return None
@@ -121,7 +135,7 @@ class Reading:
             return None
         self._count(batch, full=batch is not None and batch.num_rows >= stream.most)
         if batch is not None:
-            self._pace.seen(batch.num_rows, batch.nbytes)
+            self._pace.seen(batch.num_rows, batch.nbytes, batch["value"].null_count)
         return batch
 
     def _one_by_one(self, stream: Continuous, timeout: float) -> pa.Table | None:
@@ -164,6 +178,9 @@ class Reading:
 
     def _ready(self) -> Continuous | None:
         """The latency profile's stream, once it may take over."""
+        if self._left_out:
+            self._call_off()
+            return None
         if self._coming is None:
             if self._calm.calm and self._possible:
                 # A batch tells of what it read, not of what is left.
@@ -205,8 +222,9 @@ class Reading:
             self._session,
             self._config.kafka,
             topic=self._config.topic,
-            offsets=self._offsets,
+            offsets={number: at for number, at in self._offsets.items() if number not in self._left_out},
             most=self._pace.messages,
+            poll=self._pace.poll,
             waiting=self._config.apply.queue_batches,
         )
 

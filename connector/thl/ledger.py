@@ -99,6 +99,22 @@ class Ledger(Generic[B, R]):
         """Fragments that are held until an event before theirs has come: with one partition always 0."""
         return sum(len(e.bodies) for e in self._events.values() if e.seqno != self._next)
 
+    @property
+    def partitions(self) -> int:
+        """How many the log has."""
+        return len(self._chains)
+
+    def ahead(self, partition: int) -> bool:
+        """Whether a partition has given an event that waits for one before it: that one is in another partition.
+
+        A partition's events ascend; and what a producer gave up is the event that its successor begins with, so what
+        comes before that is not behind it either.
+        """
+        chain = self._chains[partition]
+        if chain.seqno != NO_SEQNO:
+            return chain.seqno > self._next
+        return chain.tail is not None and chain.tail >= self._next
+
     def take(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
         """Take the next message of a partition.
 

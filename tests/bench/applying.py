@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from connector.clock import SystemClock
 from connector.pipeline.core import ApplyCore
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.sandbox.postgres import PostgresServer
@@ -85,6 +86,9 @@ class _NoLarge:
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
         raise AssertionError("every message is in memory")
 
+    def rest(self) -> None:
+        pass
+
 
 def _core(target: Target) -> ApplyCore:
     position = target.claim("bench")
@@ -93,7 +97,7 @@ def _core(target: Target) -> ApplyCore:
         target,
         position,
         ledger,
-        _NoLarge(),
+        Backlog("thl.bench", _NoLarge()),
         log_id=LogId("b" * 32),
         gtid_set="",
         topic="thl.bench",

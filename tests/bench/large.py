@@ -94,11 +94,19 @@ def there(dsn: str) -> bool:
 @click.option("--transactions", default=1000, show_default=True)
 @click.option("--partitions", default=8, show_default=True)
 @click.option("--seed", default=1, show_default=True)
+@click.option("--behind", is_flag=True, help="The applier starts when all is written.")
 @click.option("--patience", default=3600, show_default=True, help="Seconds.")
 @click.option("--producer-megabytes", default=700, show_default=True)
 @click.option("--applier-megabytes", default=2500, show_default=True)
 def main(
-    *, transactions: int, partitions: int, seed: int, patience: int, producer_megabytes: int, applier_megabytes: int
+    *,
+    transactions: int,
+    partitions: int,
+    seed: int,
+    behind: bool,
+    patience: int,
+    producer_megabytes: int,
+    applier_megabytes: int,
 ) -> None:
     """Measure them."""
     with site() as place:
@@ -112,9 +120,12 @@ def main(
         config = load_config(applier.config)
         made_small(config, partitions)
         producer.start()
-        applier.start()
+        if not behind:
+            applier.start()
         began = CLOCK.monotonic()
         written = write(place.connect, transactions, seed)
+        if behind:
+            applier.start()
         while not there(place.postgres.dsn) and CLOCK.monotonic() - began < patience:
             producer.check()
             applier.check()

@@ -83,8 +83,7 @@ def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, pro
     rows = pa.concat_tables(found).to_pylist()
     with LargeMessages(config.kafka, config.topic) as large:
         for row in rows:
-            (one,) = large.fetch(row["partition"], [row["offset"]])
-            assert one["value"][0].as_py() == row["value"]
+            assert large.fetch(row["partition"], row["offset"])["value"][0].as_py() == row["value"]
 
 
 def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, short_patience: None) -> None:

@@ -196,7 +196,7 @@ def test_large_messages_are_fetched_near_ones_in_one_go_and_far_ones_anew(config
     with LargeMessages(config.kafka, config.topic) as large:
         for partition in (0, 1, 0):
             wanted = [0, 1, 2, 5, 9, 105, 115, 117]  # between the last three: a commit, and what was aborted
-            batches = list(large.fetch(partition, wanted))
+            batches = [large.fetch(partition, offset) for offset in wanted]
             assert [batch["offset"].to_pylist() for batch in batches] == [[offset] for offset in wanted]
             assert all(batch["partition"].to_pylist() == [partition] for batch in batches)
             values = [int(batch["value"][0].as_py().rstrip(b".")) for batch in batches]
@@ -208,13 +208,14 @@ def test_a_large_message_that_is_gone_is_damage(config: Config, kafka_broker: Br
     log = Log(config)
     log.add(10, size=LARGE + 1)
     with LargeMessages(config.kafka, config.topic) as large:
+        large.fetch(0, 2)
         with pytest.raises(LogDamaged, match="gone"):
-            list(large.fetch(0, [2, 100]))
+            large.fetch(0, 100)
         admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
         for deleted in admin.delete_records([TopicPartition(config.topic, 0, 5)]).values():
             deleted.result(10)
         with pytest.raises(LogDamaged, match="gone"):
-            next(large.fetch(0, [2]))
+            large.fetch(0, 2)
 
 
 def test_who_does_not_read_holds_spark_back_and_loses_nothing(
@@ -253,6 +254,20 @@ def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(
         for count, kind in ((2, Continuous), (2_000, MicroBatches), (2, Continuous)):
             until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
+
+
+def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Session) -> None:
+    log = Log(config, partitions=2)
+    log.add(100)
+    with Reading(spark, config, dict.fromkeys((0, 1), EARLIEST), CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
+        found = read(reading, 100)
+        reading.leave_out(frozenset({1}))
+        log.add(100)
+        some = read(reading, 50)
+        assert {part["partition"][0].as_py() for batch in some for part in batch.to_batches()} == {0}
+        reading.leave_out(frozenset())
+        found += some + read(reading, 50)
+    assert numbers(found, 2) == [list(range(0, 200, 2)), list(range(1, 200, 2))]
 
 
 def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(

@@ -25,6 +25,7 @@ from connector.encode.numbering import Limits, Numbering
 from connector.errors import TargetDiffers, Unsupported
 from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.sandbox.environment import DatabaseServer, SqlServer
@@ -133,7 +134,7 @@ def apply(config: Config, pieces: list[Piece], draw: random.Random, gtid_set: st
             target,
             position,
             Ledger[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
-            Elsewhere(()),
+            Backlog(TOPIC, Elsewhere(())),
             log_id=known.log_id,
             gtid_set=gtid_set or known.epochs[0].gtid_set,
             topic=TOPIC,

@@ -16,6 +16,7 @@ from connector.clock import SystemClock
 from connector.config import Config, Target
 from connector.pipeline.core import ApplyCore
 from connector.publish.reading import LogReader
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.sandbox.environment import Broker, SqlServer
@@ -103,7 +104,7 @@ def apply(config: Config, target: Target) -> None:
             to,
             start,
             Ledger[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
-            Elsewhere(()),
+            Backlog(config.topic, Elsewhere(())),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set,
             topic=config.topic,

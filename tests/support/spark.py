@@ -35,7 +35,7 @@ def end_jvm() -> None:
 
 
 def in_batches(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
-    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, most=50, waiting=2)
+    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, most=50, poll=20, waiting=2)
 
 
 def continuously(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:

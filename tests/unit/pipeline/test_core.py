@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from connector.pipeline import core as core_module
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno
+from connector.reassemble.backlog import Backlog
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.thl.control import ControlState, EpochRecord, LogRecord
@@ -63,9 +64,11 @@ class Elsewhere:
     def __init__(self, values: Sequence[bytes]) -> None:
         self.values = values
 
-    def fetch(self, partition: int, offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        for offset in offsets:
-            yield batch([self.values[offset]], partition=partition, offset=offset)
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        return batch([self.values[offset]], partition=partition, offset=offset)
+
+    def rest(self) -> None:
+        """Nothing is held."""
 
 
 class Rig:
@@ -86,7 +89,7 @@ class Rig:
             target,
             position,
             Ledger[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
-            Elsewhere(elsewhere),
+            Backlog(TOPIC, Elsewhere(elsewhere)),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.reassemble.pace import FEWEST, MOST, Pace
+from connector.reassemble.pace import FEWEST, MOST, POLL, POLL_LARGE, SMALL, Pace
 
 SIZE = 48 << 20
 
@@ -36,3 +36,17 @@ def test_what_did_not_fit_at_all_is_read_in_smaller_batches_down_to_one() -> Non
         seen.append(pace.messages)
     assert seen == [125, 15, 1]
     assert not pace.seen(1, 300)
+
+
+def test_many_are_polled_once_full_batches_have_shown_that_none_is_large() -> None:
+    pace = Pace(1000, SIZE)
+    assert pace.poll == POLL_LARGE
+    pace.seen(500, 500 * 300)
+    assert pace.poll == POLL_LARGE
+    pace.seen(1000, SIZE)
+    assert pace.poll == POLL
+    pace.seen(3, 900, large=1)
+    for _ in range(SMALL):
+        assert pace.poll == POLL_LARGE
+        pace.seen(1000, SIZE)
+    assert pace.poll == POLL
