@@ -7,6 +7,8 @@ the flags and the environment's names are made from these fields: each is docume
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -20,6 +22,9 @@ Seconds = Annotated[float, Field(gt=0)]
 MIN_HASH_KEY = 16
 Action = Literal["insert", "update", "delete", "ddl"]
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
+# MySQL's names have at most 64 characters, and no space at their end.
+ExactColumn = Annotated[str, Field(pattern=r"^[^*?\x00]+$", max_length=64)]
+NewColumn = Annotated[str, Field(pattern=r"^[^\x00]*[^\x00\s]$", max_length=64)]
 
 
 class Section(BaseModel):
@@ -73,7 +78,11 @@ class TableRule(Section):
     zero_dates: tuple[str, ...] = Field(
         (), description="Patterns of columns in which the date 0000-00-00 becomes NULL, but in those of the key."
     )
-
+    rename: dict[ExactColumn, NewColumn] = Field(
+        default_factory=dict,
+        description="Column → the name under which it is published, in rows and definitions; key columns, too. Without "
+        "`*` and `?`. The other fields know columns by the source's names.",
+    )
     publish_as: str = Field(
         "",
         pattern=r"^$|^[^.]+(\.[^.]+)?$",
@@ -89,10 +98,31 @@ class TableRule(Section):
             raise ValueError("publish_as: match must be one table, or whole schemas, without `*` and `?`")
         return self
 
+    @model_validator(mode="after")
+    def _has_columns_of_one_name(self) -> TableRule:
+        for names in (list(self.rename), list(self.rename.values())):
+            folded = [name.lower() for name in names]
+            if twice := [name for name, low in zip(names, folded, strict=True) if folded.count(low) > 1]:
+                raise ValueError(f"rename: {' and '.join(twice)} is one name, and stands there twice")
+        if dropped := [name for name in self.rename if finds_column(self.drop, name)]:
+            raise ValueError(f"rename: {', '.join(dropped)} is dropped by the same rule")
+        return self
+
     @property
     def shapes(self) -> bool:
         """Whether it changes what stands in rows."""
         return bool(self.drop or self.mask or self.zero_dates)
+
+
+def finds_column(patterns: tuple[str, ...], column: str) -> bool:
+    """Whether one of a rule's patterns finds a column: no column's name has a case."""
+    return any(_glob(pattern.lower()).fullmatch(column.lower()) for pattern in patterns)
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(char) or re.escape(char) for char in pattern), re.DOTALL)
 
 
 class Filters(Section):

@@ -18,8 +18,9 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from connector.capture.reshape import Shape
-from connector.capture.shaping import RuledColumns, hash_key, idle, published_name, shape
+from connector.capture.shaping import RuledColumns, called, hash_key, idle, published_name, shape
 from connector.config import Filters, Source, TableRule
+from connector.ddl.column_names import Wanted, with_columns
 from connector.ddl.renaming import with_names
 from connector.ddl.subjects import Subjects, subjects
 from connector.ddl.without import Asked, without_columns
@@ -101,7 +102,7 @@ class Filter:
             for number, rule in enumerate(filters.tables)
         )
         self._hash_key = hash_key(filters)
-        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes}
+        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
@@ -158,7 +159,9 @@ class Filter:
             Unsupported: the rule cannot be followed in this table.
         """
         rule = self.rule(*layout.name)
-        return shape(layout, rule, self._hash_key) if rule is not None and (rule.shapes or rule.publish_as) else None
+        if rule is None or not (rule.shapes or rule.rename or rule.publish_as):
+            return None
+        return shape(layout, rule, self._hash_key)
 
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
         """A definition that is for us, without the columns that rules drop and with the names that they give; None:
@@ -176,7 +179,7 @@ class Filter:
                 left = without_columns(statement, Asked(self._columns, known))
                 if left is None:
                     return None
-                statement = left
+                statement = with_columns(left, Wanted(self._columns, known, self.fold))
             if any(rule.publish_as for _, rule in self._rules):
                 self._check_dropped(subjects(statement))
                 statement = with_names(statement, self.published_name, self.published_schema)
@@ -191,6 +194,10 @@ class Filter:
     def published_name(self, name: TableName) -> TableName:
         """The name under which a table is published."""
         return published_name(self.rule(*name), name) if self.wants(*name) else name
+
+    def published_column(self, table: TableName, column: str) -> str:
+        """The name under which a column is published."""
+        return called(self.rule(*table), column)
 
     def published_schema(self, schema: str) -> str:
         """The name under which a schema as a whole is published."""
@@ -232,7 +239,7 @@ class Filter:
             self.shape(layout)
 
     def changes(self, schema: str, table: str) -> bool:
-        """Whether what is published of a table is not what it is."""
+        """Whether what is published of a table is not what it is, but for the names of columns."""
         rule = self.rule(schema, table)
         return rule is not None and (rule.shapes or bool(rule.publish_as) or set(rule.actions) != EVERYTHING)
 

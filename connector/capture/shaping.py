@@ -6,14 +6,14 @@ A rule that cannot be followed in a table stops the reading there: what it was t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final, NoReturn
 
 from connector.capture.columns import INTEGERS
 from connector.capture.reshape import Does, Shape
-from connector.config import MIN_HASH_KEY, Filters, Mask, TableRule
+from connector.config import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
+from connector.ddl.column_places import twice
 from connector.errors import ConfigError, Unsupported
 from connector.thl import primitive as avro
 from connector.thl.layout import Column, TableLayout, TableName
@@ -40,20 +40,32 @@ def shape(layout: TableLayout, rule: TableRule, key: bytes) -> Shape | None:
         key: of hashes.
 
     Returns:
-        None where the rule changes neither a column of it nor its name.
+        None where the rule changes neither a column of it, or its name, nor the table's.
 
     Raises:
-        Unsupported: the rule cannot be followed: it hides a part of the key, or a column is not of a type for it.
+        Unsupported: the rule cannot be followed: it hides a part of the key, a column is not of a type for it, or two
+            would be published under one name.
     """
     parts = [_part(layout, index, rule) for index in range(len(layout.columns))]
     name = published_name(rule, layout.name)
-    if all(part == KEPT for part in parts) and name == layout.name:
+    names = [called(rule, column.name) for column in layout.columns]
+    kept = all(part == KEPT for part in parts) and names == [column.name for column in layout.columns]
+    if kept and name == layout.name:
         return None
     places = [index for index, (does, _, _) in enumerate(parts) if does is not Does.DROP]
     if not places:
         raise Unsupported(f"a rule drops every column of {layout.name}", hint="use source.filters.ignore")
-    columns = tuple(_published(layout.columns[index], parts[index]) for index in places)
+    columns = tuple(replace(_published(layout.columns[at], parts[at]), name=names[at]) for at in places)
+    if again := twice(column.name for column in columns):
+        at = next(at for at in places if names[at].lower() == again.lower() != layout.columns[at].name.lower())
+        _stop(layout.name, layout.columns[at], f"publishes two columns under the name {again}")
     return Shape(TableLayout(name, columns, tuple(map(places.index, layout.key))), parts, key)
+
+
+def called(rule: TableRule | None, column: str) -> str:
+    """The name under which a column is published."""
+    names = rule.rename if rule is not None else {}
+    return next((new for old, new in names.items() if old.lower() == column.lower()), column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +76,24 @@ class RuledColumns:
 
     def drops(self, column: str) -> bool:
         """Whether it is left out."""
-        return _named(column, self.rule.drop)
+        return finds_column(self.rule.drop, column)
 
     def treats(self, column: str) -> object:
         """What is done with it."""
-        mask = next((mask for pattern, mask in self.rule.mask.items() if _named(column, (pattern,))), None)
-        return "dropped" if self.drops(column) else (mask, _named(column, self.rule.zero_dates))
+        mask = next((mask for pattern, mask in self.rule.mask.items() if finds_column((pattern,), column)), None)
+        return "dropped" if self.drops(column) else (mask, finds_column(self.rule.zero_dates, column))
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Columns, in lower case, and the names under which they are published, where these are others."""
+        return {old.lower(): new for old, new in self.rule.rename.items()}
 
 
 def idle(rule: TableRule, layouts: Iterable[TableLayout]) -> list[str]:
     """The column patterns of a rule that find nothing in any of these tables: most likely they are misspelt."""
-    patterns = (*rule.drop, *rule.mask, *rule.zero_dates)
+    patterns = (*rule.drop, *rule.mask, *rule.zero_dates, *rule.rename)
     columns = {column.name for layout in layouts for column in layout.columns}
-    return [pattern for pattern in patterns if not any(_named(column, (pattern,)) for column in columns)]
+    return [pattern for pattern in patterns if not any(finds_column((pattern,), column) for column in columns)]
 
 
 def hash_key(filters: Filters) -> bytes:
@@ -102,14 +119,14 @@ def hash_key(filters: Filters) -> bytes:
 
 def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:
     column, key = layout.columns[index], index in layout.key
-    if _named(column.name, rule.drop):
+    if finds_column(rule.drop, column.name):
         if key:
             _stop(layout.name, column, "drops a column of the key, and without it rows cannot be told apart")
         return Does.DROP, 0, b""
     for pattern, mask in rule.mask.items():
-        if _named(column.name, (pattern,)):
+        if finds_column((pattern,), column.name):
             return _mask(layout.name, column, mask, key=key)
-    if not key and _base(column) in DATES and _named(column.name, rule.zero_dates):
+    if not key and _base(column) in DATES and finds_column(rule.zero_dates, column.name):
         return Does.ZERO_TO_NULL, 0, b""
     return KEPT
 
@@ -157,17 +174,6 @@ def _room(column: Column) -> int:
 
 def _base(column: Column) -> str:
     return column.type.partition("(")[0]
-
-
-def _named(column: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern finds it: no column's name has a case."""
-    return any(_regex(pattern.lower()).fullmatch(column.lower()) for pattern in patterns)
-
-
-@cache
-def _regex(glob: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char) or re.escape(char) for char in glob), re.DOTALL)
 
 
 def _stop(table: TableName, column: Column, what: str) -> NoReturn:

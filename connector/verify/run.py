@@ -166,12 +166,12 @@ def _table(
         return TableReport(name, 0, (Difference(What.EXTRA),))
     if table.name not in state.tables:
         return TableReport(name, 0, (Difference(What.MISSING),))
-    names = [column.name for column in table.columns]
+    names = [column.name for column in table.published]
     there = target.columns(table.name)
     if {target.called(column) for column in names} != set(there):
         detail = f"(columns {', '.join(names)} on the source, {', '.join(there)} on the target)"
         return TableReport(name, 0, (Difference(What.CHANGED, detail=detail),))
     rows, differences = compare(
-        partial(source.rows, table), partial(target.rows, table.name, table.columns), names, table.key
+        partial(source.rows, table), partial(target.rows, table.name, table.published), names, table.key
     )
     return TableReport(name, rows, differences)

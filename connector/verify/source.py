@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from pymysql.cursors import SSCursor
@@ -15,6 +16,7 @@ from connector.capture.moment import prepare_session
 from connector.capture.source_state import end_position, gtid_executed
 from connector.config import Source
 from connector.thl.gtids import lacking, of_mariadb
+from connector.thl.layout import TableName
 from connector.thl.position import SourcePosition
 from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
 
@@ -24,11 +26,13 @@ ROWS_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of the source; `key` are indexes of its primary key's columns, empty when it has none."""
+    """A table of the source; `key` are indexes of its primary key's columns, empty when it has none. `published` are
+    its columns as a target calls them."""
 
     name: tuple[str, str]
     columns: tuple[Column, ...]
     key: tuple[int, ...]
+    published: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,10 @@ class SourceReader:
         tables = []
         for name, found in columns.items():
             places = {column.name: index for index, column in enumerate(found)}
-            tables.append(SourceTable(name, tuple(found), tuple(places[part] for part in keys.get(name, ()))))
+            called = partial(filter.published_column, TableName(*name))
+            published = tuple(replace(column, name=called(column.name)) for column in found)
+            key = tuple(places[part] for part in keys.get(name, ()))
+            tables.append(SourceTable(name, tuple(found), key, published))
         return tables
 
     def rows(self, table: SourceTable) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from connector.capture.filters import EVERYTHING, Filter
+from connector.capture.filters import DEFINITION_HINT, EVERYTHING, Filter, fingerprint
 from connector.capture.heartbeat_row import heartbeat_table
 from connector.config import Filters, Source, TableRule
 from connector.errors import ConfigError, PreflightError, Unsupported
@@ -90,11 +90,14 @@ def test_a_rule_that_means_no_column_is_most_likely_misspelt() -> None:
         [{"match": ["shop"], "mask": {"mial": {"truncate": 1}}}],
         [{"match": ["shop"]}, {"match": ["shop.a"], "drop": ["mail"]}],
         [{"match": ["shop"], "zero_dates": ["born"]}],
+        [{"match": ["shop"], "rename": {"mail": "address", "born": "birthday"}}],
     ):
         with pytest.raises(PreflightError, match="no table that the rule for shop"):
             check(*rules)
     with pytest.raises(Unsupported, match="drops a column of the key"):
         check({"match": ["shop.b"], "drop": ["*"]})
+    with pytest.raises(Unsupported, match="publishes two columns under the name ID"):
+        check({"match": ["shop.b"], "rename": {"MAIL": "ID"}})
 
 
 def test_names_under_which_tables_are_published() -> None:
@@ -141,3 +144,70 @@ def test_names_under_which_tables_are_published() -> None:
 def test_a_name_is_of_one_table_or_of_whole_schemas(match: list[str], name: str) -> None:
     with pytest.raises(ValidationError, match="publish_as"):
         TableRule.model_validate({"match": match, "publish_as": name})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rename": {"a": "x", "A": "y"}}, "a and A is one name"),
+        ({"rename": {"a": "x", "b": "X"}}, "x and X is one name"),
+        ({"rename": {"Secret": "x"}, "drop": ["se*"]}, "Secret is dropped by the same rule"),
+        ({"rename": {"a*": "x"}}, "rename"),
+        ({"rename": {"a?": "x"}}, "rename"),
+        ({"rename": {"": "x"}}, "rename"),
+        ({"rename": {"a": ""}}, "rename"),
+        ({"rename": {"a": "x "}}, "rename"),
+        ({"rename": {"a": "x\0y"}}, "rename"),
+        ({"rename": {"a": "x" * 65}}, "rename"),
+    ],
+)
+def test_other_names_of_columns_that_cannot_be(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TableRule.model_validate({"match": ["shop"], **fields})
+
+
+def test_names_under_which_columns_are_published() -> None:
+    rules = [
+        {"match": ["shop.t"], "rename": {"Old": "new x", "n": "N"}, "drop": ["gone"], "publish_as": "store.it"},
+        {"match": ["shop.masked"], "rename": {"mail": "address"}, "mask": {"mail": {"truncate": 1}}},
+        {"match": ["shop.swap"], "rename": {"a": "b", "b": "a"}},
+    ]
+    filter = Filter(Filters.model_validate({"tables": rules}))
+    assert filter.published_column(TableName("shop", "t"), "OLD") == "new x"
+    assert filter.published_column(TableName("shop", "u"), "old") == "old"
+    assert [filter.changes("shop", name) for name in ("t", "masked", "swap", "u")] == [True, True, False, False]
+
+    def published(sql: str, known: TableLayout | None = None) -> str | None:
+        found = filter.published(Statement("shop", sql), lambda name: known)
+        return found and found.sql
+
+    assert published("CREATE TABLE t (old INT, gone INT, n INT, PRIMARY KEY (old), KEY (gone), KEY n (n))") == (
+        "CREATE TABLE `store`.`it` (`new x` INT, `N` INT, PRIMARY KEY (`new x`), KEY n (`N`))"
+    )
+    after = TableLayout(TableName("shop", "t"), tuple(Column(name, "int") for name in ("old", "gone", "x")))
+    assert published("ALTER TABLE t ADD x INT AFTER gone", after) == (
+        "ALTER TABLE `store`.`it` ADD x INT AFTER `new x`"  # behind the one that is published there
+    )
+    assert published("ALTER TABLE t DROP gone") is None
+    assert published("ALTER TABLE swap DROP a, ADD INDEX a (b)") == "ALTER TABLE swap DROP `b`, ADD INDEX a (`a`)"
+    for sql, message in (
+        ("ALTER TABLE masked RENAME COLUMN mail TO x", "for which the rule says something else"),
+        ("RENAME TABLE swap TO free", "another rule"),
+        ("RENAME TABLE t TO swap", "another rule"),
+        ("CREATE TABLE free LIKE swap", "another rule"),
+        ("CREATE TABLE t (old INT, `New X` INT)", "two columns would be published"),
+    ):
+        with pytest.raises(Unsupported, match=message) as caught:
+            published(sql)
+        assert caught.value.hint == DEFINITION_HINT
+    with pytest.raises(Unsupported, match="two columns would be published under the name"):
+        published("ALTER TABLE t ADD old INT", TableLayout(after.name, (*after.columns, Column("NEW X", "int"))))
+
+
+def test_other_names_are_other_filters() -> None:
+    def told(**rule: object) -> str:
+        return fingerprint(Source(filters=Filters.model_validate({"tables": [{"match": ["shop"], **rule}]})))
+
+    assert told() == told(rename={})
+    assert len({told(), told(rename={"a": "b"}), told(rename={"a": "c"}), told(rename={"c": "b"})}) == 4
+    assert told(rename={"a": "b", "c": "d"}) == told(rename={"c": "d", "a": "b"})

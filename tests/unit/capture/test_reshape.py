@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import io
 from array import array
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -159,6 +160,31 @@ def test_a_layout_is_that_of_what_is_published() -> None:
     made = shape(table(*layout.columns[1:]), rule(zero_dates=["*"], mask={"a": {"fixed": None}}), KEY)
     assert made is not None
     assert [column.nullable for column in made.layout.columns] == [False, True, False, True]
+
+
+def test_columns_under_other_names_are_another_layout_and_no_row_is_looked_at() -> None:
+    layout = table(text("a"), text("B"), key=(0, 2))
+    made = shape(layout, rule(rename={"ID": "number", "b": "A2", "x": "y"}), KEY)
+    assert made is not None
+    assert made.layout == TableLayout(NAME, (replace(layout.columns[0], name="number"), text("a"), text("A2")), (0, 2))
+    assert made.rows(Action.UPDATE, b"as it is", b"8 bytes.", b"b", b"a") == (b"as it is", b"8 bytes.", b"b", b"a")
+    swapped = shape(layout, rule(rename={"a": "B", "b": "a"}), KEY)
+    assert swapped is not None
+    assert [column.name for column in swapped.layout.columns] == ["id", "B", "a"]
+    assert shape(layout, rule(rename={"x": "y"}), KEY) is None
+    assert shape(layout, rule(rename={"b": "B"}), KEY) is None
+
+
+def test_a_column_may_be_masked_and_get_another_name_or_that_of_one_that_is_dropped() -> None:
+    layout = table(text("mail"), text("hash"))
+    fields = {"mask": {"MAIL": {"fixed": None}}, "drop": ["hash"], "rename": {"mail": "hash"}}
+    made = shape(layout, rule(**fields), KEY)
+    assert made is not None
+    assert made.layout == table(replace(text("hash"), nullable=True))
+    data, ends, _, _ = made.rows(Action.INSERT, *written([{"before": None, "after": [1, "m", "h"]}]), b"", b"")
+    assert read(data, ends) == [{"before": None, "after": [1, None]}]
+    with pytest.raises(Unsupported, match="publishes two columns under the name Id"):
+        shape(layout, rule(rename={"mail": "Id"}), KEY)
 
 
 def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
