@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def changes(bench: Bench, *, load: bool = False) -> list[tuple[str, ...]]:
                 if "sql" in change:
                     found.append((change["sql"],))
                     continue
-                for row in change["rows"]:
+                for row in change.get("rows", ()):  # or it is a part of a large one
                     found.append((change["table"], change["action"], str(row["before"]), str(row["after"])))
     return found
 
@@ -185,7 +186,46 @@ COLUMNS = [
     },
     {"match": ["account"], "mask": {"mail": {"hash": 40}}},
     {"match": ["moved"], "publish_as": "elsewhere.there"},
+    {
+        "match": ["named"],
+        "rename": {"id": "number", "V": "the `value`", "body": "text", "day": "Day of", "text": "body", "odd": "even"},
+        "mask": {"v": {"truncate": 3}},
+    },
 ]
+
+
+# Its key, its checks, its own foreign key and what is computed are over columns that are published by other names.
+NAMED = (
+    "CREATE TABLE named (Id INT, part INT, v VARCHAR(20) DEFAULT 'v', odd INT, body LONGTEXT, day DATE, text INT, "
+    "computed INT AS (part + id) STORED, PRIMARY KEY (part, id), UNIQUE KEY v (v), KEY (text, body(5)), "
+    "CONSTRAINT day CHECK (v <> 'day' AND day < DATE '2100-01-01' + INTERVAL 1 DAY), KEY odd ((text + 1)), "
+    "CONSTRAINT id FOREIGN KEY (part, text) REFERENCES named (part, id))"
+)
+RENAMED = (  # the source leads one column away from the name that has a rule, and back, and to the published name
+    "ALTER TABLE named DROP odd",
+    "ALTER TABLE named ADD odd INT DEFAULT 7 AFTER v, ADD INDEX body (odd, text), DROP INDEX odd",
+    "ALTER TABLE named RENAME COLUMN odd TO other, MODIFY body LONGTEXT CHECK (body <> 'body') AFTER id",
+    "ALTER TABLE named CHANGE other odd BIGINT FIRST, ALTER text SET DEFAULT 1, ADD extra INT, ADD text2 INT DEFAULT 5",
+    "CREATE INDEX computed ON named (text, (extra + text2))",
+    "ALTER TABLE named CHANGE odd even BIGINT",
+)
+LARGE = 200_000
+
+
+def shown_by_mysql(bench: Bench, schema: str) -> list[str]:
+    """The columns, keys and checks of `named` as the server shows them."""
+    shown = bench.mysql.run_sql("SHOW CREATE TABLE named", database=schema)
+    return [line.rstrip(",") for line in shown.splitlines() if line.startswith(" ")]
+
+
+def with_other_names(line: str) -> str:
+    """A line of SHOW CREATE TABLE: every name is quoted, and those of indexes and constraints come first."""
+    rename = {old.lower(): new.replace("`", "``") for old, new in COLUMNS[-1]["rename"].items()}  # type: ignore[attr-defined]
+    beginning = re.match(r"\s*(?:(?:UNIQUE |PRIMARY )?KEY(?: `.*?`)? |CONSTRAINT `.*?` |)", line)
+    assert beginning is not None
+    return beginning[0] + re.sub(
+        "`(.*?)`", lambda name: f"`{rename.get(name[1].lower(), name[1])}`", line[beginning.end() :]
+    )
 
 
 def hashed(text: str, digits: int) -> str:
@@ -193,10 +233,12 @@ def hashed(text: str, digits: int) -> str:
 
 
 def test_columns(bench: Bench, tmp_path: Path) -> None:
-    """Columns that are dropped or masked: a load and a log come to the same, on a target and after a restart."""
+    """Columns that are dropped, masked or have other names: a load and a log come to the same, on a target and after a
+    restart."""
     db = bench.service
     bench.settings["THL_SOURCE__FILTERS__TABLES"] = ruled(bench, *COLUMNS)
     bench.settings["THL_SOURCE__FILTERS__HASH_KEY"] = KEY
+    bench.settings["THL_KAFKA__MAX_MESSAGE_BYTES"] = "65536"  # a row of `named` is in parts
     zero = "SET SESSION sql_mode = '';"
     bench.sql(
         f"{zero} CREATE TABLE {db}.person (id INT PRIMARY KEY AUTO_INCREMENT, mail VARCHAR(100), "
@@ -206,7 +248,9 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
         f"('hidden-mail', 'hidden-ssn', 0, 'hidden-tel', 'hidden-note', 7), "
         "(NULL, NULL, '2000-02-29', 'äöüß', NULL, NULL);"
         f"INSERT INTO {db}.account VALUES ('hidden-mail1', 1), ('hidden-mail2', 2);"
-        f"CREATE TABLE {db}.moved (id INT PRIMARY KEY); INSERT INTO {db}.moved VALUES (1)"
+        f"CREATE TABLE {db}.moved (id INT PRIMARY KEY); INSERT INTO {db}.moved VALUES (1);"
+        f"USE {db}; {NAMED}; INSERT INTO named (id, part, v, body, day, text) VALUES "
+        f"(1, 1, 'first', repeat('l', {LARGE}), '2000-01-01', NULL), (2, 1, 'second', 'b', NULL, 1)"
     )
     with bench.start() as first:
         first.loaded()
@@ -222,8 +266,11 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
             "ALTER TABLE person MODIFY ssn2 VARCHAR(30);"
             "INSERT INTO person (ssn2, late, born) VALUES ('hidden-ssn', 6, 0);"
             "ALTER TABLE moved ADD v INT; INSERT INTO moved VALUES (2, 2); DELETE FROM moved WHERE id = 1;"
+            f"INSERT INTO named (id, part, v, body) VALUES (3, 1, 'third', repeat('m', {LARGE}));"
+            f"{';'.join(RENAMED)}; UPDATE named SET id = 4, body = 'c' WHERE v = 'second';"
             f"XA START 'x{db}'; INSERT INTO person (mail, ssn, note, born) VALUES ('hidden-mail4', 'hidden-ssn', "
-            f"'hidden-note', 0); XA END 'x{db}'; XA PREPARE 'x{db}'"
+            f"'hidden-note', 0); UPDATE named SET v = 'xa-value', text = 3 WHERE id = 1; XA END 'x{db}';"
+            f"XA PREPARE 'x{db}'"
         )
         bench.sql(f"XA COMMIT 'x{db}'")
         until(lambda: everything_is_passed(bench))
@@ -232,14 +279,25 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
     with bench.start(THL_SOURCE__PIECE_BYTES="1") as second:  # each row is a piece: some have nothing left
         second.online()
         assert "not compared" not in second.text  # equal secrets have equal hashes
-        bench.sql(
-            f"USE {db}; SET SESSION binlog_row_image = MINIMAL; UPDATE person SET ssn = 'hidden-ssn3' WHERE id > 1;"
-            "UPDATE person SET ssn = 'hidden-ssn4', mail = 'hidden-mail5' WHERE id = 1;"
-        )
+        try:
+            bench.sql(
+                f"SET GLOBAL binlog_row_metadata = MINIMAL; USE {db}; SET SESSION binlog_row_image = MINIMAL;"
+                "UPDATE person SET ssn = 'hidden-ssn3' WHERE id > 1;"
+                "UPDATE person SET ssn = 'hidden-ssn4', mail = 'hidden-mail5' WHERE id = 1;"
+                "UPDATE named SET day = '2001-02-03', even = even + 1 WHERE id = 1;"
+                "UPDATE named SET id = 5 WHERE id = 4;"
+            )
+        finally:
+            bench.sql("SET GLOBAL binlog_row_metadata = FULL")
         until(lambda: everything_is_passed(bench))
-        assert second.stop() == 0
-    assert len(finished(fragments(bench.config))) == before + 1  # nothing of the first was left
-
+        told = [sql for sql, *row in [*changes(bench, load=True), *changes(bench)] if not row]
+        bench.sql(f"CREATE DATABASE {db}_copy")
+        bench.mysql.run_sql(";".join(sql for sql in told if re.search(r"\bnamed\b", sql)), database=f"{db}_copy")
+        assert shown_by_mysql(bench, f"{db}_copy") == [with_other_names(line) for line in shown_by_mysql(bench, db)]
+        bench.sql(f"ALTER TABLE {db}.named ADD odd INT")
+        assert second.ended() != 0
+        assert "two columns would be published under the name even" in second.text
+    assert len(finished(fragments(bench.config))) == before + 3  # nothing of the first was left
     for topic in (bench.config.topic, bench.config.prepared_topic, bench.config.control_topic):
         for value in messages(bench.config, topic):
             assert not [secret for secret in SECRETS if secret.encode() in value]
@@ -249,6 +307,9 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
         named = [column[1] for column in target.execute(f'PRAGMA table_info("{db}.person")')]
         moved = target.execute('SELECT * FROM "elsewhere.there"').fetchall()
         accounts = target.execute(f'SELECT * FROM "{db}.account"').fetchall()
+        renamed = target.execute(f'SELECT * FROM "{db}.named" ORDER BY number')
+        called = [column[0] for column in renamed.description]
+        found = renamed.fetchall()
     target.close()
     assert named == ["id", "mail", "born", "phone", "note", "n", "after_ssn", "late"]
     mail, mail4, mail5 = (hashed(text, 32) for text in ("hidden-mail", "hidden-mail4", "hidden-mail5"))
@@ -261,3 +322,11 @@ def test_columns(bench: Bench, tmp_path: Path) -> None:
     ]
     assert moved == [(2, 2)]
     assert accounts == [(hashed("hidden-mail9", 40), 2)]
+    assert called == ["even", "number", "text", "part", "the `value`", "Day of", "body", "computed", "extra", "text2"]
+    assert found == [
+        (8, 1, "l" * LARGE, 1, "xa-", "2001-02-03", 3, 2, None, 5),
+        (7, 3, "m" * LARGE, 1, "thi", None, None, 4, None, 5),
+        (7, 5, "c", 1, "sec", None, 1, 6, None, 5),
+    ]
+    parts = [change for part in fragments(bench.config) for change in part["changes"] if "size" in change]
+    assert len({change["size"] for change in parts}) == 3 < len(parts)  # of the load, the stream and what was prepared

@@ -130,6 +130,21 @@ def test_tables_of_which_a_rule_makes_others_are_left_out(pair: Pair) -> None:
         ruled.verify("prefixed")
 
 
+def test_columns_under_other_names_are_compared_under_these(pair: Pair) -> None:
+    rule = TableRule(match=(f"{pair.database}.prefixed",), rename={"A": "b", "n": "a"})
+    source = pair.config.source.model_copy(update={"filters": Filters(do=(pair.database,), tables=(rule,))})
+    ruled = Pair(pair.config.model_copy(update={"source": source}), pair.database, pair.file)
+    (difference,) = ruled.report("prefixed").differences
+    assert difference.detail == "(columns b, a on the source, a, n on the target)"
+    for old, new in (("a", "b"), ("n", "a")):
+        pair.change_target(f'ALTER TABLE "{{db}}.prefixed" RENAME COLUMN {old} TO {new}')
+    assert ruled.verify("prefixed").equal
+    pair.change_target("UPDATE \"{db}.prefixed\" SET a = 3 WHERE b = 'aaaab'")
+    (difference,) = ruled.report("prefixed").differences
+    assert (difference.what, difference.row) == (What.CHANGED, "b=aaaab")
+    assert difference.detail == "(a: 2 on the source, 3 on the target)"
+
+
 def test_a_changed_key_is_a_missing_and_an_extra_row(pair: Pair) -> None:
     pair.change_target("UPDATE \"{db}.prefixed\" SET a = 'other' WHERE n = 1")
     assert sorted(pair.differences("prefixed")) == sorted([What.MISSING, What.EXTRA])
