@@ -21,6 +21,8 @@ LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside
 Seconds = Annotated[float, Field(gt=0)]
 MIN_HASH_KEY = 16
 Action = Literal["insert", "update", "delete", "ddl"]
+TransactionColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
+ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 # MySQL's names have at most 64 characters, and no space at their end.
 ExactColumn = Annotated[str, Field(pattern=r"^[^*?\x00]+$", max_length=64)]
@@ -340,7 +342,22 @@ class Target(Section):
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )
     audit: bool = Field(False, description="Also keep a row per applied event in thl_applied, in the same transaction.")
+    transaction_columns: dict[TransactionColumn, ColumnName] = Field(
+        default_factory=dict,
+        description="Columns that each table of the target gets beside its own, which say of each row what transaction "
+        "last inserted or updated it: of seqno, gtid, commit_time, event_id, server_id those that are wanted, and how "
+        "they are called there: `{seqno: thl_seqno, gtid: thl_gtid}`. Where there are any, seqno is one.",
+    )
     retries: int = Field(30, ge=0, description="Attempts to reach a target that is gone, before giving up.")
+
+    @model_validator(mode="after")
+    def _rows_have_an_order(self) -> Target:
+        names = [name.lower() for name in self.transaction_columns.values()]
+        if names and "seqno" not in self.transaction_columns:
+            raise ValueError("transaction_columns: with others there must be one of seqno, which tells what is newer")
+        if len(set(names)) < len(names):
+            raise ValueError("transaction_columns: each needs a name of its own")
+        return self
 
 
 class Metrics(Section):

@@ -33,6 +33,7 @@ from connector.reassemble.scan import Messages
 from connector.reassemble.spark import EARLIEST, Session
 from connector.thl.ledger import Ledger
 from connector.thl.position import SourcePosition, TargetPosition
+from connector.thl.transaction_columns import transaction_columns
 from connector.thl.words import Seqno
 from connector.write.desk import Desk, Request
 from connector.write.open import open_desk, open_target
@@ -176,6 +177,7 @@ class Applier:
             clock=self._clock,
             until=self._until,
             skips=self._skips,
+            columns=transaction_columns(self._config.target.transaction_columns.items()),
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}

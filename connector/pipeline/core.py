@@ -36,6 +36,7 @@ from connector.thl.net import Ddl, once_more
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.run import Run
+from connector.thl.transaction_columns import TransactionColumns, Value
 from connector.thl.words import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.write.target import Target
 
@@ -55,12 +56,14 @@ class _Open:
         rows: of the event that is being taken.
         statements: of the DDL event that is being taken, not yet given to the target.
         staged: whether anything went to the target's staging.
+        stamp: what the transaction's columns are in what is staged of the event that is being taken.
     """
 
     events: Covered = field(default_factory=Covered)
     rows: int = 0
     statements: list[Statement] = field(default_factory=list)
     staged: bool = False
+    stamp: list[Value] | None = None
 
 
 class ApplyCore:
@@ -77,6 +80,7 @@ class ApplyCore:
         clock: for latencies.
         until: nothing behind this is applied.
         skips: events that are left out.
+        columns: those of the transaction that the target was opened with.
     """
 
     def __init__(
@@ -92,8 +96,10 @@ class ApplyCore:
         clock: Clock,
         until: Until | None = None,
         skips: Skips | None = None,
+        columns: TransactionColumns | None = None,
     ) -> None:
         self.position = position
+        self._columns = columns
         self._target = target
         self._ledger = ledger
         self._log_id = log_id
@@ -105,7 +111,7 @@ class ApplyCore:
         self.done = until is not None and until.reached(position)
         self._backlog = backlog
         self._full: frozenset[int] = frozenset()
-        self._collapse = Collapse(topic)
+        self._collapse = Collapse(topic, columns)
         self._chunks = Chunks(topic)
         self._consistent = position.consistent
         self._open = _Open()
@@ -245,16 +251,25 @@ class ApplyCore:
         if not release.complete:
             if self._collapse.size >= STAGE_BYTES:
                 self._stage(last=False)
+                if self._columns is not None and self._open.stamp is None:
+                    self._open.stamp = self._columns.values(header)
             return
         if begins:
             self._target.begin_snapshot()
             self._open.staged = True
             self._consistent = False
+        self._stamp(header)
         self._finished(header)
         self.done = place is Place.LAST
         alone = ddl or begins or header.seqno == self.position.head
         if alone or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
+
+    def _stamp(self, header: FragmentHeader) -> None:
+        """Tell the target what the end of an event says of its transaction, where rows went there without."""
+        staged, self._open.stamp = self._open.stamp, None
+        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
+            self._target.stamp(values)
 
     def _leave_out(self, release: Release[Message]) -> None:
         """Take nothing of an event but what it would have touched; alone in its commit."""

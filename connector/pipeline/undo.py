@@ -32,6 +32,7 @@ from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
 from connector.thl.ledger import Ledger, Release
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import transaction_columns
 from connector.thl.words import NO_SEQNO, Outcome, Seqno
 from connector.write.desk import Desk
 from connector.write.target import Target
@@ -105,7 +106,8 @@ def _taken_back(
     first, last = step
     with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
         events = list(found)
-    collapse = Collapse(config.topic)
+    # Which transaction left them as they were before is not looked for: rows that are taken back have none.
+    collapse = Collapse(config.topic, transaction_columns(config.target.transaction_columns.items()), known=False)
     gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
     for header, fragments in reversed(events):
         if gtids is not None and header.gtid is not None:

@@ -2,9 +2,10 @@ from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages
 from connector.thl.layout import TableLayout
 from connector.thl.net import NetRows
+from connector.thl.transaction_columns import TransactionColumns
 
 class Collapse:
-    def __init__(self, topic: str) -> None: ...
+    def __init__(self, topic: str, columns: TransactionColumns | None = None, *, known: bool = True) -> None: ...
     @property
     def rows(self) -> int: ...
     @property

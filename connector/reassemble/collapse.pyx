@@ -12,6 +12,8 @@ change tells: an insert means no) and whether it is there after it (its last cha
 A changed key is a delete of the old and an insert of the new. A key is the bytes of its columns' values, never
 compared by a collation. An insert of a key that is there, or a change of one that is gone, contradicts the log.
 A table without a key is a multiset of full images: inserts add one, deletes take one away.
+Where the target has columns of the transaction, each image that remains gets those of the event that it is of. Rows
+without a key are then equal and not the same: a delete takes the newest, and what is there before the run is older.
 Once an image of a table does not have all columns, what follows of that table is folded by column (`fold`).
 
 Values are walked, not decoded. Images stay where Kafka's messages have them until `take` copies those that remain.
@@ -30,6 +32,7 @@ from connector.reassemble.head cimport read_head, skip_head
 from connector.reassemble.message cimport Block, Message, text
 from connector.reassemble.order cimport in_order
 from connector.reassemble.scan cimport Messages, Place
+from connector.reassemble.stamp cimport Stamp, Stamps
 from connector.thl.net import Images, NetRows
 from connector.thl.replay import SAVEPOINTS
 from connector.thl.words import Kind
@@ -54,6 +57,14 @@ cdef class Image:
     cdef Py_ssize_t surplus  # without a key: inserts minus deletes
 
 
+@cython.no_gc
+cdef class Copies:
+    """Equal rows without a key that differ by their transaction: what goes of those before the run, and what came."""
+
+    cdef list gone
+    cdef list there
+
+
 cdef class Table:
     """One table in one layout, and what happened to its keys, in the order they were first met."""
 
@@ -72,9 +83,12 @@ cdef class Collapse:
 
     Args:
         topic: named in errors.
+        columns: those of the transaction, if the target has some; the layouts of what is given have them, too.
+        known: whether rows are as their events left them; else these columns are NULL.
     """
 
     cdef str topic
+    cdef Stamps stamps  # None where the target has no columns of the transaction
     cdef dict layouts  # head bytes -> TableLayout and presence bitmaps, kept from run to run
     cdef dict same  # TableLayout -> the one that stands for it
     cdef dict current  # table name -> Table
@@ -82,8 +96,9 @@ cdef class Collapse:
     cdef readonly long long rows
     cdef readonly long long size
 
-    def __init__(self, topic):
+    def __init__(self, topic, columns=None, *, bint known=True):
         self.topic = topic
+        self.stamps = None if columns is None else Stamps(columns, known)
         self.layouts = {}
         self.same = {}
         self._begin()
@@ -114,7 +129,7 @@ cdef class Collapse:
         r.at = message.changes
         r.end = message.end
         try:
-            before += self.changes(r, message.block, message.header.kind is DDL)
+            before += self.changes(r, self.stamped(message), message.header.kind is DDL)
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
@@ -142,6 +157,8 @@ cdef class Collapse:
             place = messages.at(first)
             r.at = place.changes
             r.end = place.end
+            if self.stamps is not None:
+                block = self.stamped(messages.one(first))
             try:
                 counted(self.changes(r, block, False), place.rows)
             except (ValueError, IndexError, Unsupported) as error:
@@ -153,13 +170,22 @@ cdef class Collapse:
 
     def take(self):
         """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
-        net = [drained(table) for table in self.tables]
+        net = [drained(table, self.stamps) for table in self.tables]
         self._begin()
         return [rows for rows in net if len(rows)]
 
     def met(self):
         """Each layout that was met since this was made, and whether images of it had not all columns."""
         return [(layout, bool(before or after)) for layout, before, after in self.layouts.values()]
+
+    cdef Block stamped(self, Message message):
+        """The bytes that a message's images stand in, as those of its event where that is asked for."""
+        if self.stamps is None:
+            return message.block
+        cdef Block block = Block.__new__(Block)
+        block.data = message.block.data
+        block.stamp = self.stamps.of(message.header)
+        return block
 
     cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
         """A fragment's changes: how many rows."""
@@ -210,7 +236,7 @@ cdef class Collapse:
         if action > DELETE:
             raise ValueError("an action that the schema does not have")
         if table.fold is not None:
-            return self.folded(table, action, r)
+            return self.folded(table, action, r, block)
         while True:
             count = read_block(r)
             if count == 0:
@@ -224,7 +250,7 @@ cdef class Collapse:
         table.changes += rows
         return rows
 
-    cdef long long folded(self, Table table, unsigned char action, Reader r) except -1:
+    cdef long long folded(self, Table table, unsigned char action, Reader r, Block block) except -1:
         """As `change`, of a table that is folded by column."""
         cdef long long count, row, rows = 0
         cdef Fold fold = table.fold
@@ -237,7 +263,7 @@ cdef class Collapse:
             if count == 0:
                 break
             for row in range(count):
-                fold.row(action, r)
+                fold.row(action, r, block.stamp)
             rows += count
         table.changes += rows
         return rows
@@ -245,7 +271,7 @@ cdef class Collapse:
     cdef Table folding(self, object layout, bytes head):
         """A table that is folded by column, from here on."""
         cdef Table table = new_table(layout, head)
-        table.fold = Fold(layout)
+        table.fold = Fold(layout, self.stamps)
         self.current[layout.name] = table
         self.tables.append(table)
         return table
@@ -383,15 +409,39 @@ cdef int count(Table table, Reader r, Block block, int by) except -1:
     cdef Py_ssize_t start = table.ends[0]
     cdef Py_ssize_t end = table.ends[table.columns]
     cdef bytes values = PyBytes_FromStringAndSize(<const char *>&r.data[start], end - start)
+    if block.stamp is not None:
+        return told_apart(table, values, image_of(block, start, end), by)
     cdef Image image = <Image>table.keys.get(values)
     if image is None:
-        image = Image.__new__(Image)
-        image.block = block
-        image.start = start
-        image.end = end
+        image = image_of(block, start, end)
         table.keys[values] = image
     image.surplus += by
     return 0
+
+
+cdef int told_apart(Table table, bytes values, Image image, int by) except -1:
+    """As `count`, of rows that are of different transactions."""
+    cdef Copies copies = <Copies>table.keys.get(values)
+    if copies is None:
+        copies = Copies.__new__(Copies)
+        copies.gone = []
+        copies.there = []
+        table.keys[values] = copies
+    if by > 0:
+        copies.there.append(image)
+    elif copies.there:
+        copies.there.pop()
+    else:
+        copies.gone.append(image)
+    return 0
+
+
+cdef Image image_of(Block block, Py_ssize_t start, Py_ssize_t end):
+    cdef Image image = Image.__new__(Image)
+    image.block = block
+    image.start = start
+    image.end = end
+    return image
 
 
 cdef bint image_at(Table table, Reader r, bint expected) except -1:
@@ -454,11 +504,17 @@ cdef bint starts_with(Reader r, bytes head) except -1:
     return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
 
 
-cdef object drained(Table table):
+cdef object drained(Table table, Stamps stamps):
     cdef Image image
+    cdef Copies copies
     cdef list inserts = [], updates = [], deletes = []
     if table.fold is not None:
         return table.fold.take(table.changes)
+    if stamps is not None and not table.key.shape[0]:
+        for copies in table.keys.values():
+            inserts += copies.there
+            deletes += copies.gone
+        table.keys = {}
     for image in in_order(table.keys) if table.key.shape[0] else table.keys.values():
         if not table.key.shape[0]:
             if image.surplus > 0:
@@ -469,7 +525,10 @@ cdef object drained(Table table):
             (updates if image.before else inserts).append(image)
         elif image.before:
             deletes.append(image)
-    return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
+    if stamps is None:
+        return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
+    layout = stamps.beside(table.layout)
+    return NetRows(layout, with_stamps(inserts), with_stamps(updates), with_stamps(deletes), table.changes)
 
 
 cdef object gathered(list images):
@@ -491,6 +550,37 @@ cdef object gathered(list images):
                 raise IndexError("an image outside its block")
             memcpy(&out[at], &image.block.data[image.start], length)
             at += length
+            out_ends[i] = at
+            i += 1
+    return Images(data, ends)
+
+
+cdef object with_stamps(list images):
+    """As `gathered`, with the transaction's columns behind each image."""
+    cdef Image image
+    cdef bytes stamp
+    cdef const char *values
+    cdef Py_ssize_t size = 0, at = 0, i = 0, length, more
+    for image in images:
+        size += image.end - image.start + len((<Stamp?>image.block.stamp).joined)
+    data = bytearray(size)
+    ends = array("Q", bytes(8 * len(images)))
+    cdef unsigned char[::1] out
+    cdef unsigned long long[::1] out_ends
+    if images:
+        out = data
+        out_ends = ends
+        for image in images:
+            stamp = (<Stamp>image.block.stamp).joined
+            values = stamp
+            length = image.end - image.start
+            more = len(stamp)
+            if length + more > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
+                raise IndexError("an image outside its block")
+            memcpy(&out[at], &image.block.data[image.start], length)
+            if more:
+                memcpy(&out[at + length], values, more)
+            at += length + more
             out_ends[i] = at
             i += 1
     return Images(data, ends)

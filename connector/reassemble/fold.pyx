@@ -16,6 +16,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from connector.errors import Unsupported
 from connector.reassemble.avro cimport Reader, read_block, read_byte, skip_value
 from connector.reassemble.order cimport in_order
+from connector.reassemble.stamp cimport Stamp, Stamps
 from connector.thl import primitive as avro
 from connector.thl.net import Images, NetRows, Partial
 
@@ -36,14 +37,17 @@ cdef class Fold:
 
     Args:
         layout: its columns and key.
+        stamps: of the target's columns of the transaction, if it has some.
     """
 
-    def __init__(self, layout):
+    def __init__(self, layout, Stamps stamps):
         self.layout = layout
+        self.stamps = stamps
         self.rows = {}
         self.touched = {}
         self.gone = set()
-        self.copies = {}
+        self.there = {}
+        self.lost = {}
         self.added = []
         self.before = self.after = b""
 
@@ -60,8 +64,8 @@ cdef class Fold:
         """
         return len(self.added) > 0 and action != INSERT
 
-    cdef int row(self, unsigned char action, Reader r) except -1:
-        """Take one row.
+    cdef int row(self, unsigned char action, Reader r, Stamp stamp) except -1:
+        """Take one row of an event.
 
         Raises:
             ValueError: the bytes are no row, or contradict earlier ones.
@@ -69,6 +73,7 @@ cdef class Fold:
         """
         cdef list old = self.image(r, self.before, action != INSERT)
         cdef list new = self.image(r, self.after, action != DELETE)
+        self.stamp = stamp
         return self.keyed(action, old, new) if self.layout.key else self.counted(action, old, new)
 
     cdef list image(self, Reader r, bytes present, bint expected):
@@ -145,11 +150,11 @@ cdef class Fold:
         if key in self.rows:
             raise ValueError(f"an insert of a key of {self.layout.name} that is already there")
         self.gone.discard(key)
+        row.stamp = self.stamp
         self.rows[key] = row
         return 0
 
     cdef int counted(self, unsigned char action, list old, list new) except -1:
-        cdef bytes values
         cdef Py_ssize_t column
         if old is not None:
             if None in old:
@@ -157,32 +162,45 @@ cdef class Fold:
                     f"a before image of {self.layout.name}, which has no primary key, does not have all columns",
                     hint="give the table a primary key, or SET GLOBAL binlog_row_image = FULL",
                 )
-            values = b"".join(old)
-            self.copies[values] = self.copies.get(values, 0) - 1
+            self.went(b"".join(old))
         if new is None:
             return 0
         for column in range(len(new)):
             if new[column] is None and old is not None:
                 new[column] = old[column]
         if None in new:
-            self.added.append(new)
+            self.added.append(self.partial(new, self.stamp, b""))
             return 0
-        values = b"".join(new)
-        self.copies[values] = self.copies.get(values, 0) + 1
+        return self.came(b"".join(new))
+
+    cdef int came(self, bytes values) except -1:
+        """A row without a key is there. Where rows have no transaction, one that went is back."""
+        if self.stamps is None and self.lost.get(values, 0):
+            self.lost[values] -= 1
+        else:
+            self.there.setdefault(values, []).append(self.stamp)
+        return 0
+
+    cdef int went(self, bytes values) except -1:
+        """One is gone: the newest."""
+        cdef list there = self.there.get(values)
+        if there:
+            there.pop()
+        else:
+            self.lost[values] = self.lost.get(values, 0) + 1
         return 0
 
     cdef object take(self, long long changes):
         """The net rows."""
         if self.layout.key:
             return self.keyed_net(changes)
-        inserts = []
+        inserts = [self.whole([values], stamp) for values, there in self.there.items() for stamp in there]
         deletes = []
-        for values, copies in self.copies.items():
-            (inserts if copies > 0 else deletes).extend([values] * abs(copies))
-        added = [partial(values, b"") for values in self.added]
+        for values, copies in self.lost.items():
+            deletes.extend([self.whole([values], None)] * copies)
         return NetRows(
-            self.layout, gathered(inserts), gathered([]), gathered(deletes), changes,
-            Partial(gathered([]), gathered([]), gathered(added)),
+            self.stored(), gathered(inserts), gathered([]), gathered(deletes), changes,
+            Partial(gathered([]), gathered([]), gathered(self.added)),
         )
 
     cdef object keyed_net(self, long long changes):
@@ -193,23 +211,39 @@ cdef class Fold:
         for row in in_order(self.rows):
             key = self.key(row.values)
             whole = None not in row.values
+            base = row.base or b""
+            image = self.whole(row.values, row.stamp) if whole else self.partial(row.values, row.stamp, base)
             if row.base is None:
-                (inserts if whole else added).append(b"".join(row.values) if whole else partial(row.values, b""))
+                (inserts if whole else added).append(image)
             elif row.base == key:
                 kept.add(key)
-                (updates if whole else changed).append(b"".join(row.values) if whole else partial(row.values, key))
+                (updates if whole else changed).append(image)
             elif whole:
-                inserts.append(b"".join(row.values))
+                inserts.append(image)
             else:
                 kept.add(row.base)
-                moved.append(partial(row.values, row.base))
+                moved.append(image)
         for row in in_order(self.touched):
             if row.base not in kept:
                 deletes.append(self.only_key(row))
         return NetRows(
-            self.layout, gathered(inserts), gathered(updates), gathered(deletes), changes,
+            self.stored(), gathered(inserts), gathered(updates), gathered(deletes), changes,
             Partial(gathered(changed), gathered(moved), gathered(added)),
         )
+
+    def stored(self):
+        """The layout of what is given."""
+        return self.layout if self.stamps is None else self.stamps.beside(self.layout)
+
+    cdef bytes whole(self, list values, Stamp stamp):
+        """A whole image of the table's values, with the transaction's columns behind; without a stamp, these are NULL."""
+        if self.stamps is None:
+            return b"".join(values)
+        return b"".join([*values, ABSENT * len(self.stamps.columns.kinds) if stamp is None else stamp.joined])
+
+    cdef bytes partial(self, list values, Stamp stamp, bytes base):
+        """As `partial`, with the transaction's columns, which are always told."""
+        return partial(values if stamp is None else values + stamp.values, base)
 
     def only_key(self, Row row):
         """An image with the key that a row had, and nothing else."""
@@ -223,7 +257,7 @@ cdef class Fold:
             start = r.at
             skip_value(r)
             values[column] = row.base[start : r.at]
-        return b"".join(values)
+        return self.whole(values, None)
 
 
 cdef bytes partial(list values, bytes base):

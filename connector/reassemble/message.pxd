@@ -3,6 +3,7 @@ from connector.reassemble.avro cimport Reader
 
 cdef class Block:
     cdef const unsigned char[::1] data
+    cdef object stamp  # a Stamp, where rows of one event refer to it and the target wants to know which
 
 
 cdef class Message:

@@ -24,7 +24,7 @@ cdef Py_ssize_t LARGE = 1024  # bytes of a map that is not worth remembering: it
 cdef class Block:
     """Bytes that messages stand in, kept alive by them."""
 
-    def __cinit__(self, data):
+    def __init__(self, data):
         self.data = data
 
 

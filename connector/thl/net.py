@@ -65,6 +65,9 @@ class NetRows:
     With `partial` they read the absent columns of moved rows before they do anything; the old keys of these are
     deletes more, the rows inserts; changed rows are updates. A key may then be in deletes and be added.
 
+    Where the target has columns of the transaction, the layout has them behind the table's own, and each image, also a
+    partial one, has their values; in those of `deletes` they mean nothing.
+
     With `again` (see `once_more`) the rows of `deletes` may be there or not: their number is not checked.
     """
 

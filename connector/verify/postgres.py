@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from connector.errors import TargetUnavailable
-from connector.verify.target import TargetState
+from connector.verify.target import TargetState, transaction_columns
 from connector.verify.values import Column, Kind, Row, double_form
 
 ROWS_AT_ONCE = 2000
@@ -49,11 +49,14 @@ class PostgresReader:
                 )
                 found = cursor.fetchone()
                 cursor.execute(
-                    "SELECT schema_name, table_name, target_name FROM thl.thl_tables WHERE service = %s", (service,)
+                    "SELECT schema_name, table_name, target_name, definition FROM thl.thl_tables WHERE service = %s",
+                    (service,),
                 )
-                self._tables = {(schema, table): name for schema, table, name in cursor}
+                tables = cursor.fetchall()
+                self._tables = {(schema, table): name for schema, table, name, _ in tables}
+                beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables))
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside)
         except psycopg.Error as error:
             raise TargetUnavailable(f"the target cannot be read: {error}") from error
         finally:

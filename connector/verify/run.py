@@ -167,7 +167,7 @@ def _table(
     if table.name not in state.tables:
         return TableReport(name, 0, (Difference(What.MISSING),))
     names = [column.name for column in table.published]
-    there = target.columns(table.name)
+    there = [name for name in target.columns(table.name) if name not in state.beside.get(table.name, ())]
     if {target.called(column) for column in names} != set(there):
         detail = f"(columns {', '.join(names)} on the source, {', '.join(there)} on the target)"
         return TableReport(name, 0, (Difference(What.CHANGED, detail=detail),))

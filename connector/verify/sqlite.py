@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from connector.errors import TargetUnavailable
-from connector.verify.target import TargetState
+from connector.verify.target import TargetState, transaction_columns
 from connector.verify.values import Column, Kind, Row, double_form
 
 _SORTS = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
@@ -38,17 +38,16 @@ class SqliteReader:
             found = self._connection.execute(
                 "SELECT seqno, event_id, gtid_set, consistent FROM thl_position WHERE service = ?", (service,)
             ).fetchone()
-            self._tables = {
-                (schema, table): name
-                for schema, table, name in self._connection.execute(
-                    "SELECT schema_name, table_name, target_name FROM thl_tables WHERE service = ?", (service,)
-                )
-            }
+            tables = self._connection.execute(
+                "SELECT schema_name, table_name, target_name, definition FROM thl_tables WHERE service = ?", (service,)
+            ).fetchall()
+            self._tables = {(schema, table): name for schema, table, name, _ in tables}
+            beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
         except sqlite3.OperationalError as error:
             raise TargetUnavailable(f"the target cannot be read: {error}", file=self._path) from error
         try:
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables))
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside)
         finally:
             self._connection.execute("ROLLBACK")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ class TargetState:
         gtid_set: what is applied; None where the source gives no GTIDs.
         consistent: false during an initial load.
         tables: `(schema, table)` of the source → the name on the target.
+        beside: of these the columns that only the target has, for they tell of the transaction that wrote a row.
     """
 
     seqno: int
@@ -27,6 +29,7 @@ class TargetState:
     gtid_set: str | None
     consistent: bool
     tables: dict[tuple[str, str], str]
+    beside: dict[tuple[str, str], frozenset[str]]
 
 
 class TargetReader(Protocol):
@@ -50,3 +53,8 @@ class TargetReader(Protocol):
 
     def close(self) -> None:
         """End the session."""
+
+
+def transaction_columns(definition: str) -> frozenset[str]:
+    """The names of the columns of the transaction that a table has, by its definition in `thl_tables`."""
+    return frozenset(column["name"] for column in json.loads(definition).get("transaction", ()))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from connector.errors import TargetDiffers
-from connector.thl.layout import TableLayout, TableName
+from connector.thl.layout import Column, TableLayout, TableName
 from connector.write.table import Table
 from connector.write.types import family
 
@@ -16,9 +16,11 @@ class Catalog:
 
     Args:
         tables: those there are.
+        transaction: the columns of the transaction that each table has which is made.
     """
 
-    def __init__(self, tables: Iterable[Table] = ()) -> None:
+    def __init__(self, tables: Iterable[Table] = (), transaction: tuple[Column, ...] = ()) -> None:
+        self.transaction = transaction
         self._tables: Mapping[TableName, Table] = MappingProxyType({table.name: table for table in tables})
         self._checked: dict[TableName, TableLayout] = {}
 
@@ -52,14 +54,16 @@ class Catalog:
 
     def with_table(self, table: Table) -> Catalog:
         """This, and a table: a new one or another definition."""
-        return Catalog({**self._tables, table.name: table}.values())
+        return Catalog({**self._tables, table.name: table}.values(), self.transaction)
 
     def without(self, name: TableName) -> Catalog:
         """This, less a table."""
-        return Catalog(table for table in self if table.name != name)
+        return Catalog((table for table in self if table.name != name), self.transaction)
 
     def check(self, layout: TableLayout) -> None:
         """Compare a layout of the log with the table: whatever both know must be the same.
+
+        Where the table has columns of the transaction, the layout has them, too.
 
         Raises:
             TargetDiffers: other columns, another order, another type, another key, or no such table.
@@ -67,7 +71,7 @@ class Catalog:
         if self._checked.get(layout.name) == layout:
             return
         table = self.get(layout.name)
-        ours, theirs = table.columns, layout.columns
+        ours, theirs = table.stored, layout.columns
         if [column.name for column in ours] != [column.name for column in theirs]:
             raise TargetDiffers(
                 f"table {layout.name} has columns {', '.join(column.name for column in ours)}; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.reader import Reader
@@ -79,6 +81,7 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
         state.charset,
         (item.column.name for item in state.columns if item.generated),
         defaults=_defaults(state, table.defaults_of(), moment),
+        transaction=table.transaction,
     )
     operations: list[Operation] = []
     if after != table:
@@ -107,7 +110,7 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], moment: Momen
 def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
     """What DROP INDEX `PRIMARY` does."""
     before = catalog.get(name)
-    after = make_table(name, before.columns, (), before.charset, before.generated, defaults=before.defaults_of())
+    after = replace(before, layout=replace(before.layout, key=()))
     origins = tuple(Kept(column.name) for column in before.columns)
     return [AlterTable(before, after, origins)], catalog.with_table(after)
 

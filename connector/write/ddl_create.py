@@ -5,7 +5,7 @@ from __future__ import annotations
 from connector.ddl.create import definition, like
 from connector.ddl.reader import Reader
 from connector.errors import TargetDiffers
-from connector.thl.layout import TableName
+from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
 from connector.write.fill import Moment, default
 from connector.write.operations import CreateTable, DropTable, Operation
@@ -37,7 +37,7 @@ def create_table(
     if (other := like(reader)) is not None:
         table = catalog.get(other).renamed(name)
     else:
-        table = _definition(reader, name, sql_mode, moment)
+        table = _definition(reader, name, sql_mode, moment, catalog.transaction)
     if existing is not None:
         if optional:
             return [], catalog
@@ -47,10 +47,18 @@ def create_table(
     return [*before, CreateTable(table)], catalog.with_table(table)
 
 
-def _definition(reader: Reader, name: TableName, sql_mode: str, moment: Moment) -> Table:
+def _definition(
+    reader: Reader, name: TableName, sql_mode: str, moment: Moment, transaction: tuple[Column, ...]
+) -> Table:
     found = definition(reader, sql_mode)
     generated = [spec.column.name for spec in found.specs if spec.generated]
     defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, moment)) is not None}
     return make_table(
-        name, (spec.column for spec in found.specs), found.key, found.charset, generated, defaults=defaults
+        name,
+        (spec.column for spec in found.specs),
+        found.key,
+        found.charset,
+        generated,
+        defaults=defaults,
+        transaction=transaction,
     )

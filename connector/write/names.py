@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from connector.errors import ValueNotRepresentable
+from connector.errors import ConfigError, ValueNotRepresentable
 from connector.thl.layout import TableName
 from connector.write.table import Table
 
@@ -76,6 +76,7 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
 
     Raises:
         ValueNotRepresentable: with both names.
+        ConfigError: a column of the source is called as one of the transaction's.
     """
     taken: dict[tuple[str, ...], TableName] = {}
     for table in tables:
@@ -89,4 +90,11 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
             if same != column.name:
                 raise ValueNotRepresentable(
                     f"columns {same} and {column.name} of {table.name} would be one column on the target"
+                )
+        for column in table.transaction:
+            if (same := columns.get(naming.fold(column.name), "")) != "":
+                raise ConfigError(
+                    f"column {same} of {table.name} has the name of a column of target.transaction_columns",
+                    hint="Give that one another name. Where tables have it already, in the target too: "
+                    "ALTER TABLE … DROP COLUMN for each, before the applier begins with the new name.",
                 )

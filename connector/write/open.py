@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from connector.clock import Clock
 from connector.config import Target as Options
 from connector.errors import ConfigError
+from connector.thl.transaction_columns import transaction_columns
 from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
 from connector.write.postgres_desk import PostgresSession
@@ -20,7 +21,7 @@ def open_target(options: Options, clock: Clock) -> Target:
     """Open the target that the configuration names.
 
     Args:
-        options: its URL, and whether to audit.
+        options: its URL, whether to audit, and the transaction's columns.
         clock: for the time of each commit.
 
     Raises:
@@ -28,9 +29,10 @@ def open_target(options: Options, clock: Clock) -> Target:
         TargetUnavailable: it does not answer.
     """
     place = _place(options)
+    columns = transaction_columns(options.transaction_columns.items())
     if isinstance(place, Path):
-        return SqliteTarget(place, clock, audit=options.audit)
-    return PostgresTarget(place, clock, audit=options.audit)
+        return SqliteTarget(place, clock, audit=options.audit, columns=columns)
+    return PostgresTarget(place, clock, audit=options.audit, columns=columns)
 
 
 def open_desk(options: Options) -> Desk:

@@ -25,8 +25,11 @@ from connector.thl.layout import TableLayout, TableName
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import TransactionColumns
+from connector.thl.transaction_columns import Value as TransactionValue
 from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping
+from connector.write.adopting import adopted
 from connector.write.catalog import Catalog, changed
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
@@ -34,13 +37,14 @@ from connector.write.names import check_names
 from connector.write.operations import DropTable, Operation, Value
 from connector.write.postgres_bookkeeping import ensure_bookkeeping
 from connector.write.postgres_connection import connect
-from connector.write.postgres_ddl import run
+from connector.write.postgres_ddl import column_names_of, literal, run
 from connector.write.postgres_errors import translated
 from connector.write.postgres_merge import Step
 from connector.write.postgres_missing import missing_rows
-from connector.write.postgres_names import NAMING
+from connector.write.postgres_names import NAMING, column_name, table_name
 from connector.write.postgres_staging import Staged, Staging
-from connector.write.table import from_json, to_json
+from connector.write.postgres_types import postgres_type
+from connector.write.table import Table, from_json, to_json
 from connector.write.told_key import ToldKeys
 
 log = logging.getLogger(__name__)
@@ -64,11 +68,15 @@ class PostgresTarget:
         url: as libpq takes it.
         clock: for `applied_at`.
         audit: whether to keep `thl.thl_applied`.
+        columns: those of the transaction that each table has; the layouts of what is staged have them, too.
     """
 
-    def __init__(self, url: str, clock: Clock, *, audit: bool = False) -> None:
+    def __init__(
+        self, url: str, clock: Clock, *, audit: bool = False, columns: TransactionColumns | None = None
+    ) -> None:
         self._clock = clock
         self._audit = audit
+        self._columns = columns.columns if columns else ()
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
@@ -83,7 +91,7 @@ class PostgresTarget:
             self._db.execute(_SESSION)
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
-        self._staging = Staging(self._db)
+        self._staging = Staging(self._db, len(self._columns))
 
     @property
     def catalog(self) -> Catalog:
@@ -111,12 +119,13 @@ class PostgresTarget:
                 head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
             self._position = position
-            self._catalog = self._saved = Catalog(
+            tables = [
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
                     "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s", (service,)
                 )
-            )
+            ]
+            self._catalog = self._saved = self._adopted(tables)
         faults.point("target.after_claim")
         return position
 
@@ -155,10 +164,21 @@ class PostgresTarget:
         self._last.clear()
         self._told_keys.forget()
 
+    def stamp(self, values: Sequence[TransactionValue]) -> None:
+        """The commit writes them into what is staged."""
+        stamp = tuple(
+            literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
+            for column, value in zip(self._columns, values, strict=True)
+        )
+        for item in self._pending:
+            if isinstance(item, Staged):
+                item.stamp = stamp
+        self._last.clear()  # what comes may be of other transactions
+
     def begin_snapshot(self) -> None:
         """Drop every table we made, at the commit."""
         self._pending += [(DropTable(table), lambda error: error) for table in self._catalog]
-        self._catalog = Catalog()
+        self._catalog = Catalog((), self._columns)
         self._last.clear()
         self._told_keys.forget()
 
@@ -207,6 +227,25 @@ class PostgresTarget:
         """End the session; what is staged goes with it."""
         self._db.close()
 
+    def _adopted(self, tables: Sequence[Table]) -> Catalog:
+        """Give tables what they lack of the transaction's columns."""
+        found = adopted(
+            tables,
+            self._columns,
+            there=lambda name: column_names_of(self._db, name),
+            name=table_name,
+            column=lambda column: (column_name(column.name), postgres_type(column)),
+        )
+        check_names(NAMING, found.catalog)
+        for statement in found.statements:
+            self._db.execute(statement.encode())
+        for table in found.tables:
+            self._db.execute(
+                "UPDATE thl.thl_tables SET definition = %s WHERE service = %s AND schema_name = %s AND table_name = %s",
+                (to_json(table), self._service, *table.name),
+            )
+        return found.catalog
+
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Everything of a commit but COMMIT, in as few round trips as DDL allows."""
         faults.point("target.before_position")
@@ -222,7 +261,17 @@ class PostgresTarget:
                 run(self._db, operation)
             except ConnectorError as error:
                 raise place(error) from error
+        if self._columns and position.seqno < self._position.seqno and position.head == NO_SEQNO:
+            steps += self._forgotten(position.seqno)
         self._run(steps)
+
+    def _forgotten(self, seqno: int) -> Iterator[Step]:
+        """Of equal rows without a key another one may have gone than the one that a later transaction wrote."""
+        columns = [column_name(column.name) for column in self._columns]
+        nothing = ", ".join(f"{name} = NULL" for name in columns)
+        for layout in dict.fromkeys(item.layout for item in self._pending if isinstance(item, Staged)):
+            if not layout.key:
+                yield Step(f"UPDATE {table_name(layout.name)} SET {nothing} WHERE {columns[0]} > {seqno}")
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
         now = self._clock.now()

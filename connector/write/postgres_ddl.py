@@ -86,6 +86,12 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield from _index(connection, table, columns)
 
 
+def column_names_of(connection: psycopg.Connection, name: TableName) -> set[str]:
+    """The names of a table's columns, as the database has them."""
+    query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+    return {str(column) for (column,) in connection.execute(query, (table_name(name),))}
+
+
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:
     name = NAMING.table(TableName(schema, ""))[0]
     # CREATE SCHEMA IF NOT EXISTS asks for the right to create one even where it exists.
@@ -106,7 +112,7 @@ def _is_empty(connection: psycopg.Connection, schema: str) -> bool:
 def _create(table: Table) -> str:
     parts = [
         f"{column_name(column.name)} {postgres_type(column, key=index in table.layout.key)}"
-        for index, column in enumerate(table.columns)
+        for index, column in enumerate(table.stored)
     ]
     if table.key:
         parts.append(f"PRIMARY KEY ({column_names(table.key)})")

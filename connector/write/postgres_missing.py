@@ -51,7 +51,7 @@ def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operati
         found = _of_keys(connection, item) if item.layout.key else _of_images(connection, item)
         if found:
             return Missing(item.layout.name, "; ".join(found))
-        for step in merge(item.layout, item.name, _counts(connection, item.name)):
+        for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
             connection.execute(step.sql.encode())
     return None
 
@@ -90,8 +90,8 @@ def _same(layout: TableLayout, key: Sequence[str]) -> str:
 def _of_images(connection: psycopg.Connection, staged: Staged) -> list[str]:
     """Of rows that are equal more may be to go than are there."""
     layout = staged.layout
-    there = ", ".join(f"t.{column_name(column.name)}" for column in layout.columns)
-    gone = ", ".join(f"c{index}" for index in range(len(layout.columns)))
+    there = ", ".join(f"t.{column_name(column.name)}" for column in layout.columns[: staged.own])
+    gone = ", ".join(f"c{index}" for index in range(staged.own))
     query = (
         f"WITH gone AS (SELECT ROW({gone})::text AS image, count(*) AS copies FROM {staged.name} "
         f"WHERE thl_op = 'd' GROUP BY 1), "

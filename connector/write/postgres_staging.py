@@ -33,12 +33,16 @@ class Staged:
     """One table of staging: what its rows are, and how many were put in since it was last truncated.
 
     Args:
+        own: how many of the layout's columns are the source's; those behind are the transaction's.
         partial: whether it has columns for rows of which only some are known.
+        stamp: the transaction's columns as expressions, where they were told after rows were staged.
     """
 
     name: str
     layout: TableLayout
+    own: int
     partial: bool = False
+    stamp: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     worn: int = 0
 
@@ -48,10 +52,12 @@ class Staging:
 
     Args:
         connection: the session; in autocommit.
+        transaction: how many columns of the transaction each table has.
     """
 
-    def __init__(self, connection: psycopg.Connection) -> None:
+    def __init__(self, connection: psycopg.Connection, transaction: int) -> None:
         self._connection = connection
+        self._transaction = transaction
         self._made = 0
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
@@ -105,7 +111,7 @@ class Staging:
 
     def merged(self, table: Staged) -> Iterator[Step]:
         """The statements that merge a table of staging and empty it."""
-        yield from merge(table.layout, table.name, table.counts)
+        yield from merge(table.layout, table.name, table.counts, own=table.own, stamp=table.stamp)
         kind = table.layout, table.partial
         if kind in self._idle or len(self._idle) >= KEPT_LAYOUTS:
             yield Step(f"DROP TABLE {table.name}")
@@ -116,6 +122,7 @@ class Staging:
         else:
             yield Step(f"DELETE FROM {table.name}")
         table.counts = Counts()
+        table.stamp = ()
         self._idle[kind] = table
 
     def forget(self) -> None:
@@ -130,7 +137,8 @@ class Staging:
 
     def _create(self, layout: TableLayout, partial: bool) -> Staged:
         self._made += 1
-        table = Staged(f"pg_temp.thl_stage_{self._made}", layout, partial)
+        own = len(layout.columns) - self._transaction
+        table = Staged(f"pg_temp.thl_stage_{self._made}", layout, own, partial)
         types = [postgres_type(column, key=index in layout.key) for index, column in enumerate(layout.columns)]
         columns = [f"{name} {kind}" for name, kind in zip(_columns(layout), types, strict=True)]
         if partial:

@@ -20,17 +20,21 @@ from connector.errors import ConnectorError, Fenced, TargetUnavailable, Unsuppor
 from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import TransactionColumns
+from connector.thl.transaction_columns import Value as TransactionValue
 from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping, sqlite_bookkeeping
+from connector.write.adopting import adopted
 from connector.write.catalog import Catalog, changed
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import SqliteNaming, check_names
 from connector.write.operations import DropTable
-from connector.write.sqlite_ddl import run
+from connector.write.sqlite_ddl import column_names_of, quoted, run, table_name
 from connector.write.sqlite_errors import translated
 from connector.write.sqlite_rows import write_rows
-from connector.write.table import from_json, to_json
+from connector.write.sqlite_types import sqlite_type
+from connector.write.table import Table, from_json, to_json
 from connector.write.told_key import ToldKeys
 
 log = logging.getLogger(__name__)
@@ -47,10 +51,21 @@ class SqliteTarget:
         clock: for `applied_at`, and for waiting.
         audit: whether to keep `thl_applied`.
         wait: seconds to wait for the file's write lock.
+        columns: those of the transaction that each table has; the layouts of what is staged have them, too.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, audit: bool = False, wait: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        audit: bool = False,
+        wait: float = WAIT_SECONDS,
+        columns: TransactionColumns | None = None,
+    ) -> None:
         self._clock = clock
+        self._columns = columns.columns if columns else ()
+        self._written: set[TableName] = set()  # tables of which rows are staged
         self._audit = audit
         self._wait = wait
         self._service = ""
@@ -93,12 +108,13 @@ class SqliteTarget:
             head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
             self._position = position
-            self._catalog = self._saved = Catalog(
+            tables = [
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
                     "SELECT schema_name, table_name, definition FROM thl_tables WHERE service = ?", (service,)
                 )
-            )
+            ]
+            self._catalog = self._saved = self._adopted(tables)
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
@@ -114,6 +130,7 @@ class SqliteTarget:
                 if (index := self._told_keys.missing(net, table)) is not None:
                     run(self._db, index)
                 write_rows(self._db, table, completed(net, table))
+                self._written.add(table.name)
                 faults.point("target.mid_stage")
 
     def ddl(self, ddl: Ddl) -> None:
@@ -133,6 +150,18 @@ class SqliteTarget:
                     raise located(error, ddl.seqno, statement) from error
                 self._catalog = found.catalog
 
+    def stamp(self, values: Sequence[TransactionValue]) -> None:
+        """Write them into the rows that have the event's seqno: that reads the tables once more."""
+        first, *rest = (quoted(column.name) for column in self._columns)
+        if not rest:
+            return
+        assignments = ", ".join(f"{name} = ?" for name in rest)
+        with translated():
+            for name in self._written:
+                self._db.execute(
+                    f"UPDATE {table_name(name)} SET {assignments} WHERE {first} = ?", (*values[1:], values[0])
+                )
+
     def begin_snapshot(self) -> None:
         """Drop every table we made, in the open transaction."""
         self._told_keys.forget()
@@ -140,7 +169,8 @@ class SqliteTarget:
             self._begin()
             for table in self._catalog:
                 run(self._db, DropTable(table))
-            self._catalog = Catalog()
+            self._catalog = Catalog((), self._columns)
+            self._written.clear()
 
     def leave_out(self, event: LeftOut) -> None:
         """Note it in the open transaction. Of a table that is marked already the older mark stays."""
@@ -173,6 +203,7 @@ class SqliteTarget:
                 )
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
+            self._written.clear()
             self._saved = self._catalog
             self._position = position
             faults.point("target.after_commit")
@@ -183,11 +214,30 @@ class SqliteTarget:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             self._catalog = self._saved
+            self._written.clear()
             self._told_keys.forget()
 
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""
         self._db.close()
+
+    def _adopted(self, tables: Sequence[Table]) -> Catalog:
+        """Give tables what they lack of the transaction's columns."""
+        found = adopted(
+            tables,
+            self._columns,
+            there=lambda name: column_names_of(self._db, name),
+            name=table_name,
+            column=lambda column: (quoted(column.name), sqlite_type(column)),
+        )
+        check_names(self._naming, found.catalog)
+        for statement in found.statements:
+            self._db.execute(statement)
+        self._db.executemany(
+            "UPDATE thl_tables SET definition = ? WHERE service = ? AND schema_name = ? AND table_name = ?",
+            ((to_json(table), self._service, *table.name) for table in found.tables),
+        )
+        return found.catalog
 
     def _begin(self) -> None:
         """Open the transaction, unless it is; and see that nobody has taken the file over."""
@@ -208,8 +258,18 @@ class SqliteTarget:
             if position.head != NO_SEQNO:
                 self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
         if position.seqno < self._position.seqno:
+            if self._columns and position.head == NO_SEQNO:
+                self._forget_later(position.seqno)
             later = (self._service, position.seqno)
             self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
+
+    def _forget_later(self, seqno: int) -> None:
+        """Of equal rows without a key another one may have gone than the one that a later transaction wrote."""
+        columns = [quoted(column.name) for column in self._columns]
+        nothing = ", ".join(f"{name} = NULL" for name in columns)
+        for name in self._written:
+            if not self._catalog.get(name).key:
+                self._db.execute(f"UPDATE {table_name(name)} SET {nothing} WHERE {columns[0]} > ?", (seqno,))
 
     def _write_catalog(self) -> None:
         gone, new = changed(self._saved, self._catalog)

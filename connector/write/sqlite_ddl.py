@@ -72,6 +72,11 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             _index(connection, table.name, columns)
 
 
+def column_names_of(connection: sqlite3.Connection, name: TableName) -> set[str]:
+    """The names of a table's columns, as the file has them."""
+    return {str(one) for (one,) in connection.execute("SELECT name FROM pragma_table_info(?)", _NAMING.table(name))}
+
+
 def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:
     (text,) = _NAMING.table(name)
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (text,)).fetchone():
@@ -84,7 +89,7 @@ def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
     # One integer column as the key is the rowid itself; its type must be exactly INTEGER for that.
     parts = [
         f"{quoted(column.name)} {sqlite_type(column)}{' NOT NULL' if column.name in table.key else ''}"
-        for column in table.columns
+        for column in table.stored
     ]
     if table.key:
         parts.append(f"PRIMARY KEY ({names(table.key)})")
@@ -103,9 +108,9 @@ def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
         return
     _create(connection, change.after, _REBUILT)
     expressions, values = _expressions(change)
-    if change.after.columns:
+    if change.after.stored:
         connection.execute(
-            f"INSERT INTO {_REBUILT} ({names([column.name for column in change.after.columns])}) "
+            f"INSERT INTO {_REBUILT} ({names([column.name for column in change.after.stored])}) "
             f"SELECT {expressions} FROM {name}",
             values,
         )
@@ -159,4 +164,5 @@ def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
                 values.append(value)
             case Unknowable():
                 parts.append("NULL")
+    parts += [quoted(column.name) for column in change.after.transaction]  # no row is another's because of a DDL
     return ", ".join(parts), values

@@ -1,7 +1,8 @@
 """Net operations on a table in SQLite, each checked by its count.
 
 A keyless table loses rows by comparing all columns with IS, so that NULLs are equal; of rows that are equal as many
-go as are to go, the oldest first. That reads the table once a batch.
+go as are to go, the oldest first. That reads the table once a batch. Columns of the transaction are not compared: with
+them, the rows of the newest transactions go first, as they do within a batch.
 """
 
 from __future__ import annotations
@@ -157,13 +158,14 @@ def _miscounted(count: int, expected: int, net: NetRows, done: str, rows: str = 
 
 
 def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetRows) -> None:
-    columns = net.layout.columns
-    rowid = rowid_name([column.name for column in columns])
+    rowid = rowid_name([column.name for column in net.layout.columns])
+    columns = net.layout.columns[: len(table.columns)]
+    newest = "".join(f"t.{quoted(column.name)} DESC, " for column in table.transaction[:1])
     gone = [f"c{index}" for index in range(len(columns))]
     types = ", ".join(f"{alias} {sqlite_type(column)}" for alias, column in zip(gone, columns, strict=True))
     connection.execute(f"CREATE TEMP TABLE thl_gone ({types}, thl_copies INTEGER) STRICT")
     counted: dict[tuple[tuple[Value, ...], tuple[bytes | None, ...]], int] = {}
-    for row in _tuples(net.deletes, len(columns), None):
+    for row in _tuples(net.deletes, len(net.layout.columns), range(len(columns))):
         # -0.0 and 0.0 are equal and not the same value.
         identity = (row, tuple(_bits(value) for value in row if isinstance(value, float)))
         counted[identity] = counted.get(identity, 0) + 1
@@ -182,7 +184,7 @@ def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: 
     sql = (
         f"DELETE FROM {name} WHERE {rowid} IN (SELECT place FROM ("
         f"SELECT t.{rowid} AS place, g.thl_copies AS copies, "
-        f"row_number() OVER (PARTITION BY g.rowid ORDER BY t.{rowid}) AS nth "
+        f"row_number() OVER (PARTITION BY g.rowid ORDER BY {newest}t.{rowid}) AS nth "
         f"FROM {name} AS t CROSS JOIN {_GONE} AS g ON {matches}{signs}) WHERE nth <= copies)"
     )
     count = connection.execute(sql).rowcount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from connector.thl.layout import Column, TableLayout, TableName
 
@@ -19,12 +19,14 @@ class Table:
         generated: the columns whose values the source computes.
         defaults: by name what columns have in a new row that gives them no value, where that is known for certain:
             as the log would have it. Not a part of what a target's table is, so not compared.
+        transaction: the columns beside its own, on the target alone, that tell which transaction wrote a row.
     """
 
     layout: TableLayout
     charset: str = ""
     generated: frozenset[str] = frozenset()
     defaults: tuple[tuple[str, int | float | str | bytes | None], ...] = field(default=(), compare=False)
+    transaction: tuple[Column, ...] = ()
 
     @property
     def name(self) -> TableName:
@@ -35,6 +37,11 @@ class Table:
     def columns(self) -> tuple[Column, ...]:
         """Its columns, in order."""
         return self.layout.columns
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """All columns that the target has, in order."""
+        return self.columns + self.transaction
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -52,7 +59,7 @@ class Table:
 
     def renamed(self, name: TableName) -> Table:
         """The same under another name."""
-        return make_table(name, self.columns, self.key, self.charset, self.generated, defaults=self.defaults_of())
+        return replace(self, layout=replace(self.layout, name=name))
 
 
 def make_table(
@@ -63,12 +70,13 @@ def make_table(
     generated: Iterable[str] = (),
     *,
     defaults: Mapping[str, int | float | str | bytes | None] | None = None,
+    transaction: tuple[Column, ...] = (),
 ) -> Table:
     """A table of columns and the names of those that are its key."""
     columns = tuple(columns)
     index = {column.name.casefold(): at for at, column in enumerate(columns)}
     layout = TableLayout(name, columns, tuple(index[part.casefold()] for part in key))
-    return Table(layout, charset, frozenset(generated), tuple((defaults or {}).items()))
+    return Table(layout, charset, frozenset(generated), tuple((defaults or {}).items()), transaction)
 
 
 def to_json(table: Table) -> str:
@@ -82,6 +90,7 @@ def to_json(table: Table) -> str:
             "defaults": {
                 name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in table.defaults
             },
+            **({"transaction": [asdict(column) for column in table.transaction]} if table.transaction else {}),
         },
         ensure_ascii=False,
         separators=(",", ":"),
@@ -91,9 +100,20 @@ def to_json(table: Table) -> str:
 def from_json(name: TableName, text: str) -> Table:
     """The table that `to_json` wrote."""
     stored = json.loads(text)
-    columns = (Column(**{**column, "labels": tuple(column["labels"])}) for column in stored["columns"])
+    columns, transaction = (
+        tuple(Column(**{**column, "labels": tuple(column["labels"])}) for column in stored.get(which, ()))
+        for which in ("columns", "transaction")
+    )
     defaults = {  # a table that was made before these were kept has none that are known
         column: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
         for column, value in stored.get("defaults", {}).items()
     }
-    return make_table(name, columns, stored["key"], stored["charset"], stored["generated"], defaults=defaults)
+    return make_table(
+        name,
+        columns,
+        stored["key"],
+        stored["charset"],
+        stored["generated"],
+        defaults=defaults,
+        transaction=transaction,
+    )

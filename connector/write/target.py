@@ -7,6 +7,7 @@ from typing import Protocol
 
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import Value as TransactionValue
 from connector.write.catalog import Catalog
 
 
@@ -20,6 +21,10 @@ class Target(Protocol):
     Called from one thread. Every method raises `Fenced` when a newer applier has claimed the target,
     `TargetUnavailable` when the server is gone, `TargetDiffers` when it is not as the log says, and
     `ValueNotRepresentable` or `Unsupported` for what it cannot hold; after any of them the object is only to be closed.
+
+    Where it was opened with columns of the transaction, each table has them behind its own, and so have the layouts of
+    what is staged. They say of a row which transaction wrote it; by them no row is found, but of equal rows without a
+    key the newest goes first.
     """
 
     @property
@@ -33,7 +38,8 @@ class Target(Protocol):
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the target over: every older applier of `service` is fenced when this returns.
 
-        Creates the bookkeeping where it is missing. May wait for an older applier's running commit.
+        Creates the bookkeeping where it is missing, and the transaction's columns, which are NULL then. May wait for an
+        older applier's running commit.
 
         Args:
             service: whose log is applied.
@@ -42,6 +48,9 @@ class Target(Protocol):
 
         Returns:
             The position as the last commit left it; of an empty one, seqno NO_SEQNO.
+
+        Raises:
+            ConfigError: tables have other columns of the transaction, or of a name that these are to have.
         """
 
     def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
@@ -51,6 +60,15 @@ class Target(Protocol):
             changes: in the order they are to be done.
             last: whether `commit` follows at once; if not, no lock on the target's tables may be held meanwhile
                 by a target that others write to.
+        """
+
+    def stamp(self, values: Sequence[TransactionValue]) -> None:
+        """Take what the transaction's columns hold in all rows that are staged: these are of one event.
+
+        Some of it is told only by the end of an event, when its first rows are staged already. Its seqno never is.
+
+        Args:
+            values: one for each column of the transaction that the target has.
         """
 
     def ddl(self, ddl: Ddl) -> None:

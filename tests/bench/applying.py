@@ -29,6 +29,7 @@ from connector.sandbox.postgres import PostgresServer
 from connector.thl.ledger import Ledger
 from connector.thl.net import AppliedEvent, Ddl, Images, NetRows
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import Value
 from connector.thl.words import LogId
 from connector.write.copy import HEADER, TRAILER, copy_rows
 from connector.write.postgres import PostgresTarget
@@ -62,6 +63,9 @@ class Nothing:
         self.net_rows += sum(len(net.inserts) + len(net.updates) + len(net.deletes) for net in changes)
         if self.kept is not None:
             self._staged += changes
+
+    def stamp(self, values: Sequence[Value]) -> None:
+        del values
 
     def ddl(self, ddl: Ddl) -> None:
         del ddl

@@ -15,6 +15,7 @@ from connector.thl.layout import TableLayout, TableName
 from connector.thl.net import ANY, AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import TransactionColumns
 from connector.thl.words import Epoch, LogId, Seqno
 from connector.write.desk import Desk
 from connector.write.target import Target
@@ -29,7 +30,7 @@ CREATE_LOOSE = "CREATE TABLE loose (a INT, b VARCHAR(20), c DOUBLE, j JSON)"
 class Place(Protocol):
     """A database for one test."""
 
-    def open(self, *, audit: bool = False) -> Target:
+    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> Target:
         """A target on it; closed when the test ends."""
 
     def read(self, table: TableLayout) -> list[Row] | None:
@@ -40,6 +41,9 @@ class Place(Protocol):
 
     def drop(self, table: TableLayout) -> None:
         """Drop a table behind the target's back."""
+
+    def run(self, sql: str) -> None:
+        """Run a statement behind the target's back."""
 
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""

@@ -20,6 +20,7 @@ from connector.thl.domain_gtid import DomainPosition
 from connector.thl.gtid import GtidSet
 from connector.thl.layout import Column, TableLayout
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import TransactionColumns
 from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
 from connector.write.postgres_desk import PostgresSession
@@ -28,6 +29,7 @@ from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import USERS, Applier
+from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
 
@@ -38,8 +40,8 @@ class PostgresPlace:
         self.opened: list[PostgresTarget] = []
         self.reader = psycopg.connect(url, autocommit=True)
 
-    def open(self, *, audit: bool = False) -> PostgresTarget:
-        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit))
+    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns))
         return self.opened[-1]
 
     def query(self, sql: str) -> list[Row]:
@@ -66,6 +68,9 @@ class PostgresPlace:
 
     def drop(self, table: TableLayout) -> None:
         self.reader.execute(f"DROP TABLE {table.name}".encode())
+
+    def run(self, sql: str) -> None:
+        self.reader.execute(sql.encode())
 
     def indexed(self, table: TableLayout) -> list[str]:
         sql = (

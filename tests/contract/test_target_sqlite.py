@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.errors import TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
+from connector.thl.transaction_columns import TransactionColumns
 from connector.write.desk import Desk
 from connector.write.sqlite import SqliteTarget
 from connector.write.sqlite_desk import SqliteSession
@@ -19,6 +21,7 @@ from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier
+from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
 
@@ -28,8 +31,8 @@ class SqlitePlace:
         self.path = path
         self.opened: list[SqliteTarget] = []
 
-    def open(self, *, audit: bool = False) -> SqliteTarget:
-        self.opened.append(SqliteTarget(self.path, SystemClock(), audit=audit, wait=0.2))
+    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> SqliteTarget:
+        self.opened.append(SqliteTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns))
         return self.opened[-1]
 
     def query(self, sql: str) -> list[Row]:
@@ -53,6 +56,10 @@ class SqlitePlace:
 
     def drop(self, table: TableLayout) -> None:
         self.query(f'DROP TABLE "{table.name}"')
+
+    def run(self, sql: str) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(sql)
 
     def indexed(self, table: TableLayout) -> list[str]:
         named = "SELECT l.name, i.name FROM pragma_index_list('{}') l JOIN pragma_index_info(l.name) i ORDER BY i.seqno"

@@ -469,17 +469,22 @@ def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
     log = LogWriter(config)
     log.online()
     log.events(records)
-    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000})})
+    told = {"target": config.target.model_copy(update={"transaction_columns": {"seqno": "thl_seqno"}})}
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000}), **told})
     forward = apply(many, spark, 2000)
     assert texts(config) == states[2000]
+    seqnos = written_by(config)
+    assert max(seqnos.values()) > 1900
     monkeypatch.setattr("connector.pipeline.undo.STEP_BYTES", 100_000)
     url = config.target.url.get_secret_value()
     kafka = f"{{bootstrap: '{config.kafka.bootstrap}'}}"
-    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {{url: '{url}'}}\nkafka: {kafka}\n")
+    target = f"{{url: '{url}', transaction_columns: {{seqno: thl_seqno}}}}"
+    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {target}\nkafka: {kafka}\n")
     undo = ["undo", "--config", str(tmp_path / "thl.yaml"), "--to-seqno"]
     assert cli.run([*undo, "1200"]) == 0
     assert "is at event 1200: binlog.000001:0000000000002200;7" in capsys.readouterr().out
     assert texts(config) == states[1200]
+    assert set(written_by(config).values()) == {None}  # of each row there was a later transaction
     there = read_target(url, config.service)
     assert there is not None
     assert (there.gtid_set, there.consistent) == ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-1201", True)
@@ -487,6 +492,13 @@ def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
     assert cli.run([*undo, "1300"]) == ConfigError.exit_code
     assert apply(many, spark, 2000) == forward
     assert texts(config) == states[2000]
+    assert written_by(config) == seqnos
+
+
+def written_by(config: Config) -> dict[int, Any]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        return dict(db.execute('SELECT id, thl_seqno FROM "shop.orders"').fetchall())
 
 
 def request(config: Config) -> Request | None:

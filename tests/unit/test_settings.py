@@ -155,3 +155,20 @@ def test_every_field_is_documented_and_can_be_set_by_its_variable() -> None:
 
 def test_the_reference_page_is_what_the_model_says() -> None:
     assert (DOCS / "configuration.md").read_text() == reference(), "thl config --reference > docs/configuration.md"
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ("{gtid: g}", "seqno"),
+        ("{seqno: n, gtid: N}", "a name of its own"),
+        ("{seqno: 'a b'}", "pattern"),
+        ("{seqno: n, time: t}", "commit_time"),
+    ],
+)
+def test_columns_that_tell_the_transaction_have_an_order_and_names(tmp_path: Path, columns: str, named: str) -> None:
+    file = a_file(tmp_path, f"target: {{transaction_columns: {columns}}}")
+    with pytest.raises(ConfigError, match=rf"target\.transaction_columns|target.*{named}") as raised:
+        load(file)
+    assert named in str(raised.value)
+    assert load(None, {}, ["target.transaction_columns.seqno=n"]).target.transaction_columns == {"seqno": "n"}

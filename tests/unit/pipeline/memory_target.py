@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from connector.errors import Fenced
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import Value
 from connector.write.catalog import Catalog
 from tests.unit.reassemble.model import Counted, Keyed
 
@@ -23,6 +24,7 @@ class MemoryTarget:
         self.statements: list[str] = []
         self.log: list[str] = []
         self.left_out: list[LeftOut] = []
+        self.stamped: list[list[Value]] = []
         self.failing: dict[str, Exception] = {}
         self._staged: list[Sequence[NetRows] | Ddl | None] = []
 
@@ -40,6 +42,10 @@ class MemoryTarget:
     def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
         self._say("stage" if last else "part")
         self._staged.append(changes)
+
+    def stamp(self, values: Sequence[Value]) -> None:
+        self._say("stamp")
+        self.stamped.append(list(values))
 
     def ddl(self, ddl: Ddl) -> None:
         self._say("ddl")

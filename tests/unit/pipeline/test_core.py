@@ -26,6 +26,7 @@ from connector.reassemble.scan import Messages
 from connector.thl.control import ControlState, EpochRecord, LogRecord
 from connector.thl.history import History
 from connector.thl.ledger import Ledger
+from connector.thl.transaction_columns import TransactionColumns
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
 from connector.write.target import Target
 from tests.unit.reassemble.fragments import batch, change, encoded, in_parts, marker, record, statement
@@ -83,6 +84,7 @@ class Rig:
         partitions: int = 1,
         skips: Skips | None = None,
         elsewhere: Sequence[bytes] = (),
+        columns: TransactionColumns | None = None,
     ) -> None:
         position = target.claim("shop")
         self.core = ApplyCore(
@@ -96,6 +98,7 @@ class Rig:
             clock=SystemClock(),
             until=until,
             skips=skips,
+            columns=columns,
         )
 
 
