@@ -261,17 +261,7 @@ class PostgresTarget:
                 run(self._db, operation)
             except ConnectorError as error:
                 raise place(error) from error
-        if self._columns and position.seqno < self._position.seqno and position.head == NO_SEQNO:
-            steps += self._forgotten(position.seqno)
         self._run(steps)
-
-    def _forgotten(self, seqno: int) -> Iterator[Step]:
-        """Of equal rows without a key another one may have gone than the one that a later transaction wrote."""
-        columns = [column_name(column.name) for column in self._columns]
-        nothing = ", ".join(f"{name} = NULL" for name in columns)
-        for layout in dict.fromkeys(item.layout for item in self._pending if isinstance(item, Staged)):
-            if not layout.key:
-                yield Step(f"UPDATE {table_name(layout.name)} SET {nothing} WHERE {columns[0]} > {seqno}")
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
         now = self._clock.now()

@@ -258,18 +258,8 @@ class SqliteTarget:
             if position.head != NO_SEQNO:
                 self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
         if position.seqno < self._position.seqno:
-            if self._columns and position.head == NO_SEQNO:
-                self._forget_later(position.seqno)
             later = (self._service, position.seqno)
             self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
-
-    def _forget_later(self, seqno: int) -> None:
-        """Of equal rows without a key another one may have gone than the one that a later transaction wrote."""
-        columns = [quoted(column.name) for column in self._columns]
-        nothing = ", ".join(f"{name} = NULL" for name in columns)
-        for name in self._written:
-            if not self._catalog.get(name).key:
-                self._db.execute(f"UPDATE {table_name(name)} SET {nothing} WHERE {columns[0]} > ?", (seqno,))
 
     def _write_catalog(self) -> None:
         gone, new = changed(self._saved, self._catalog)

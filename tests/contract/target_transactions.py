@@ -165,14 +165,16 @@ def test_each_row_has_the_transaction_that_wrote_it_last(place: Place, seed: int
             assert {each: read(place, each) for each in TABLES} == expected
 
 
-def keyed_log(random: Random, events: int) -> tuple[list[bytes], list[int], list[dict[TableLayout, list[Row]]]]:
-    """Whole images of tables with a key: messages, where each event begins, and states."""
+def one_table(
+    each: TableLayout, random: Random, events: int
+) -> tuple[list[bytes], list[int], list[dict[TableLayout, list[Row]]]]:
+    """Whole images: messages, where each event begins, and what the table holds after it."""
     source = Source(random)
-    sql = "CREATE TABLE keyed (id INT PRIMARY KEY, v VARCHAR(9), w VARCHAR(9))"
+    sql = f"CREATE TABLE {each.name} (id INT{' PRIMARY KEY' * bool(each.key)}, v VARCHAR(9), w VARCHAR(9))"
     records = [record(0, [statement(sql)], kind="ddl", shard="#UNKNOWN")]
     states = [source.state()]
     for seqno in range(1, events):
-        changes = [made for _ in range(4) if (made := source.change(KEYED, seqno)) is not None]
+        changes = [made for _ in range(4) if (made := source.change(each, seqno)) is not None]
         records.append(record(seqno, changes, last_barrier=0))
         states.append(source.state())
     return log(*records), list(range(1, events + 1)), states
@@ -181,7 +183,7 @@ def keyed_log(random: Random, events: int) -> tuple[list[bytes], list[int], list
 @pytest.mark.parametrize("seed", range(2))
 def test_applied_again_each_row_has_the_same(place: Place, seed: int) -> None:
     random = Random(seed)
-    values, starts, states = keyed_log(random, 50)
+    values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
     Rig(target, known, columns=ALL).core.take(table(values[: starts[40]]))
@@ -208,7 +210,7 @@ def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place: Place, seed: int) -> None:
     random = Random(seed)
-    values, starts, states = keyed_log(random, 50)
+    values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
     Rig(target, known, columns=ALL).core.take(table(values))
@@ -225,22 +227,21 @@ def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place:
     assert read(place, KEYED) == states[49][KEYED]
 
 
-def test_taken_back_no_equal_row_has_a_later_one(place: Place) -> None:
-    one = ["a", "b", "c"]
-    steps = [("insert", None, one), ("insert", None, one), ("delete", one, None)]
-    sql = "CREATE TABLE bare (id VARCHAR(9), v VARCHAR(9), w VARCHAR(9))"
-    text = [COLUMNS[1] | {"name": name} for name in ("id", "v", "w")]
-    bare = layout("shop.bare", ["id varchar(9)", "v varchar(9)", "w varchar(9)"])
-    changes = [
-        change(action, [(before, after)], table="bare", key=()) | {"columns": text} for action, before, after in steps
-    ]
-    events = [record(n, [each], last_barrier=0) for n, each in enumerate(changes, 1)]
-    values = log(record(0, [statement(sql)], kind="ddl", shard="#UNKNOWN"), *events)
+@pytest.mark.parametrize("seed", range(2))
+def test_of_equal_rows_that_were_taken_back_none_has_a_later_one(place: Place, seed: int) -> None:
+    random = Random(seed)
+    values, starts, states = one_table(BARE, random, 50)
     target = place.open(columns=ALL)
-    Rig(target, history([0], 3), columns=ALL).core.take(table(values))
-    assert read(place, bare) == [(*one, *stamp(1))]  # of equal rows the newest went
-    undone(target, values, [1, 2, 3, 4], 1)
-    assert [row[3] for row in read(place, bare)] in ([1], [None])
+    Rig(target, history([0], 49), columns=ALL).core.take(table(values))
+    assert read(place, BARE) == states[49][BARE]
+    to = 49
+    for _ in range(3):
+        to = random.randint(to - 14, to - 1)
+        undone(target, values, starts, to)
+        found = read(place, BARE)
+        assert sorted(map(str, (row[:3] for row in found))) == sorted(map(str, (row[:3] for row in states[to][BARE])))
+        assert max(int(str(row[3] or 0)) for row in found) <= to
+    assert None in {row[3] for row in found}
 
 
 @pytest.fixture
