@@ -111,7 +111,7 @@ class ColumnPlaces:
                 continue
             for one, other in ((old, new.lower()), (new.lower(), old)):
                 unsure = there is None or other in there | self._mentioned
-                if one != other and one in self._conditional and unsure:
+                if one in self._conditional and unsure:
                     self._reader.stop(f"a condition about column {one}, where {other} may be there, too,")
 
     def _called(self, column: str) -> str:

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pymysql
 import pytest
 
+from connector.ddl.column_names import Wanted, with_columns
+from connector.ddl.renaming import with_names
 from connector.errors import CorruptBinlog, Unsupported
 from connector.sandbox.environment import SqlServer
 from connector.thl.definition import Definitions
 from connector.thl.layout import TableLayout, TableName
-from tests.integration.definitions import MODES, SCHEMA, Statements
+from connector.thl.piece import Statement
+from tests.integration.definitions import MODES, OTHER, SCHEMA, Statements
 from tests.integration.watched import Watched, rows_of, walk
 
 
@@ -37,6 +41,64 @@ def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, s
     )
     assert told > 80
     assert layouts > 20
+
+
+OTHER_NAMES = {"a": "x y", "b": "a", "c": "Day", "e f": "b", "d": "D2"}  # and g stays
+
+
+class Everywhere:
+    """Columns have these names in every table."""
+
+    names = OTHER_NAMES
+
+    def drops(self, column: str) -> bool:
+        return False
+
+
+def mirrored(sql: str) -> str:
+    """The definition, about schemas beside those that it is about, with other names of columns."""
+    statement = with_columns(Statement(SCHEMA, sql), Wanted(lambda _: Everywhere(), lambda _: None, str))
+    return with_names(
+        statement, lambda name: TableName(f"m {name.schema}", name.table), lambda name: name and f"m {name}"
+    ).sql
+
+
+def structure(watched: Watched, schema: str, called: dict[str, str]) -> dict[tuple[str, ...], Any]:
+    """Its tables as the dictionary has them: columns and what they are, indexes and what they are over."""
+    found: dict[tuple[str, ...], Any] = {}
+    for what in (
+        "TABLE_NAME, 'columns', COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLLATION_NAME, EXTRA, COLUMN_DEFAULT, "
+        "COLUMN_KEY FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{}' ORDER BY TABLE_NAME, ORDINAL_POSITION",
+        "TABLE_NAME, 'indexes', COLUMN_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLLATION, SUB_PART, EXPRESSION IS NULL "
+        "FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{}'",
+    ):
+        watched.run("SELECT " + what.format(schema))
+        for table, kind, column, *rest in watched.cursor.fetchall():
+            found.setdefault((table, kind), []).append((called.get(str(column).lower(), column), *rest))
+    return {of: sorted(rows, key=str) if "indexes" in of else rows for of, rows in found.items()}
+
+
+def test_definitions_with_other_names_of_columns_do_the_same(watched: Watched) -> None:
+    """What the server takes it takes with other names, too, and makes the same tables of it."""
+    statements, taken = Statements(4), 0
+    watched.run(*(f"DROP DATABASE IF EXISTS `m {schema}`" for schema in (SCHEMA, OTHER)))
+    watched.run(f"CREATE DATABASE `m {SCHEMA}` CHARACTER SET latin1", f"CREATE DATABASE `m {OTHER}`")
+    try:
+        for _ in range(150):
+            sql = statements.one().replace("CREATE TABLE IF NOT EXISTS", "CREATE TABLE")  # else it may be anything
+            if "SELECT" in sql or "TEMPORARY" in sql or "VIEW" in sql or " v " in sql:
+                continue
+            try:
+                watched.run(sql)
+            except pymysql.MySQLError:
+                continue
+            taken += 1
+            watched.run(mirrored(sql))
+            for schema in (SCHEMA, OTHER):
+                assert structure(watched, f"m {schema}", {}) == structure(watched, schema, OTHER_NAMES), sql
+    finally:
+        watched.run(*(f"DROP DATABASE IF EXISTS `m {schema}`" for schema in (SCHEMA, OTHER)))
+    assert taken > 20
 
 
 def forged(watched: Watched, **columns: Any) -> None:
