@@ -7,6 +7,7 @@ the target, and an initial load make a part of the log one that cannot be gone b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ class Rehearsal:
         if partial:
             raise Unsupported(f"of some rows the log has not all columns: {_named(partial)}", hint=_HINT)
         for layout, _ in met:
-            self._catalog.check(layout)
+            self._catalog.check(replace(layout, columns=layout.columns + self._catalog.transaction))
 
     def _look(self, release: Release[Message]) -> None:
         header = release.header

@@ -322,6 +322,12 @@ class TestDefinitions:
         again.rows(net(wide(replace(people, key=())), deletes=[(6, 2, "bob", None, *NONE)]))
         assert read(place, people) == [(5, 1, "ann", None, *stamp(3))]
 
+    def test_a_table_that_is_made_after_another_is_gone_has_them(self, place: Place, told: Applier) -> None:
+        told.sql("DROP TABLE users", "CREATE TABLE users (id INT PRIMARY KEY)")
+        users = layout("shop.users", ["id int"], ["id"])
+        told.rows(net(wide(users), inserts=[(1, *stamp(4))]))
+        assert read(place, users) == [(1, *stamp(4))]
+
     def test_those_of_a_load_are_there_again(self, place: Place, told: Applier) -> None:
         told.target.begin_snapshot()
         told.commit(consistent=False)
