@@ -89,6 +89,7 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
         position.epoch,
         source_id=position.source_id,
         from_first=not any(starts.values()),
+        head=position.head,
     )
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)

@@ -24,7 +24,14 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
 from connector.encode.schema import fragment_schema, framing
-from connector.errors import BrokerUnavailable, ConnectorError, PreflightError, SourceChanged, SourceUnavailable
+from connector.errors import (
+    BrokerUnavailable,
+    ConnectorError,
+    LogDamaged,
+    PreflightError,
+    SourceChanged,
+    SourceUnavailable,
+)
 from connector.pipeline.begun import Begun
 from connector.pipeline.going_online import Items, Online
 from connector.pipeline.heartbeats import Marker
@@ -178,7 +185,7 @@ class Producer:
                     self._hand_on(online, self._read(online))
                 except SourceUnavailable as error:
                     self._go_back(online, error)
-                except PreflightError:
+                except (PreflightError, LogDamaged):  # both may be a newer producer's work, as we see it
                     _still_ours(online)
                     raise
         except Stopped:

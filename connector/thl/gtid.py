@@ -28,8 +28,8 @@ class Span(NamedTuple):
 class GtidSet:
     """A set of GTIDs; also the builder of one.
 
-    Numbers of one source (`uuid` or `uuid:tag`) are ascending, disjoint spans that do not touch. `add` of the next
-    number of the last span, which is what a server's log gives all the time, does no more than count it.
+    Numbers of one source (`uuid` or `uuid:tag`) are ascending, disjoint spans that do not touch. `add` of a number in
+    the last span, or the next one, which is what a server's log gives all the time, does no more than count it.
     """
 
     __slots__ = ("_sources",)
@@ -81,8 +81,8 @@ class GtidSet:
         spans = self._sources.get(source)
         if spans is not None and number.isascii() and number.isdecimal():
             first, last = spans[-1]
-            if last + 1 == int(number) <= _LARGEST + 1 - count:
-                spans[-1] = Span(first, last + count)
+            if first <= int(number) <= min(last + 1, _LARGEST + 1 - count):
+                spans[-1] = Span(first, max(last, int(number) + count - 1))
                 return
         source, (begin, _) = _one(gtid)
         if begin > _LARGEST + 1 - count:

@@ -102,13 +102,23 @@ class History:
         """The events that a later epoch goes on without: a reader passes over them."""
         return trapped_of(self.epochs)
 
-    def prove(self, log_id: LogId, seqno: Seqno, epoch: Epoch, *, source_id: str = "", from_first: bool = True) -> None:
+    def prove(
+        self,
+        log_id: LogId,
+        seqno: Seqno,
+        epoch: Epoch,
+        *,
+        source_id: str = "",
+        from_first: bool = True,
+        head: Seqno = NO_SEQNO,
+    ) -> None:
         """The handshake: show that the client's last event is on this history, or refuse the client.
 
         Args:
             log_id, seqno, epoch: of the client's last event; "", NO_SEQNO, NO_EPOCH before its first.
             source_id: the client's, for the message.
             from_first: whether the log can still be read from its first event.
+            head: of a client that was taken back, the last event that it had.
 
         Raises:
             HistoriesDiffer: the client followed another log or another history of it, or needs what is deleted.
@@ -132,7 +142,7 @@ class History:
                 seqno=seqno,
                 last_finished=self.last_finished,
             )
-        self.prove_none_trapped(seqno, epoch, source_id)
+        self.prove_none_trapped(seqno, epoch, source_id, head)
         ours = self.covering(seqno).epoch
         if ours != epoch:
             raise HistoriesDiffer(
@@ -141,14 +151,17 @@ class History:
                 hint="the target holds events that are not in this log: fill it again from nothing",
             )
 
-    def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "") -> None:
+    def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "", head: Seqno = NO_SEQNO) -> None:
         """Refuse a client that took an event before an epoch went on without it.
+
+        Who was taken back holds what he had, up to his head. He had it before the epoch if that begins behind his head.
 
         Raises:
             HistoriesDiffer: it did; the message lists what is trapped.
         """
         for record in self.epochs:
-            if record.forked and record.epoch > epoch and meets(record.forked.events, Seqno(0), seqno):
+            held = head if record.first_seqno > head else seqno
+            if record.forked and record.epoch > epoch and meets(record.forked.events, Seqno(0), max(seqno, held)):
                 raise HistoriesDiffer(
                     f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                     f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "

@@ -77,6 +77,7 @@ class Ledger(Generic[B, R]):
         self._next = Seqno(position.seqno + 1)
         self._epoch = position.epoch
         self._resumed = position.seqno
+        self._head = position.head
         self._barrier: Seqno | None = None
         self._log_id: LogId = history.log_id if history else position.log_id
         self._exact: dict[Epoch, Seqno] = {r.epoch: r.first_seqno for r in history.epochs} if history else {}
@@ -281,10 +282,14 @@ class Ledger(Generic[B, R]):
         chain.limit = self._limit(epoch)
 
     def _fork(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
-        """A producer goes on without trapped events: what came of them is void."""
+        """A producer goes on without trapped events: what came of them is void.
+
+        A target that was taken back holds more than was released: all up to its head.
+        """
+        held = max(self.released, self._head) if header.seqno > self._head else self.released
         self._trapped += trapped_by(
             header,
-            self.released if header.epoch > self._epoch else NO_SEQNO,
+            held if header.epoch > self._epoch else NO_SEQNO,
             self._at(chain, offset),
             message="The source's successor lacks events that were already taken",
             hint="fill the target again from nothing",

@@ -1,6 +1,6 @@
 """The protocol's model: everything that may happen, in any order, and what must hold whatever happens.
 
-The machine draws what happens next: the source executes, crashes or is replaced; a producer takes one step, is
+Its rules are what may happen next: the source executes, crashes or is replaced; a producer takes one step, is
 killed, or is overtaken by another while it stands still and goes on later; markers of a Kafka transaction arrive in
 one partition before another; topics are trimmed, cut or made anew; appliers read any partition by any amount, commit,
 die, and are overtaken. Each run has at most one kind of trouble beyond those, so that an error can be told from the
@@ -16,16 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged, Unsupported
 from connector.thl.words import NO_SEQNO, Seqno
-from tests.unit.thl.world.acts import Act, Transactions, acts, few_transactions, many_transactions, transactions
+from tests.unit.thl.world.acts import Act, Transactions, acts, transactions
 from tests.unit.thl.world.applier import Applier, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
 from tests.unit.thl.world.producer import Producer, read_prepared
 from tests.unit.thl.world.source import Source
+from tests.unit.thl.world.story import Rule, rule
 from tests.unit.thl.world.truth import Truth
 
 COMPACTED = (CONTROL, POSITION, PREPARED)
@@ -44,23 +42,22 @@ EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
 }
 
 
-class ProtocolModel(RuleBasedStateMachine):
+class ProtocolModel:
     """One service: a source, a Kafka, up to two producers and two appliers at a time."""
 
-    troubles: tuple[str, ...] = TROUBLES
+    rules: tuple[Rule, ...]  # as they stand here
     one_transaction = True  # events and position
     keeps_in_one = True  # what is prepared, with the position
     takes_away_in_one = True  # what was, with its event
     confirms = True  # a producer, that it is not fenced, before it says that the log is damaged
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, trouble: str) -> None:
+        self.trouble = trouble
         self.producers: list[Producer] = []
         self.appliers: list[Applier] = []
         self.target = Target()
         self.logs = 0
         self.filters = 0  # +1 each time the configuration makes other events of the same transactions
-        self.trouble = "none"
         self.happened = False  # the trouble did
         self.lossy = ""  # the topic that loses tails
         self.refusal: ConnectorError | None = None  # of the newest producer that ended
@@ -75,9 +72,8 @@ class ProtocolModel(RuleBasedStateMachine):
             "operator": self.operator_starts_an_applier,
         }
 
-    @initialize(partitions=st.integers(1, 4), trouble=st.data(), transactions=transactions)
-    def begin(self, partitions: int, trouble: Any, transactions: Transactions) -> None:
-        self.trouble = trouble.draw(st.sampled_from(self.troubles), "trouble")
+    @rule(lambda dice: (dice.between(1, 4), transactions(dice, dice.between(1, 8))))
+    def begin(self, partitions: int, transactions: Transactions) -> None:
         self.kafka = Kafka(partitions)
         self.source = Source()
         self.truth = Truth(self.kafka, self.source)
@@ -92,7 +88,7 @@ class ProtocolModel(RuleBasedStateMachine):
         """Whether the run's trouble, having happened, may end in this error."""
         return self.happened and isinstance(error, EXPLAINED[self.trouble][who])
 
-    @rule(acts=acts)
+    @rule(lambda dice: (acts(dice),))
     def life_goes_on(self, acts: list[Act]) -> None:
         """Each does a little, in any order; each may be killed at any moment and is started again."""
         for who, *what in acts:
@@ -121,14 +117,16 @@ class ProtocolModel(RuleBasedStateMachine):
         for xid, commits, (content, size, schema, filtered) in steps:
             self.source.xa(xid, content, size, schema, filtered=filtered, commits=commits)
 
-    @precondition(lambda self: any(not producer.stream_broke for producer in self.producers))
-    @rule()
+    @rule(when=lambda self: any(not producer.stream_broke for producer in self.producers))
     def source_connection_breaks(self) -> None:
         for producer in self.producers:
             producer.stream_broke = True
 
-    @precondition(lambda self: self.trouble == "source crash" and self.source.log)
-    @rule(lost=st.integers(0, 3), content=st.lists(st.integers(0, 1), max_size=3))
+    @rule(
+        lambda dice: (dice.below(4), [dice.below(2) for _ in range(dice.below(4))]),
+        trouble="source crash",
+        when=lambda self: self.source.log,
+    )
     def source_crashes(self, lost: int, content: list[int]) -> None:
         """It loses its last transactions, and may have executed others when it is met again."""
         self.happened = True
@@ -137,16 +135,18 @@ class ProtocolModel(RuleBasedStateMachine):
             self.source.execute(one, 1, "shop", filtered=False)
         self.source_connection_breaks()
 
-    @precondition(lambda self: self.trouble == "failover" and self.source.log)
-    @rule(lacking=st.integers(0, 20))
+    @rule(lambda dice: (dice.below(21),), trouble="failover", when=lambda self: self.source.log)
     def source_fails_over(self, lacking: int) -> None:
         """A replica takes its place, in which one transaction may be missing, the last or any other."""
         self.happened = True
         self.source.fail_over(lacking)
         self.source_connection_breaks()
 
-    @precondition(lambda self: self.trouble == "fork" and self.source.log)
-    @rule(lost=st.integers(0, 4), transactions=few_transactions, applied=st.booleans())
+    @rule(
+        lambda dice: (dice.below(5), transactions(dice, dice.between(1, 2)), dice.random() < 0.5),
+        trouble="fork",
+        when=lambda self: self.source.log,
+    )
     def source_fails_over_to_a_replica_that_lagged(self, lost: int, transactions: Transactions, applied: bool) -> None:
         """And whoever starts a producer says that the log may go on without what is lost.
 
@@ -163,8 +163,7 @@ class ProtocolModel(RuleBasedStateMachine):
 
     # --- producers
 
-    @precondition(lambda self: self.trouble == "filters")
-    @rule()
+    @rule(trouble="filters")
     def filters_change(self) -> None:
         """Whoever starts next makes other events of the source's transactions."""
         self.filters += 1
@@ -213,25 +212,23 @@ class ProtocolModel(RuleBasedStateMachine):
     def marker_arrives(self, which: int) -> None:
         self.kafka.tell_one(which)
 
-    @precondition(
-        lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in (CONTROL, POSITION, PREPARED))
+    @rule(
+        lambda dice: (dice.one_of(COMPACTED),),
+        when=lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in COMPACTED),
     )
-    @rule(topic=st.sampled_from((CONTROL, POSITION, PREPARED)))
     def topic_is_compacted(self, topic: str) -> None:
         self.kafka.compact(topic)
 
-    @precondition(lambda self: self.trouble == "retention")
-    @rule(number=st.integers(0, 3), count=st.integers(1, 30))
+    @rule(lambda dice: (dice.below(4), dice.between(1, 30)), trouble="retention")
     def retention_deletes(self, number: int, count: int) -> None:
         number %= len(self.kafka.topics[EVENTS])
         self.happened = True
         self.kafka.delete_old(number, self.kafka.partition(EVENTS, number).start + count)
 
-    @precondition(lambda self: self.trouble == "tail" and self.truth.events)
     @rule(
-        topic=st.sampled_from((EVENTS, EVENTS, CONTROL, POSITION, PREPARED)),
-        number=st.integers(0, 3),
-        count=st.integers(1, 9),
+        lambda dice: (dice.one_of((EVENTS, EVENTS, *COMPACTED)), dice.below(4), dice.between(1, 9)),
+        trouble="tail",
+        when=lambda self: self.truth.events,
     )
     def partition_loses_its_tail(self, topic: str, number: int, count: int) -> None:
         """Of one topic: a log that lost the same transactions everywhere is an older log, and whole."""
@@ -240,8 +237,11 @@ class ProtocolModel(RuleBasedStateMachine):
             self.happened = True
             self.truth.looked_before = self.kafka.session
 
-    @precondition(lambda self: self.trouble == "hole" and any(self.truth.tails.values()) and self.newest_session())
-    @rule(number=st.integers(0, 3), count=st.integers(1, 9), transactions=few_transactions)
+    @rule(
+        lambda dice: (dice.below(4), dice.between(1, 9), transactions(dice, dice.between(1, 2))),
+        trouble="hole",
+        when=lambda self: any(self.truth.tails.values()) and self.newest_session(),
+    )
     def tail_is_lost_under_a_producer_that_goes_on(self, number: int, count: int, transactions: Transactions) -> None:
         """It does not notice; where it writes to that partition again, there is a hole."""
         self.kafka.tell_all()
@@ -251,8 +251,11 @@ class ProtocolModel(RuleBasedStateMachine):
             self.source_executes(transactions)
             self.producer_goes_on(self.producers.index(self.newest_session()), 40)
 
-    @precondition(lambda self: self.trouble == "anew" and not self.happened and self.truth.log_id)
-    @rule(topics=st.sampled_from(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))))
+    @rule(
+        lambda dice: (dice.one_of(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))),),
+        trouble="anew",
+        when=lambda self: not self.happened and self.truth.log_id,
+    )
     def topics_are_made_anew(self, topics: tuple[str, ...]) -> None:
         """By somebody who ends the producers first."""
         self.happened = True
@@ -261,8 +264,11 @@ class ProtocolModel(RuleBasedStateMachine):
         for topic in topics:
             self.kafka.make_anew(topic)
 
-    @precondition(lambda self: self.trouble == "rebuilt" and not self.happened and self.target.rows)
-    @rule(transactions=many_transactions)
+    @rule(
+        lambda dice: (transactions(dice, dice.between(10, 20)),),
+        trouble="rebuilt",
+        when=lambda self: not self.happened and self.target.rows,
+    )
     def log_is_rebuilt(self, transactions: Transactions) -> None:
         """The source is filled again and its log begins again; the targets are left as they were."""
         self.topics_are_made_anew((EVENTS, CONTROL, POSITION, PREPARED))
@@ -313,20 +319,15 @@ class ProtocolModel(RuleBasedStateMachine):
 
     # --- what holds
 
-    @invariant()
-    def the_target_is_the_log_up_to_a_seqno(self) -> None:
+    def check(self) -> None:
+        """After every step: the target is the log up to a seqno, and finished events are read once."""
         if self.target.rows and self.target.position.log_id == self.truth.log_id:
             self.truth.holds(self.target)
-
-    @invariant()
-    def finished_events_are_read_once(self) -> None:
         if self.producers or self.appliers:
             self.truth.reads_once()
 
-    def teardown(self) -> None:
+    def end(self) -> None:
         """Everything ends and is started again: all arrives, or an error says why not."""
-        if not hasattr(self, "kafka"):
-            return
         self.producers.clear()
         self.kafka.tell_all()
         self.start_producer(2, 3)
@@ -365,3 +366,6 @@ class ProtocolModel(RuleBasedStateMachine):
                 applier.commit()
 
         return self.guarded(applier, run)
+
+
+ProtocolModel.rules = tuple(method.rule for method in vars(ProtocolModel).values() if hasattr(method, "rule"))

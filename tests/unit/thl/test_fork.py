@@ -174,8 +174,32 @@ def test_a_target_that_has_taken_one_is_refused_with_the_list() -> None:
         history.prove(LOG, Seqno(seqno), Epoch(epoch))
 
 
-def ledger(seqno: int, epoch: int, history: History | None, partitions: int = 1) -> Ledger[str, list[str]]:
-    target = TargetPosition(service="shop", log_id=LOG, seqno=Seqno(seqno), epoch=Epoch(epoch), offsets={})
+def test_a_target_that_was_taken_back_is_refused_if_it_holds_one() -> None:
+    """It was at event 7 or 8, and was taken back to 6 or 3: whether the fork was known then or not."""
+    history = History.of(forked_control(0, 5, 9), Seqno(10))
+    for seqno, epoch, head in ((6, 2, 7), (6, 2, 8), (3, 1, 8)):
+        with pytest.raises(HistoriesDiffer, match="Log epoch numbers do not match"):
+            history.prove(LOG, Seqno(seqno), Epoch(epoch), head=Seqno(head))
+    for seqno, epoch, head in ((6, 2, 9), (3, 1, 10), (3, 1, 6)):  # it was behind the fork already, or before it all
+        history.prove(LOG, Seqno(seqno), Epoch(epoch), head=Seqno(head))
+
+
+def test_a_target_that_was_taken_back_is_told_when_the_log_forks() -> None:
+    """It has applied neither 7 nor 8 again when it meets the marker, on another partition."""
+    it = ledger(6, 2, History.of(control(0, 5, count=2), Seqno(8)), partitions=2, head=8)
+    with pytest.raises(HistoriesDiffer, match="already taken"):
+        it.take(fork_marker(prev=6), 1, 12, "m")  # type: ignore[arg-type]
+
+
+def test_a_target_that_was_taken_back_over_a_fork_may_meet_its_marker_again() -> None:
+    it = ledger(6, 2, None, head=9)
+    it.take(fork_marker(prev=6), 0, 13, "m")  # type: ignore[arg-type]
+
+
+def ledger(
+    seqno: int, epoch: int, history: History | None, partitions: int = 1, head: int = -1
+) -> Ledger[str, list[str]]:
+    target = TargetPosition(service="shop", log_id=LOG, seqno=Seqno(seqno), epoch=Epoch(epoch), head=Seqno(head))
     return Ledger(topic="thl.shop", partitions=partitions, position=target, history=history)
 
 

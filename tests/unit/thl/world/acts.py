@@ -1,60 +1,43 @@
-"""What may happen in the ordinary course of things, each drawn as one number.
-
-So that many things happen in a run: drawing every detail by itself takes longer than all the rest. Hypothesis
-shortens the story all the same, and prints the acts, not the numbers.
-"""
+"""What may happen in the ordinary course of things, as the dice say."""
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
 from connector.thl.words import UNKNOWN_SHARD
+from tests.unit.thl.world.story import Dice
 
 Transactions = list[tuple[int, int, str, bool]]
 Act = tuple[Any, ...]
 
-_NUMBER = st.integers(0, 2**32 - 1)
+SIZES = (1, 1, 2, 3, 5, 5)
+SHARDS = ("shop", "stock", "users", UNKNOWN_SHARD)
+KINDS = ("source", "xa", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill", "operator")
 
 
-def _transactions(rng: Random, count: int) -> Transactions:
+def transactions(dice: Dice, count: int) -> Transactions:
     """What each does, its size in fragments, its shard, whether it is filtered."""
-    return [
-        (
-            rng.randrange(2),
-            rng.choice((1, 1, 2, 3, 5, 5)),
-            rng.choice(("shop", "stock", "users", UNKNOWN_SHARD)),
-            rng.random() < 0.3,
-        )
-        for _ in range(count)
-    ]
+    return [(dice.below(2), dice.one_of(SIZES), dice.one_of(SHARDS), dice.random() < 0.3) for _ in range(count)]
 
 
-def _act(number: int) -> Act:
-    rng = Random(number)
-    kind = rng.choice(
-        ("source", "xa", "producer", "producer", "applier", "applier", "broker", "overtake", "kill", "kill", "operator")
-    )
-    which = rng.randrange(2)
+def acts(dice: Dice) -> list[Act]:
+    """A few, of a choice of kinds: what is done to whom, and how much."""
+    return [_act(dice) for _ in range(dice.between(1, 12))]
+
+
+def _act(dice: Dice) -> Act:
+    kind = dice.one_of(KINDS)
     if kind == "source":
-        return kind, _transactions(rng, rng.randint(1, 5))
+        return kind, transactions(dice, dice.between(1, 5))
     if kind == "xa":
-        return kind, [(rng.choice("abc"), rng.random() < 0.7, one) for one in _transactions(rng, rng.randint(1, 4))]
+        return kind, [(dice.one_of("abc"), dice.random() < 0.7, one) for one in transactions(dice, dice.between(1, 4))]
     if kind == "producer":
-        return kind, which, rng.choice((1, 2, 3, rng.randint(4, 12), rng.randint(12, 40)))
+        return kind, dice.below(2), dice.one_of((1, 2, 3, dice.between(4, 12), dice.between(12, 40)))
     if kind == "applier":
-        reads = [(rng.randrange(4), rng.randint(1, 20)) for _ in range(rng.randint(1, 8))]
-        return kind, which, reads, rng.choice((0, 1, 3, 100, 100))
+        reads = [(dice.below(4), dice.between(1, 20)) for _ in range(dice.between(1, 8))]
+        return kind, dice.below(2), reads, dice.one_of((0, 1, 3, 100, 100))
     if kind == "operator":
-        return kind, rng.choice(("skip", "rewind", "rewind")), rng.randrange(5)
+        return kind, dice.one_of(("skip", "rewind", "rewind")), dice.below(5)
     if kind == "broker":
-        return kind, rng.randrange(4)
-    return kind, rng.choice(("producer", "applier")), which
-
-
-transactions = _NUMBER.map(lambda number: _transactions(Random(number), 1 + number % 8))
-few_transactions = _NUMBER.map(lambda number: _transactions(Random(number), 1 + number % 2))
-many_transactions = _NUMBER.map(lambda number: _transactions(Random(number), 10 + number % 11))
-acts = st.lists(_NUMBER.map(_act), min_size=1, max_size=12)
+        return kind, dice.below(4)
+    return kind, dice.one_of(("producer", "applier")), dice.below(2)

@@ -131,16 +131,16 @@ class Applier:
 
     def _offsets_of(self, first: Seqno) -> dict[int, int]:
         found: dict[int, seek.Met[FragmentHeader] | None] = {}
-        for partition in self._kafka.topics[EVENTS]:
+        topic = [self._kafka.settled(EVENTS, partition.number) for partition in self._kafka.topics[EVENTS]]
+        for partition in topic:
 
             def read(offset: int, partition: Partition = partition) -> seek.Met[FragmentHeader] | None:
-                entry = next(partition.committed(offset), None)
-                return entry and seek.Met(entry.offset, entry.value[0])
+                return next((seek.Met(entry.offset, entry.value[0]) for entry in partition.read(offset, 1)), None)
 
             found[partition.number] = seek.first_of(read, partition.start, partition.end, first)
         if first not in [met.header.seqno for met in found.values() if met]:
             raise LogDamaged("the log has no such event any more", seqno=first)
-        ends = {partition.number: partition.end for partition in self._kafka.topics[EVENTS]}
+        ends = {partition.number: partition.end for partition in topic}
         return {number: met.offset if met else ends[number] for number, met in found.items()}
 
     def _rehearse(self, history: History, position: TargetPosition) -> None:
@@ -177,18 +177,16 @@ class Applier:
         topic = kafka.topics[EVENTS]
         starts = {p.number: p.start for p in topic}
         history = History.of(control, record.last_finished)
-        history.prove(at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=not any(starts.values()))
+        whole = not any(starts.values())
+        history.prove(at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=whole, head=at.head)
         check_offsets(at, starts, {p.number: p.end for p in topic}, record)
         check_before(at, {p.number: self._tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
         return history
 
     @staticmethod
     def _tail_before(partition: Partition, offset: int) -> Seqno:
-        newest = None
-        for entry in partition.committed():
-            if entry.offset < offset:
-                newest = entry.value[0]
-        return TailFound.of(newest, start=partition.start, end=partition.end).seqno
+        newest = partition.before(offset)
+        return TailFound.of(newest and newest.value[0], start=partition.start, end=partition.end).seqno
 
     def read(self, number: int, most: int) -> int:
         """Take some messages of one partition.

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,7 +48,10 @@ class Partition:
     start: int = 0
     end: int = 0
     entries: list[Entry] = field(default_factory=list)
-    undecided: dict[Transaction, int] = field(default_factory=dict)  # here, and from which offset on
+    undecided: dict[Transaction, int] = field(default_factory=dict)  # here, and from which offset on; the oldest first
+    readable: list[Entry] = field(default_factory=list)  # what `read_committed` shows; another list once it shows less
+    _offsets: list[int] = field(default_factory=list)  # of these
+    _looked_at: int = 0  # of the entries
 
     def append(self, transaction: Transaction, value: Any = None, *, marker: bool = False) -> Entry:
         entry = Entry(self.end, transaction, value, marker)
@@ -56,20 +59,41 @@ class Partition:
         self.end += 1
         if marker:
             self.undecided.pop(transaction, None)
+            self._show()
         else:
             self.undecided.setdefault(transaction, entry.offset)
         return entry
 
+    def keep(self, kept: Callable[[Entry], bool]) -> None:
+        """The other entries are gone."""
+        self.entries = [entry for entry in self.entries if kept(entry)]
+        self.readable, self._offsets, self._looked_at = [], [], 0
+        self._show()
+
+    def _show(self) -> None:
+        """What has become decided is readable."""
+        stable, at = self.stable(), self._looked_at
+        while at < len(self.entries) and self.entries[at].offset < stable:
+            entry = self.entries[at]
+            if not entry.marker and entry.transaction.decided == "commit":
+                self.readable.append(entry)
+                self._offsets.append(entry.offset)
+            at += 1
+        self._looked_at = at
+
     def stable(self) -> int:
         """The last stable offset: everything before it is decided here."""
-        return min(self.undecided.values(), default=self.end)
+        return next(iter(self.undecided.values()), self.end)
 
-    def committed(self, offset: int = 0) -> Iterator[Entry]:
+    def read(self, offset: int, most: int) -> list[Entry]:
         """What `read_committed` shows from `offset` on."""
-        stable = self.stable()
-        for entry in self.entries[bisect_left(self.entries, offset, key=lambda e: e.offset) :]:
-            if entry.offset < stable and not entry.marker and entry.transaction.decided == "commit":
-                yield entry
+        at = bisect_left(self._offsets, offset)
+        return self.readable[at : at + most]
+
+    def before(self, offset: int) -> Entry | None:
+        """The last that `read_committed` shows before `offset`."""
+        at = bisect_left(self._offsets, offset)
+        return self.readable[at - 1] if at else None
 
 
 class Kafka:
@@ -97,10 +121,18 @@ class Kafka:
         Raises:
             BrokerUnavailable: one is undecided still: try again.
         """
+        return [entry.value for entry in self.settled(topic, number).readable]
+
+    def settled(self, topic: str, number: int = 0) -> Partition:
+        """A partition, with nothing undecided in it.
+
+        Raises:
+            BrokerUnavailable: something is: try again.
+        """
         partition = self.partition(topic, number)
-        if self.reads_to_the_end and partition.stable() < partition.end:
+        if self.reads_to_the_end and partition.undecided:
             raise BrokerUnavailable("A transaction is undecided", topic=topic, partition=number)
-        return [entry.value for entry in partition.committed()]
+        return partition
 
     def fetch(self, topic: str, number: int, offset: int, most: int) -> list[tuple[int, Any]]:
         """The next committed records from an offset on.
@@ -111,7 +143,7 @@ class Kafka:
         partition = self.partition(topic, number)
         if not partition.start <= offset <= partition.end:
             raise LogDamaged("Offset out of range", partition=number, offset=offset)
-        return [(entry.offset, entry.value) for entry in partition.committed(offset)][:most]
+        return [(entry.offset, entry.value) for entry in partition.read(offset, most)]
 
     # --- transactions
 
@@ -151,16 +183,14 @@ class Kafka:
         """Retention: everything before `upto` is deleted, never what is undecided."""
         partition = self.partition(EVENTS, number)
         partition.start = max(partition.start, min(upto, partition.stable()))
-        partition.entries = [entry for entry in partition.entries if entry.offset >= partition.start]
+        partition.keep(lambda entry: entry.offset >= partition.start)
 
     def compact(self, topic: str) -> None:
         """Only the newest committed record of each key stays; a value is (key, content)."""
         partition = self.partition(topic)
-        newest = {entry.value[0]: entry for entry in partition.committed()}
+        newest = {entry.value[0]: entry for entry in partition.readable}
         stable = partition.stable()
-        partition.entries = [
-            e for e in partition.entries if e.offset >= stable or e.marker or newest.get(e.value[0]) is e
-        ]
+        partition.keep(lambda e: e.offset >= stable or e.marker or newest.get(e.value[0]) is e)
 
     def lose_tail(self, topic: str, number: int, count: int) -> bool:
         """An unclean election: the last entries are gone, from the beginning of a transaction on.
@@ -177,8 +207,8 @@ class Kafka:
         }:
             cut -= 1
         lost = [entry for entry in partition.entries if entry.offset >= cut]
-        partition.entries = [entry for entry in partition.entries if entry.offset < cut]
         partition.end = cut
+        partition.keep(lambda entry: entry.offset < cut)
         return any(not entry.marker and entry.transaction.decided == "commit" for entry in lost)
 
     def make_anew(self, topic: str) -> None:

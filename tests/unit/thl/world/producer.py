@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from connector.errors import ConnectorError, LogDamaged, Unsupported
@@ -59,6 +59,14 @@ def read_tails(kafka: Kafka) -> dict[int, online.TailFound]:
     return found
 
 
+def _encoded(piece: tuple[int, int, int]) -> bytes:
+    return b"%d %d %d" % piece
+
+
+def _decoded(piece: bytes) -> tuple[int, ...]:
+    return tuple(map(int, piece.split()))
+
+
 class Producer:
     """`thl produce`, one run.
 
@@ -103,14 +111,11 @@ class Producer:
         yield "read position"
         tails = read_tails(kafka)
         yield "read tails"
-        try:
+        with self._still_ours():
             kept = read_prepared(kafka)
-        except LogDamaged:
-            if self.confirms:
-                self._session.confirm()
-            raise
         yield "read what is prepared"
-        plan = self._decide(control, position, tails, kept)
+        with self._still_ours():
+            plan = self._decide(control, position, tails, kept)
         self._pending, self._strays = kept.pending, list(kept.strays)
         yield "decided"
         yield from self._go(plan)
@@ -120,6 +125,16 @@ class Producer:
             except ConnectionResetError:
                 yield from self._reconnect()
 
+    @contextmanager
+    def _still_ours(self) -> Iterator[None]:
+        """What looks like damage may be the work of a newer producer, between two of our reads: that is told first."""
+        try:
+            yield
+        except ConnectorError:
+            if self.confirms:
+                self._session.confirm()
+            raise
+
     def _decide(
         self,
         control: ControlState,
@@ -127,16 +142,10 @@ class Producer:
         tails: dict[int, online.TailFound],
         kept: PreparedState,
     ) -> online.OnlinePlan:
-        """What looks like damage may be the work of a newer producer, between two of our reads: that is told first."""
-        try:
-            facts = self._facts()
-            accepted = self._accepted(control, position, facts, kept) if self.accepts else None
-            plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
-            self._redo(plan)
-        except ConnectorError:
-            if self.confirms:
-                self._session.confirm()
-            raise
+        facts = self._facts()
+        accepted = self._accepted(control, position, facts, kept) if self.accepts else None
+        plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
+        self._redo(plan)
         return plan
 
     def _accepted(
@@ -147,7 +156,7 @@ class Producer:
         if position is None or not gone:
             return None
         trapped = History.of(control, position.last_finished).trapped
-        headers = [entry.value[0] for partition in self._kafka.topics[EVENTS] for entry in partition.committed()]
+        headers = [entry.value[0] for partition in self._kafka.topics[EVENTS] for entry in partition.readable]
         events = [
             fork.LoggedEvent(
                 seqno=header.seqno,
@@ -209,11 +218,13 @@ class Producer:
         self._session.abort()
         yield "aborted"
         self._kafka.tell_all()
-        kept = read_prepared(self._kafka)
-        self._pending, self._strays = kept.pending, list(kept.strays)
         control, position = self._plan.control, self._committed
-        plan = online.go_back(control, position, self._facts())
-        self._redo(plan)
+        with self._still_ours():
+            kept = read_prepared(self._kafka)
+            online.check_prepared(position, kept.pending.kept)
+            plan = online.go_back(control, position, self._facts())
+            self._redo(plan)
+        self._pending, self._strays = kept.pending, list(kept.strays)
         if position.open is None:
             self._progress = Progress(position, self._source.server_uuid)
         else:
@@ -228,7 +239,8 @@ class Producer:
         uncommitted = 0
         while True:
             self._listen()
-            transaction = self._source.after(GtidSet.parse(self._progress.record().gtid_set or ""))
+            position = self._progress.record()
+            transaction = self._source.after(GtidSet.parse(position.gtid_set or ""))
             if transaction is not None and transaction.xid:
                 if uncommitted:
                     yield from self._commit()
@@ -284,7 +296,7 @@ class Producer:
         for number, piece in enumerate(pieces):
             self._listen()
             key = piece_key(attempt, number)
-            self._keep([Stored(key, repr(piece).encode())])
+            self._keep([Stored(key, _encoded(piece))])
             self._strays.append(key)  # until it is whole
             yield f"kept {transaction.xid}/{number}"
             if (number + 1) % self._every == 0:
@@ -325,10 +337,11 @@ class Producer:
         self._kafka.tell_all()  # read back is what is decided: the reader waits
         values = dict(self._kafka.read_whole(PREPARED))
         pieces = [values.get(piece_key(pending.attempt, number)) for number in range(pending.messages)]
-        if None in pieces:
-            raise LogDamaged("a piece is missing", xid=transaction.xid)
+        with self._still_ours():
+            if None in pieces:
+                raise LogDamaged("a piece is missing", xid=transaction.xid)
         yield "read back"
-        uncommitted = yield from self._event(transaction, [literal_eval((p or b"").decode()) for p in pieces], 0, gone)
+        uncommitted = yield from self._event(transaction, [_decoded(piece) for piece in pieces], 0, gone)
         if uncommitted:
             yield from self._commit()
 

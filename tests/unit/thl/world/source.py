@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from operator import attrgetter
+from typing import Final, Literal
 from zlib import crc32
 
 from connector.thl.gtid import GtidSet
 from connector.thl.position import Digest, SourcePosition
 from connector.thl.words import UNKNOWN_SHARD
 
-UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+UUID: Final = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+NUMBER: Final = attrgetter("number")
 
 
 @dataclass(frozen=True)
@@ -39,15 +43,15 @@ class Sourced:
     does: Literal["commit all", "prepare", "commit", "rollback"] = "commit all"
     of: Sourced | None = None
 
-    @property
+    @cached_property
     def gtid(self) -> str:
         return f"{UUID}:{self.number}"
 
-    @property
+    @cached_property
     def end(self) -> SourcePosition:
         return SourcePosition(self.start.file, self.start.offset + 100)
 
-    @property
+    @cached_property
     def digest(self) -> Digest:
         told = self.xid.encode() if self.does == "commit" else bytes([self.content])
         return Digest(self.size, self.size, crc32(told))
@@ -103,22 +107,28 @@ class Source:
         self.offset += 100
 
     def executed(self) -> GtidSet:
-        gtids = GtidSet()
+        """`gtid_executed`."""
+        spans: list[list[int]] = []
         for transaction in self.log:
-            gtids.add(transaction.gtid)
-        return gtids
+            if spans and spans[-1][1] + 1 == transaction.number:
+                spans[-1][1] = transaction.number
+            else:
+                spans.append([transaction.number, transaction.number])
+        return GtidSet.parse(UUID + "".join(f":{first}-{last}" for first, last in spans) if spans else "")
 
     def after(self, seen: GtidSet) -> Sourced | None:
         """The first transaction that is not in `seen`: what auto-positioning sends."""
-        numbers = {number for _, (first, last) in seen for number in range(first, last + 1)}
-        return next((t for t in self.log if t.number not in numbers), None)
+        at = 0
+        for _, (first, last) in seen:
+            if at < bisect_left(self.log, first, key=NUMBER):
+                break
+            at = bisect_right(self.log, last, key=NUMBER)
+        return self.log[at] if at < len(self.log) else None
 
     def files(self) -> dict[str, int]:
         """What SHOW BINARY LOGS says."""
         sizes = {f"mysql-bin.{number:06d}": 4 for number in range(1, self.file + 1)}
-        for transaction in self.log:
-            sizes[transaction.end.file] = max(sizes[transaction.end.file], transaction.end.offset)
-        return sizes
+        return sizes | {transaction.end.file: transaction.end.offset for transaction in self.log}
 
     def find(self, gtid: str) -> Sourced | None:
         return next((t for t in self.log if t.gtid == gtid), None)

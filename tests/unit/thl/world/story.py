@@ -1,0 +1,177 @@
+"""Stories: each drawn from one number, told to a model, and made short when it ends badly.
+
+A story is a list of steps, each the name of one of the model's rules and what was drawn for it. It is drawn while it
+is told, for what may happen next depends on what has happened. Told again, a step that may not happen any more is
+passed over; so every part of a story is a story, and a bad one is made short by leaving out what it does not need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Step = tuple[str, tuple[Any, ...]]
+
+MOST_STEPS = 40
+HOW_OFTEN = (0.0, 0.0, 0.1, 0.3, 1.0)
+"""Beside the rule that goes on: in some stories a rule never happens, in some rarely, in some all the time."""
+
+
+class Dice(Random):
+    """Cheap draws: those of `Random` take longer than most of what they decide."""
+
+    def below(self, count: int) -> int:
+        """0 … count - 1."""
+        return int(self.random() * count)
+
+    def between(self, first: int, last: int) -> int:
+        """Both may come."""
+        return first + int(self.random() * (last - first + 1))
+
+    def one_of(self, values: Sequence[T]) -> T:
+        """Each is as likely as the others."""
+        return values[int(self.random() * len(values))]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What may happen.
+
+    Args:
+        name: of the model's method.
+        draw: the method's arguments.
+        when: it may happen.
+        trouble: to which it belongs; "": to all.
+    """
+
+    name: str
+    draw: Callable[[Dice], tuple[Any, ...]]
+    when: Callable[[Any], Any]
+    trouble: str
+
+
+def rule(
+    draw: Callable[[Dice], tuple[Any, ...]] = lambda _: (),
+    *,
+    when: Callable[[Any], Any] = lambda _: True,
+    trouble: str = "",
+) -> Callable[[T], T]:
+    """A method of a model that may be a step of a story."""
+
+    def mark(method: Any) -> Any:
+        method.rule = Rule(method.__name__, draw, when, trouble)
+        return method
+
+    return mark
+
+
+class Model(Protocol):
+    """What stories are told to. Of its rules the first begins a story, the second goes on with it."""
+
+    trouble: str
+    rules: Sequence[Rule]
+
+    def check(self) -> None:
+        """Hold what must hold after every step."""
+
+    def end(self) -> None:
+        """Hold what must hold at the end."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A bad one. Two are the same if they failed at the same place, which is all that can be told of reasons."""
+
+    steps: list[Step]
+    error: Exception
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ending) and self._failed() == other._failed()
+
+    __hash__ = None  # type: ignore[assignment]  # nobody needs it
+
+    def _failed(self) -> tuple[type[Exception], object, int]:
+        at = self.error.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        return type(self.error), at and at.tb_frame.f_code, at.tb_lineno if at else 0
+
+
+def ending(model: Model, dice: Dice) -> Ending | None:
+    """Tell a story, drawn as it goes on.
+
+    Returns:
+        What went wrong, if anything did.
+    """
+    return _told(model, _drawn(model, dice))
+
+
+def shortest(make: Callable[[], Model], bad: Ending) -> Ending:
+    """The same bad ending of less: of every list in the story, whatever may be left out is.
+
+    Args:
+        make: a model, for each time that the story is told.
+        bad: how it ended; its steps are changed.
+    """
+    before = ""
+    while before != (before := repr(bad.steps)):
+        for part in _lists(bad.steps):
+            _thin(part, lambda: _told(make(), bad.steps) == bad)
+    return _told(make(), bad.steps) or bad
+
+
+def _drawn(model: Model, dice: Dice) -> Iterator[Step]:
+    """Each step is drawn when the one before it has happened."""
+    begins, goes_on, *others = model.rules
+    yield begins.name, begins.draw(dice)
+    sometimes = [(one, dice.one_of(HOW_OFTEN)) for one in others if one.trouble in ("", model.trouble)]
+    for _ in range(dice.between(1, MOST_STEPS)):
+        chosen, at = goes_on, dice.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
+        for one, chance in sometimes:
+            if chance and one.when(model):
+                at -= chance
+                if at < 0:
+                    chosen = one
+                    break
+        yield chosen.name, chosen.draw(dice)
+
+
+def _told(model: Model, steps: Iterable[Step]) -> Ending | None:
+    may = {rule.name: rule.when for rule in model.rules}
+    told: list[Step] = []
+    try:
+        for name, arguments in steps:
+            if may[name](model):
+                told.append((name, arguments))
+                getattr(model, name)(*arguments)
+                model.check()
+        model.end()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the story is to be shown
+        return Ending(told, error)
+    return None
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    """Every list in a story; an outer one, which may get shorter meanwhile, before those in it."""
+    if isinstance(value, list):
+        yield value
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _lists(one)
+
+
+def _thin(part: list[Any], still: Callable[[], bool]) -> None:
+    """Leave out of a list what may be left out: halves, quarters, … single elements."""
+    count = len(part)
+    while count:
+        at = 0
+        while at < len(part):
+            left_out = part[at : at + count]
+            del part[at : at + count]
+            if not still():
+                part[at:at] = left_out
+                at += count
+        count //= 2
