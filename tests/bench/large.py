@@ -97,7 +97,7 @@ def there(dsn: str) -> bool:
 @click.option("--behind", is_flag=True, help="The applier starts when all is written.")
 @click.option("--patience", default=3600, show_default=True, help="Seconds.")
 @click.option("--producer-megabytes", default=700, show_default=True)
-@click.option("--applier-megabytes", default=2500, show_default=True)
+@click.option("--applier-megabytes", default=2700, show_default=True)
 def main(
     *,
     transactions: int,
