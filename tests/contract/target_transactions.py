@@ -269,6 +269,15 @@ class TestRowsThatAreFound:
             told.rows(net(wide(USERS), updates=[(9, "x", None, *stamp(2))]))
         assert raised.value.where["rows"] == "id=9"
 
+    def test_of_those_without_a_key_only_the_missing_are_named(self, told: Applier) -> None:
+        told.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *stamp(1))]))
+        gone = [(1, "there", None, None, *NONE), (2, "lost", None, None, *NONE)]
+        with pytest.raises(TargetDiffers) as raised:
+            told.rows(net(wide(LOOSE), deletes=gone))
+        named = str(raised.value.where["rows"] or "lost")  # not every target names them
+        assert "lost" in named
+        assert "there" not in named
+
     def test_a_table_of_nothing_but_its_key_is_updated(self, place: Place, told: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
         told.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
