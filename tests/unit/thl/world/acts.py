@@ -22,7 +22,7 @@ def transactions(dice: Dice, count: int) -> Transactions:
 
 def acts(dice: Dice) -> list[Act]:
     """A few, of a choice of kinds: what is done to whom, and how much."""
-    return [_act(dice) for _ in range(dice.between(1, 12))]
+    return [_act(dice) for _ in range(dice.between(1, dice.one_of((4, 8, 12))))]
 
 
 def _act(dice: Dice) -> Act:

@@ -182,7 +182,7 @@ class Producer:
             log_id=self._log_id,
             start=SourcePosition("mysql-bin.000001", 4),
             gtid_set="",
-            executed=str(self._source.executed()),
+            executed=self._source.executed(),
             files=self._source.files(),
             filters=str(self.filters),
         )
@@ -256,7 +256,7 @@ class Producer:
                 else:
                     yield "idle"
                 continue
-            uncommitted = yield from self._event(transaction, transaction.pieces(), uncommitted)
+            uncommitted = yield from self._event(transaction, transaction.pieces, uncommitted)
 
     def _event(
         self, transaction: Sourced, pieces: Sequence[Any], uncommitted: int, gone: Sequence[Stored] = ()
@@ -292,7 +292,7 @@ class Producer:
         self._strays = []
         self._attempts += 1
         attempt = f"{self._epoch}.{self._attempts}"
-        pieces = [] if transaction.filtered else transaction.pieces()
+        pieces = [] if transaction.filtered else transaction.pieces
         for number, piece in enumerate(pieces):
             self._listen()
             key = piece_key(attempt, number)

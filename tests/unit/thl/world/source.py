@@ -60,9 +60,10 @@ class Sourced:
     def barrier(self) -> bool:
         return self.schema == UNKNOWN_SHARD
 
-    def pieces(self) -> list[tuple[int, int, int]]:
+    @cached_property
+    def pieces(self) -> tuple[tuple[int, int, int], ...]:
         number = self.of.number if self.of else self.number
-        return [(number, self.content, piece) for piece in range(self.size)]
+        return tuple((number, self.content, piece) for piece in range(self.size))
 
 
 @dataclass
@@ -77,19 +78,16 @@ class Source:
     generation: int = 0  # +1 each time its history may have changed
 
     def execute(self, content: int, size: int, schema: str, *, filtered: bool) -> None:
-        start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
-        self._log(Sourced(self.next_number, content, size, schema, filtered, start))
+        self._log(Sourced(self.next_number, content, size, schema, filtered, self._here()))
 
     def xa(self, xid: str, content: int, size: int, schema: str, *, filtered: bool, commits: bool) -> None:
         """Prepare a transaction; or, when one of this xid is prepared, commit it or roll it back."""
-        prepared = self.prepared().get(xid)
-        self.execute(content, size, schema, filtered=filtered)
-        last = self.log.pop()
+        start, prepared = self._here(), self.prepared().get(xid)
         if prepared is None:
-            self.log.append(replace(last, xid=xid, does="prepare"))
+            self._log(Sourced(self.next_number, content, size, schema, filtered, start, xid, "prepare"))
         else:
             does: Literal["commit", "rollback"] = "commit" if commits else "rollback"
-            self.log.append(replace(prepared, number=last.number, start=last.start, does=does, of=prepared))
+            self._log(replace(prepared, number=self.next_number, start=start, does=does, of=prepared))
 
     def prepared(self) -> dict[str, Sourced]:
         """What XA RECOVER lists."""
@@ -101,12 +99,15 @@ class Source:
                 del found[transaction.xid]
         return found
 
+    def _here(self) -> SourcePosition:
+        return SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
+
     def _log(self, transaction: Sourced) -> None:
         self.log.append(transaction)
         self.next_number += 1
         self.offset += 100
 
-    def executed(self) -> GtidSet:
+    def executed(self) -> str:
         """`gtid_executed`."""
         spans: list[list[int]] = []
         for transaction in self.log:
@@ -114,7 +115,7 @@ class Source:
                 spans[-1][1] = transaction.number
             else:
                 spans.append([transaction.number, transaction.number])
-        return GtidSet.parse(UUID + "".join(f":{first}-{last}" for first, last in spans) if spans else "")
+        return UUID + "".join(f":{first}-{last}" for first, last in spans) if spans else ""
 
     def after(self, seen: GtidSet) -> Sourced | None:
         """The first transaction that is not in `seen`: what auto-positioning sends."""
@@ -150,8 +151,7 @@ class Source:
         log, self.log = self.log, []
         for transaction in log:
             if transaction.number != lacking or transaction.xid:  # a replica that lacks a PREPARE refuses its COMMIT
-                start = SourcePosition(f"mysql-bin.{self.file:06d}", self.offset)
-                self.log.append(replace(transaction, start=start))
+                self.log.append(replace(transaction, start=self._here()))
             self.offset += 100
 
     def fail_over_lagging(self, lost: int) -> None:

@@ -86,7 +86,7 @@ class Truth:
 
     def matches_source(self) -> None:
         """Promise 6: every event that is not trapped is a transaction of the source, in the source's order."""
-        expected = [tuple(t.pieces()) for t in self.source.published()]
+        expected = [t.pieces for t in self.source.published()]
         live = self.live()
         assert [e.pieces for e in live] == expected[: len(live)], "the source has another history"
 
