@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged, Unsupported
+from connector.thl.shard_rule import BY_SCHEMA, BY_TABLE
 from connector.thl.words import NO_SEQNO, Seqno
 from tests.unit.thl.world.acts import Act, Transactions, acts, transactions
 from tests.unit.thl.world.applier import Applier, Target
@@ -27,7 +28,19 @@ from tests.unit.thl.world.story import Rule, rule
 from tests.unit.thl.world.truth import Truth
 
 COMPACTED = (CONTROL, POSITION, PREPARED)
-TROUBLES = ("none", "retention", "tail", "hole", "anew", "rebuilt", "source crash", "failover", "fork", "filters")
+TROUBLES = (
+    "none",
+    "retention",
+    "tail",
+    "hole",
+    "anew",
+    "rebuilt",
+    "source crash",
+    "failover",
+    "fork",
+    "filters",
+    "shards",
+)
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
     "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
@@ -39,7 +52,9 @@ EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "failover": {"producer": (HistoriesDiffer,), "applier": ()},
     "fork": {"producer": (HistoriesDiffer, Unsupported), "applier": (HistoriesDiffer,)},
     "filters": {"producer": (), "applier": ()},
+    "shards": {"producer": (), "applier": ()},
 }
+TROUBLES = tuple(EXPLAINED)
 
 
 class ProtocolModel:
@@ -57,6 +72,7 @@ class ProtocolModel:
         self.appliers: list[Applier] = []
         self.target = Target()
         self.logs = 0
+        self.shards_by = BY_SCHEMA
         self.filters = 0  # +1 each time the configuration makes other events of the same transactions
         self.happened = False  # the trouble did
         self.lossy = ""  # the topic that loses tails
@@ -169,13 +185,19 @@ class ProtocolModel:
         self.filters += 1
         self.producers.clear()
 
+    @rule(trouble="shards")
+    def shards_are_made_by_another_rule(self) -> None:
+        """Whoever starts next begins a generation of shards."""
+        self.shards_by = BY_TABLE if self.shards_by == BY_SCHEMA else BY_SCHEMA
+        self.producers.clear()
+
     def start_producer(self, every: int, shard_limit: int) -> None:
         self.logs += 1
         log_id = f"{self.logs:032x}"
         producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
         producer.one_transaction, producer.confirms = self.one_transaction, self.confirms
         producer.accepts = self.trouble == "fork"
-        producer.filters = self.filters
+        producer.filters, producer.shards_by = self.filters, self.shards_by
         producer.keeps_in_one, producer.takes_away_in_one = self.keeps_in_one, self.takes_away_in_one
         self.producers.append(producer)
 
@@ -337,6 +359,7 @@ class ProtocolModel:
         self.kafka.tell_all()
         if producer.idle:
             self.truth.matches_source()
+            assert self.truth.partitions.rule.by == self.shards_by, "shards are not made as they are to be"
             assert len(self.truth.live()) == len(self.source.published()), "the producer left something out"
             pending = {p.xid for p in read_prepared(self.kafka).pending}
             # A trapped XA ROLLBACK was only passed over: what it dropped is missed when the new source commits it.

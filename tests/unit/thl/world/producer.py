@@ -15,11 +15,13 @@ from connector.thl.fragment import Fragment
 from connector.thl.gtid import GtidSet
 from connector.thl.header import FragmentHeader
 from connector.thl.history import History
+from connector.thl.layout import TableName
 from connector.thl.pending import Pending, Stored
 from connector.thl.piece import Passed
 from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.thl.progress import Progress
 from connector.thl.shard import partition_of
+from connector.thl.shard_rule import BY_SCHEMA, ShardRule
 from connector.thl.words import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
 from connector.thl.xa import PREPARED as XA_PREPARED
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
@@ -76,6 +78,8 @@ class Producer:
         shard_limit: an event of more fragments is #UNKNOWN: its shard is not known in time.
     """
 
+    begins_with_a_barrier = True  # a generation of shards
+
     def __init__(self, kafka: Kafka, source: Source, *, log_id: str, every: int, shard_limit: int) -> None:
         self._kafka, self._source = kafka, source
         self._log_id = LogId(log_id)
@@ -92,6 +96,7 @@ class Producer:
         self._strays: list[bytes] = []
         self.accepts = False  # that the source lacks what the log has
         self.filters = 0  # by which an event is another one
+        self.shards_by = BY_SCHEMA
         self.doing = "nothing"
         self.session = 0
 
@@ -144,7 +149,8 @@ class Producer:
     ) -> online.OnlinePlan:
         facts = self._facts()
         accepted = self._accepted(control, position, facts, kept) if self.accepts else None
-        plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted)
+        shards = ShardRule(self.shards_by)
+        plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=shards)
         self._redo(plan)
         return plan
 
@@ -201,6 +207,7 @@ class Producer:
         session = self._session
         if plan.log is not None:
             session.send(CONTROL, 0, ("log", plan.log))
+        if plan.partitions is not None:
             session.send(CONTROL, 0, ("partitions", plan.partitions))
         session.send(CONTROL, 0, (plan.epoch.epoch, plan.epoch))
         yield "wrote the epoch"
@@ -359,7 +366,7 @@ class Producer:
     def _fragments(
         self, transaction: Sourced, pieces: Sequence[Any]
     ) -> Iterator[tuple[Fragment, tuple[FragmentHeader, Any]]]:
-        shard = ShardId(transaction.schema) if transaction.size <= self._shard_limit else UNKNOWN_SHARD
+        shard = self._shard_of(transaction)
         position = self._progress.record()
         partition = partition_of(shard, len(position.tails))
         seqno = self._progress.next_seqno
@@ -399,6 +406,14 @@ class Producer:
                 commit_time=None,
             )
             yield fragment, (header, piece)
+
+    def _shard_of(self, transaction: Sourced) -> ShardId:
+        partitions, begins = self._plan.control.partitions, self._progress.next_seqno
+        if transaction.schema == UNKNOWN_SHARD or transaction.size > self._shard_limit:
+            return UNKNOWN_SHARD
+        if begins == partitions.since and self.begins_with_a_barrier:
+            return UNKNOWN_SHARD
+        return partitions.rule.of(TableName(transaction.schema, f"t{transaction.content}"))
 
     def _finished(self, transaction: Sourced, seqno: Seqno) -> Finished:
         return Finished(

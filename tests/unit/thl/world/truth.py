@@ -6,7 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.thl.control import EpochRecord, LogRecord
+from connector.thl.control import EpochRecord, LogRecord, PartitionMap
+from connector.thl.shard_rule import BY_TABLE, GENERATION
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Kind
 from tests.unit.thl.world.applier import Applied, Target
 from tests.unit.thl.world.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
@@ -22,6 +23,7 @@ class Truth:
     log_id: str = ""
     events: list[Applied] = field(default_factory=list)
     epoch: int = NO_EPOCH
+    partitions: PartitionMap = PartitionMap(1, 0)  # noqa: RUF009 - it is frozen
     forks: list[EpochRecord] = field(default_factory=list)
     newest: dict[int, tuple[Any, Entry]] = field(default_factory=dict)  # last fragment or marker of each partition
     looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
@@ -42,9 +44,14 @@ class Truth:
                 key, record = entry.value
                 if key == "log" and isinstance(record, LogRecord):
                     self.__init__(self.kafka, self.source, record.log_id)  # type: ignore[misc]
-                elif key != "partitions":
+                elif key == "partitions":
+                    self.partitions = record
+                    assert record.since in (NO_SEQNO, len(self.events)), "a generation begins where it may not"
+                else:
                     new_epoch = record
             elif partition.topic == EVENTS and entry.value[0].kind is Kind.EPOCH:
+                generation = entry.value[0].metadata.get(GENERATION, "1")
+                assert generation == str(self.partitions.generation), "a marker does not tell the generation of shards"
                 self.newest[partition.number] = partition, entry
             elif partition.topic == EVENTS:
                 self._fragment(partition, entry)
@@ -69,6 +76,9 @@ class Truth:
         assert header.last_barrier == self.barrier, "the chain of barriers is broken"
         assert header.seqno == len(self.events), "seqno is not dense, or an event is finished twice"
         assert not self.events or header.epoch >= self.events[-1].epoch, "an older producer wrote after a newer one"
+        if not header.barrier:
+            assert header.seqno != self.partitions.since, "a generation of shards begins without a barrier"
+            assert ("." in header.shard) == (self.partitions.rule.by == BY_TABLE), "a shard of another generation"
         fragments = self.open[partition.number, header.seqno, header.epoch]
         assert header.fragno == len(fragments), "a fragment is missing or doubled"
         fragments.append(entry)
@@ -98,8 +108,10 @@ class Truth:
         return [event for event in self.events if not any(_trapped(fork, event) for fork in forks)]
 
     def is_misled(self, target: Target) -> bool:
-        """Whether it took an event before an epoch went on without it."""
-        return target.rows != [e for e in self.live() if e.seqno <= target.upto and e.seqno not in target.lacks]
+        """Whether it took an event before an epoch went on without it, or left it out: its position is past it."""
+        live = self.live()
+        expected = [event for event in live if event.seqno <= target.upto and event.seqno not in target.lacks]
+        return target.rows != expected or not target.lacks <= {event.seqno for event in live}
 
     def is_stored(self) -> None:
         """Each partition's last event, or the marker after it, is in the log, or retention deleted it."""
