@@ -17,7 +17,10 @@ Step = tuple[str, tuple[Any, ...]]
 
 MOST_STEPS = 40
 HOW_OFTEN = (0.0, 0.0, 0.1, 0.3, 1.0)
-"""Beside the rule that goes on: in some stories a rule never happens, in some rarely, in some all the time."""
+"""Beside the rule that goes on: in some stories a rule never happens, in some rarely, in some all the time.
+
+A story's own trouble is never left out.
+"""
 
 
 class Dice(Random):
@@ -127,7 +130,8 @@ def _drawn(model: Model, dice: Dice) -> Iterator[Step]:
     """Each step is drawn when the one before it has happened."""
     begins, goes_on, *others = model.rules
     yield begins.name, begins.draw(dice)
-    sometimes = [(one, dice.one_of(HOW_OFTEN)) for one in others if one.trouble in ("", model.trouble)]
+    sometimes = [(one, dice.one_of(HOW_OFTEN)) for one in others if not one.trouble]
+    sometimes += [(one, dice.one_of(HOW_OFTEN[2:])) for one in others if one.trouble == model.trouble]
     for _ in range(dice.between(1, MOST_STEPS)):
         chosen, at = goes_on, dice.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
         for one, chance in sometimes:
