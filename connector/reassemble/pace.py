@@ -19,7 +19,7 @@ FAR_OFF: Final = 2.5  # times
 SHRINK: Final = 8
 POLL: Final = 128  # messages
 POLL_LARGE: Final = 8
-SMALL: Final = 20  # full batches in a row without a large message, before many are polled again
+SMALL: Final = 2_000  # messages in a row of which none is large, before many are polled
 
 
 class Pace:
@@ -35,7 +35,7 @@ class Pace:
         self._size = size
         self._most = MOST
         self.poll = POLL_LARGE  # nobody knows what comes first
-        self._small = SMALL - 1
+        self._small = 0
 
     def seen(self, messages: int, size: int, large: int = 0) -> bool:
         """Learn from a batch.
@@ -48,13 +48,13 @@ class Pace:
         Returns:
             Whether `messages` has changed.
         """
+        self._small = 0 if large else self._small + messages
         if large:
-            self.poll, self._small = POLL_LARGE, 0
+            self.poll = POLL_LARGE
+        elif self._small >= SMALL:
+            self.poll = POLL
         if messages < self.messages * 0.9:
             return False
-        self._small += not large
-        if self._small >= SMALL:
-            self.poll = POLL
         fitting = min(self._most, max(FEWEST, self._size * messages // max(1, size)))
         if self.messages / FAR_OFF < fitting < self.messages * FAR_OFF:
             return False

@@ -38,15 +38,12 @@ def test_what_did_not_fit_at_all_is_read_in_smaller_batches_down_to_one() -> Non
     assert not pace.seen(1, 300)
 
 
-def test_many_are_polled_once_full_batches_have_shown_that_none_is_large() -> None:
+def test_many_are_polled_once_so_many_have_come_that_none_is_large() -> None:
     pace = Pace(1000, SIZE)
-    assert pace.poll == POLL_LARGE
-    pace.seen(500, 500 * 300)
-    assert pace.poll == POLL_LARGE
-    pace.seen(1000, SIZE)
-    assert pace.poll == POLL
-    pace.seen(3, 900, large=1)
-    for _ in range(SMALL):
+    for _ in range(2):
         assert pace.poll == POLL_LARGE
-        pace.seen(1000, SIZE)
-    assert pace.poll == POLL
+        pace.seen(SMALL - 1, SIZE)
+        assert pace.poll == POLL_LARGE
+        pace.seen(1, 300)
+        assert pace.poll == POLL
+        pace.seen(3, 900, large=1)
