@@ -32,7 +32,7 @@ NewColumn = Annotated[str, Field(pattern=r"^[^\x00]*[^\x00\s]$", max_length=64)]
 class Section(BaseModel):
     """Base of the sections: immutable, and an unknown field is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Mask(Section):
@@ -172,8 +172,18 @@ class Source(Section):
     archive: Path | None = Field(
         None, description="A folder kept by `thl archive`: what the source has purged is read from it."
     )
-    tls: bool = Field(False, description="Use TLS to the server.")
-    tls_ca: Path | None = Field(None, description="CA certificates that verify the server; none: not verified.")
+    tls: bool = Field(False, description="Use TLS to the server; one that offers none is refused.")
+    tls_ca: Path | None = Field(
+        None, description="CA certificates (PEM) that verify the server; none: those that this machine trusts."
+    )
+    tls_verify: Literal["identity", "ca", "none"] = Field(
+        "identity",
+        description="identity: its certificate is verified and names `host`. ca: verified, whatever it names, as for "
+        "the certificates that MySQL makes itself. none: not verified, so whoever stands between can read the password "
+        "and the data.",
+    )
+    tls_cert: Path | None = Field(None, description="Our own certificate (PEM), for users with REQUIRE X509.")
+    tls_key: Path | None = Field(None, description="Its private key (PEM, not encrypted), if not in the same file.")
     heartbeat: Seconds = Field(5.0, description="Seconds of silence after which the server sends a heartbeat.")
     heartbeat_table: str = Field(
         "", description="schema.table on the source, made where it is missing, that `thl heartbeat` writes to."
@@ -206,6 +216,17 @@ class Source(Section):
         "MariaDB's annotations) so many bytes go into the event's metadata; 0: none, for it may hold secrets.",
     )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
+
+    @model_validator(mode="after")
+    def _tls_is_used(self) -> Source:
+        files = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(self, name) is not None]
+        if files and not self.tls:
+            raise ValueError(f"{', '.join(files)}: not used without tls: true")
+        if self.tls_ca is not None and self.tls_verify == "none":
+            raise ValueError("tls_ca: not used with tls_verify: none")
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("tls_key: not used without tls_cert")
+        return self
 
     @model_validator(mode="after")
     def _rules_are_about_rows(self) -> Source:
@@ -334,10 +355,27 @@ class Apply(Section):
     spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")
 
 
+_POSTGRES_URL: Final = re.compile(
+    r"postgres(?:ql)?://(?:(?:[^\s@/?#%]|%[0-9A-Fa-f]{2})*@)?"  # user and password, encoded
+    r"(?:(?:[\w.-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
+    r"(?:,(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)*(?:/[^?\s]*)?(?:\?\S*)?"
+)
+
+
+def _target(url: SecretStr) -> SecretStr:
+    text = url.get_secret_value()
+    if text.startswith(("postgresql:", "postgres:")) and not _POSTGRES_URL.fullmatch(text):
+        raise ValueError(
+            "not postgresql://user:password@host:port/database: in user and password each character that is no letter "
+            "or digit is written as in addresses of pages, %40 for @, %2F for /, %25 for %"
+        )
+    return url
+
+
 class Target(Section):
     """The database that is kept equal to the source."""
 
-    url: SecretStr = Field(
+    url: Annotated[SecretStr, AfterValidator(_target)] = Field(
         SecretStr("sqlite:///thl.db"),
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )

@@ -10,14 +10,16 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.constants import CR, ER
 from pymysql.cursors import DictCursor
 
+from connector.addresses import on_this_machine
 from connector.config import Source
-from connector.errors import ConnectorError, PreflightError, SourceUnavailable
+from connector.errors import ConfigError, ConnectorError, PreflightError, SourceUnavailable
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
@@ -140,6 +142,14 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         yield
     except pymysql.MySQLError as error:
         code, text = _code_and_text(error)
+        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+            raise PreflightError(f"{who} cannot be trusted: {text}", hint=_certificate_hint(source), **where) from error
+        if code == CR.CR_SSL_CONNECTION_ERROR:
+            raise PreflightError(
+                f"{who} offers no TLS, and source.tls asks for it: nothing was sent",
+                hint="is there something between that takes TLS away? else set up the server's certificate",
+                **where,
+            ) from error
         if code in REFUSED:
             raise PreflightError(f"{who} refuses the user: {text}", hint=_user_hint(source), **where) from error
         if code in DENIED:
@@ -153,6 +163,18 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
     except OSError as error:
         raise SourceUnavailable(f"{who} does not answer: {error}", **where) from error
+
+
+def unverified(source: Source) -> str:
+    """Why a password that is sent there can be read by others, as a sentence; "": it cannot, or there is none."""
+    if not source.password.get_secret_value() or on_this_machine(source.host):
+        return ""
+    where = f"the password for {source.user} at {source.host}:{source.port}"
+    if not source.tls:
+        return f"{where} crosses the network without TLS: source.tls"
+    if source.tls_verify == "none":
+        return f"{where} is sent to whoever answers: source.tls_verify is none"
+    return ""
 
 
 def account(user: str) -> str:
@@ -181,10 +203,38 @@ def _user_hint(source: Source) -> str:
 
 
 def _tls(source: Source) -> ssl.SSLContext | None:
+    """What TLS to the server is made of; None: it is not wanted.
+
+    Raises:
+        ConfigError: a file is not there, or is not what it should be.
+    """
     if not source.tls:
         return None
-    context = ssl.create_default_context(cafile=source.tls_ca)
-    if source.tls_ca is None:
-        context.check_hostname = False
+    with _reading("tls_ca", source.tls_ca):
+        context = ssl.create_default_context(cafile=source.tls_ca)
+    # MySQL's own authority lacks extensions that Python 3.13 and newer ask for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = source.tls_verify == "identity"
+    if source.tls_verify == "none":
         context.verify_mode = ssl.CERT_NONE
+    if source.tls_cert is not None:
+        with _reading("tls_cert and source.tls_key", source.tls_cert):
+            # Without a password at hand OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(source.tls_cert, source.tls_key, password="")
     return context
+
+
+@contextmanager
+def _reading(field: str, file: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"source.{field} cannot be used: {error.strerror or error}", file=file) from error
+
+
+def _certificate_hint(source: Source) -> str:
+    authority = "source.tls_ca" if source.tls_ca is None else f"{source.tls_ca} (source.tls_ca)"
+    return (
+        f"does {authority} hold the authority that signed the server's certificate, and does that name {source.host}? "
+        "source.tls_verify: ca does not ask for the name; none asks for nothing, and anybody between reads the password"
+    )

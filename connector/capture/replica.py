@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
-from connector.capture.connection import Connection, connect, query, release, speaking_to
+from connector.capture.connection import Connection, connect, query, release, speaking_to, unverified
 from connector.capture.mariadb_state import is_mariadb
 from connector.capture.source_state import gtid_executed
 from connector.config import Source
@@ -18,6 +19,11 @@ from connector.thl.gtids import Lacking, lacking
 ROUND: Final = 0.5  # seconds that a replica waits at once
 SILENCE: Final = 5.0  # without an answer it counts as gone
 WAITS_SINCE: Final = (5, 7, 5)  # MySQL's WAIT_FOR_EXECUTED_GTID_SET
+
+
+def unverified_replicas(urls: Iterable[SecretStr], source: Source) -> Iterator[str]:
+    """Why the passwords for `publish.wait_for` can be read by others, as `connector.capture.connection.unverified`."""
+    return (why for url in urls if (why := unverified(_at(url.get_secret_value(), source))))
 
 
 class Replica:

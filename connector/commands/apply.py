@@ -73,6 +73,7 @@ def apply(
     from prometheus_client import start_http_server
 
     from connector.clock import SystemClock
+    from connector.commands.unverified import warn_of_unverified
     from connector.commands.who import who
     from connector.pipeline.apply import Applier
     from connector.pipeline.skips import Skips
@@ -86,6 +87,7 @@ def apply(
     if bool(skip_seqnos) != bool(because.strip()):
         raise click.UsageError("--skip-seqno and --because go together")
     skips = Skips([Seqno(one) for one in skip_seqnos], who(), because)
+    warn_of_unverified(config, "kafka", "target")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     if config.metrics.port:
         start_http_server(config.metrics.port, addr="127.0.0.1")

@@ -31,6 +31,7 @@ def archive(config: Config, folder: Path, until_now: bool, server_id: int | None
 
     from connector.capture.archive import Archive
     from connector.clock import SystemClock
+    from connector.commands.unverified import warn_of_unverified
     from connector.pipeline.archive import Archiver
 
     kept = Archive(folder)
@@ -43,5 +44,6 @@ def archive(config: Config, folder: Path, until_now: bool, server_id: int | None
         signal.signal(number, lambda *_: stop.set())
     ours = server_id or config.source.server_id % (2**32 - 1) + 1
     config = config.model_copy(update={"source": config.source.model_copy(update={"server_id": ours})})
+    warn_of_unverified(config, "source")
     end = Archiver(config, kept, SystemClock(), stop, follow=not until_now).run()
     click.echo(f"archived up to {end}" if end else "nothing was archived", err=True)

@@ -43,6 +43,7 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     from prometheus_client import start_http_server
 
     from connector.clock import SystemClock
+    from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.pipeline.files import FileSource
     from connector.pipeline.heartbeats import heartbeats
@@ -66,6 +67,8 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
         if places:
             config = config.model_copy(update={"source": config.source.model_copy(update={"start": places[0]})})
         source = MySqlSource(config, clock)
+        warn_of_unverified(config, "source", "replicas")
+    warn_of_unverified(config, "kafka", "registry")
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

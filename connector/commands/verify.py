@@ -39,8 +39,10 @@ def verify(
     """
     from functools import partial
 
+    from connector.commands.unverified import warn_of_unverified
     from connector.verify import verify as compare
 
+    warn_of_unverified(config, "source", "target")
     told = partial(_told, config, every_table=not tables, as_json=as_json, indent=2 if every is None else None)
     if every is None:
         report = compare(config, tables or None, patience=patience)

@@ -10,6 +10,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from connector.addresses import on_this_machine
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, Unsupported
 
@@ -34,6 +35,9 @@ _REFUSED: Final = frozenset(
         KafkaError._INVALID_ARG,
     )
 )
+_CROSSES: Final = "the password for the brokers crosses the network"
+_IDENTITY: Final = "ssl.endpoint.identification.algorithm"
+_UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
 _LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
@@ -49,6 +53,25 @@ def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str 
         **kafka.properties,
         **{name.replace("_", "."): value for name, value in ours.items()},
     }
+
+
+def unverified(kafka: Kafka) -> Iterator[str]:
+    """Why a password that is sent to the brokers can be read by others; nothing where it cannot, or there is none."""
+    if all(on_this_machine(one.strip().rpartition(":")[0]) for one in kafka.bootstrap.split(",")):
+        return
+    ours = {name: value.strip().lower() for name, value in kafka.properties.items()}
+    if ours.get("sasl.password"):
+        if ours.get("security.protocol") == "sasl_plaintext":
+            yield f"{_CROSSES} without TLS: security.protocol in kafka.properties is SASL_PLAINTEXT"
+        for name, off in _UNVERIFIED.items():
+            if ours.get(name) in off:
+                yield f"{_CROSSES} to whoever answers: {name} in kafka.properties is {ours[name]}"
+    java = {name.removeprefix("kafka."): value.strip().lower() for name, value in kafka.spark_properties.items()}
+    if "sasl.jaas.config" in java:
+        if java.get("security.protocol") == "sasl_plaintext":
+            yield f"{_CROSSES} without TLS: security.protocol in kafka.spark_properties is SASL_PLAINTEXT"
+        if java.get(_IDENTITY) in {"", "none"}:
+            yield f"{_CROSSES} to whoever has a certificate: {_IDENTITY} in kafka.spark_properties is empty"
 
 
 def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> ConnectorError:

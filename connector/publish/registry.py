@@ -11,7 +11,8 @@ import json
 import logging
 from typing import Any, Final
 
-from connector.config import Config
+from connector.addresses import on_this_machine
+from connector.config import Config, Registry
 from connector.errors import ConfigError, ConnectorError, PreflightError, RegistryUnavailable
 
 LOG: Final = logging.getLogger(__name__)
@@ -26,6 +27,17 @@ _NUMBERS: Final = frozenset(("cache.capacity", "max.retries", "retries.wait.ms",
 def subject_of(config: Config) -> str:
     """The name under which the event topic's schema is registered."""
     return f"{config.topic}-value"
+
+
+def unverified(registry: Registry) -> str:
+    """Why a password that is sent to the registry can be read by others, as a sentence; "": it cannot."""
+    for url in registry.url.get_secret_value().split(","):
+        secret = "@" in url or any("auth" in name for name in registry.properties)
+        if secret and url.strip().startswith("http://"):
+            host, _, _ = url.strip().removeprefix("http://").split("/")[0].rpartition("@")[2].partition(":")
+            if not on_this_machine(host):
+                return f"the password for the schema registry at {host} crosses the network without TLS: registry.url"
+    return ""
 
 
 def registered_number(config: Config, schema: dict[str, Any]) -> int:

@@ -9,6 +9,7 @@ from connector.clock import Clock
 from connector.config import Target as Options
 from connector.errors import ConfigError
 from connector.thl.transaction_columns import transaction_columns
+from connector.write import postgres_connection
 from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
 from connector.write.postgres_desk import PostgresSession
@@ -47,6 +48,16 @@ def open_desk(options: Options) -> Desk:
     """
     place = _place(options)
     return Desk(SqliteSession(place) if isinstance(place, Path) else PostgresSession(place))
+
+
+def unverified(options: Options) -> str:
+    """Why a password that is sent to the target can be read by others, as a sentence; "": it cannot.
+
+    Raises:
+        ConfigError: a URL of no known kind.
+    """
+    place = _place(options)
+    return "" if isinstance(place, Path) else postgres_connection.unverified(place)
 
 
 def _place(options: Options) -> Path | str:

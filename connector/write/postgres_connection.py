@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import psycopg
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from connector.addresses import on_this_machine
 from connector.errors import ConfigError
 
 # After a minute, whether we wait for an answer or for the server to take what we send (COPY). Without the last, what
@@ -23,9 +25,38 @@ def connect(url: str, name: str) -> psycopg.Connection:
         ConfigError: the URL is none.
         psycopg.Error: the server does not answer, or refuses us.
     """
-    try:
-        given = {**conninfo_to_dict(WATCHED), "application_name": name, **conninfo_to_dict(url)}
-    except psycopg.ProgrammingError as error:
-        raise ConfigError(f"target.url is no URL of PostgreSQL: {error}") from None
+    given = {**conninfo_to_dict(WATCHED), "application_name": name, **parts_of(url)}
     conninfo = make_conninfo("", **{key: str(value) for key, value in given.items() if value is not None})
     return psycopg.connect(conninfo, autocommit=True)
+
+
+def parts_of(url: str) -> dict[str, str | int | None]:
+    """What a URL says, by libpq's names.
+
+    Raises:
+        ConfigError: it is none; not in libpq's words, which repeat the URL, or what it took for a part of it.
+    """
+    try:
+        return dict(conninfo_to_dict(url))
+    except psycopg.ProgrammingError:
+        raise ConfigError(
+            "target.url is no URL of PostgreSQL", hint="postgresql://user:password@host:port/database?…"
+        ) from None
+
+
+def unverified(url: str) -> str:
+    """Why a password that is sent there can be read by others, as a sentence; "": it cannot, or there is none."""
+    given = parts_of(url)
+    defaults = {one.keyword.decode(): one.val for one in pq.Conninfo.get_defaults()}  # PGPASSWORD and the like are in
+    known = {name: value.decode() for name, value in defaults.items() if value}
+    known |= {name: str(value) for name, value in given.items() if value is not None}
+    hosts = known.get("hostaddr") or known.get("host", "")
+    if not known.get("password") or all(on_this_machine(host) for host in hosts.split(",")):
+        return ""
+    mode = known.get("sslmode", "prefer")
+    if mode in {"verify-ca", "verify-full"} or known.get("sslrootcert"):  # with which `require` verifies, too
+        return ""
+    return (
+        f"the password for the target at {hosts} is sent to whoever answers: sslmode is {mode}; put "
+        "?sslmode=verify-full&sslrootcert=system, or a file with the authority, behind target.url"
+    )

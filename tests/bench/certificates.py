@@ -25,11 +25,13 @@ class Certificates:
     Args:
         authority: what a client verifies the server with.
         certificate, key: the server's.
+        client: a client's, both in one file.
     """
 
     authority: Path
     certificate: Path
     key: Path
+    client: Path
 
     @property
     def settings(self) -> dict[str, str]:
@@ -40,7 +42,7 @@ class Certificates:
 @contextmanager
 def write_certificates() -> Iterator[Certificates]:
     """Make them for loopback, good for a day; they are gone afterwards."""
-    authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_key, server_key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     authority_name = _name("benchmark's authority")
     authority = (
         _builder(authority_name, authority_name, authority_key.public_key())
@@ -58,16 +60,29 @@ def write_certificates() -> Iterator[Certificates]:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
+    client = (
+        _builder(_name("client"), authority_name, client_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
     with tempfile.TemporaryDirectory(prefix="thl-bench-tls-") as name:
-        found = Certificates(Path(name, "ca.pem"), Path(name, "server.pem"), Path(name, "server.key"))
+        found = Certificates(
+            Path(name, "ca.pem"), Path(name, "server.pem"), Path(name, "server.key"), Path(name, "client.pem")
+        )
         found.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
         found.certificate.write_bytes(server.public_bytes(serialization.Encoding.PEM))
-        found.key.write_bytes(
-            server_key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
+        found.key.write_bytes(_private(server_key))
+        found.client.write_bytes(client.public_bytes(serialization.Encoding.PEM) + _private(client_key))
         yield found
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def _name(common: str) -> x509.Name:

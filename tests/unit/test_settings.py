@@ -138,7 +138,14 @@ def test_secrets_are_hidden() -> None:
 
 @given(password=st.text(min_size=3).filter(lambda text: text not in "postgresql://user@host/db"))
 def test_no_password_in_an_address_is_shown(password: str) -> None:
+    with pytest.raises(ConfigError) as known:
+        load(None, {}, ["target.url=postgresql://user:@@@host/db"])
     for url in (f"postgresql://user:{password}@host/db", f"postgresql://user@host/db?password={password}"):
+        try:
+            load(None, {}, [f"target.url={url}"])
+        except ConfigError as refused:
+            assert str(refused) == str(known.value)
+            continue
         shown = yaml.safe_load(in_force(load_settings(None, {}, [f"target.url={url}"])))["target"]["url"]
         assert password not in shown.replace(HIDDEN, "")
 

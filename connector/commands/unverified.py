@@ -1,0 +1,45 @@
+"""A warning for each password that crosses the network to a server that nobody has verified."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connector.config import Config
+
+LOG: Final = logging.getLogger("connector.passwords")
+
+End = Literal["source", "replicas", "kafka", "registry", "target"]
+
+
+def warn_of_unverified(config: Config, *ends: End) -> None:
+    """Log a warning for each of these ends that a password is sent to in the open; loopback and sockets are none.
+
+    Raises:
+        ConfigError: target.url is none.
+    """
+    for end in ends:
+        for why in _reasons(config, end):
+            LOG.warning(why, extra={"service": config.service})
+
+
+def _reasons(config: Config, end: End) -> Iterator[str]:
+    from connector.capture import connection, replica
+    from connector.publish import client, registry
+    from connector.write import open as targets
+
+    match end:
+        case "source":
+            reasons: Iterator[str] = iter([connection.unverified(config.source)])
+        case "replicas":
+            reasons = replica.unverified_replicas(config.publish.wait_for, config.source)
+        case "kafka":
+            reasons = client.unverified(config.kafka)
+        case "registry":
+            reasons = iter([registry.unverified(config.registry)])
+        case "target":
+            reasons = iter([targets.unverified(config.target)])
+    return (why for why in reasons if why)
