@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.ddl.mariadb import of_mariadb
+from connector.ddl.mariadb import of_mariadb, pass_patience
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.tokens import Lexeme, Token, readings
@@ -182,14 +182,21 @@ def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
 
 def _rename(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
     operations: list[Operation] = []
+    reader.accept("IF", "EXISTS")
     while True:
-        table = catalog.get(reader.table())
+        old = reader.table()
+        pass_patience(reader)
         reader.expect("TO")
         new = reader.table()
+        table = catalog.find(old)
         if new in catalog:
-            raise TargetDiffers(f"table {table.name} is to be renamed to {new}, which is there")
-        operations.append(RenameTable(table, new))
-        catalog = catalog.without(table.name).with_table(table.renamed(new))
+            raise TargetDiffers(f"table {old} is to be renamed to {new}, which is there")
+        if table is None and old.schema != new.schema:
+            catalog.get(old)
+        if table is not None:
+            operations.append(RenameTable(table, new))
+            catalog = catalog.without(old).with_table(table.renamed(new))
+        # Else it is a view, which never leaves its schema; of a table that we lack, the next row stops.
         if not reader.accept(","):
             break
     return operations, catalog

@@ -15,6 +15,13 @@ from connector.thl.layout import TableName
 from connector.write.table import Table
 
 POSTGRES_NAME_BYTES = 63
+# Each table has these without being told so.
+POSTGRES_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+
+OTHER_COLUMN = (
+    "give it another name: ALTER TABLE … RENAME COLUMN on the source, or rename in a rule of source.filters.tables for "
+    "what is published from then on"
+)
 
 
 class Naming(Protocol):
@@ -28,6 +35,9 @@ class Naming(Protocol):
 
     def fold(self, name: str) -> str:
         """What the target takes for the same name."""
+
+    def reserved(self, name: str) -> bool:
+        """Whether no column of a table can be called so."""
 
 
 class SqliteNaming:
@@ -48,6 +58,11 @@ class SqliteNaming:
     def fold(self, name: str) -> str:
         """ASCII letters have no case."""
         return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+    def reserved(self, name: str) -> bool:
+        """None is: a table without a key may have a column called rowid (`sqlite_rows.rowid_name`)."""
+        del name
+        return False
 
 
 class PostgresNaming:
@@ -70,6 +85,10 @@ class PostgresNaming:
         """Quoted names keep their case."""
         return name
 
+    def reserved(self, name: str) -> bool:
+        """A table's system columns."""
+        return name in POSTGRES_COLUMNS
+
 
 def check_names(naming: Naming, tables: Iterable[Table]) -> None:
     """Refuse tables, and columns of one table, that would have one name on the target.
@@ -86,6 +105,12 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
             raise ValueNotRepresentable(f"tables {other} and {table.name} would be one table on the target")
         columns: dict[str, str] = {}
         for column in table.columns:
+            if naming.reserved(naming.column(column.name)):
+                raise ValueNotRepresentable(
+                    f"no column of a target's table can be called {column.name}, as one of {table.name} is",
+                    hint=OTHER_COLUMN,
+                    table=table.name,
+                )
             same = columns.setdefault(naming.fold(naming.column(column.name)), column.name)
             if same != column.name:
                 raise ValueNotRepresentable(

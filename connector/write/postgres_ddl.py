@@ -7,6 +7,7 @@ where rows are told by another key, there is an index for that one, and it is no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import psycopg
 from psycopg import sql
@@ -29,6 +30,7 @@ from connector.write.operations import (
     Unknowable,
     Value,
 )
+from connector.write.postgres_errors import ours
 from connector.write.postgres_names import NAMING, column_name, column_names, quoted, table_name
 from connector.write.postgres_types import by_bytes, postgres_type
 from connector.write.table import Table
@@ -42,14 +44,28 @@ SELECT 1 FROM pg_index i WHERE i.indrelid = %s::regclass AND %s::text[] = (
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
 """
 
+_ANY_CALLED = """
+SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ANY(%s) AND c.relname = %s
+"""
+_CALLED = """
+SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('i', 'I')
+"""
+# The indexes of a table whose names a schema has already.
+_TAKEN = """
+SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = %s::regclass AND EXISTS (
+  SELECT FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace WHERE n.nspname = %s AND o.relname = c.relname)
+"""
+
 
 def run(connection: psycopg.Connection, operation: Operation) -> None:
     """Do an operation.
 
     Raises:
-        TargetDiffers: a table is there that we did not make.
+        TargetDiffers: a table is there that we did not make, or something that we did not make depends on one.
         Unsupported: existing rows get values that only the source knows.
         ValueNotRepresentable: existing rows get a value that PostgreSQL has not.
+        TargetUnavailable, PreflightError: the server refuses the statement for a reason of its own.
     """
     for statement in _statements(connection, operation):
         try:
@@ -57,10 +73,12 @@ def run(connection: psycopg.Connection, operation: Operation) -> None:
         except DuplicateTable as error:
             raise TargetDiffers(
                 f"a table is there that was not made by us: {error.diag.message_primary}",
-                hint="Drop it or rename it.",
+                hint="Rename it or drop it.",
             ) from error
         except DataError as error:
             raise ValueNotRepresentable(f"PostgreSQL: {error.diag.message_primary}", statement=statement) from error
+        except psycopg.Error as error:
+            raise ours(error) from error
 
 
 def _statements(connection: psycopg.Connection, operation: Operation) -> Iterator[str]:
@@ -72,6 +90,7 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
                 yield f"DROP SCHEMA IF EXISTS {quoted(NAMING.column(schema))}"
         case CreateTable(table):
             yield from _schema(connection, table.name.schema)
+            yield from _no_index_called(connection, table.name)
             yield _create(table)
         case DropTable(table):
             yield f"DROP TABLE {table_name(table.name)}"
@@ -122,12 +141,32 @@ def _create(table: Table) -> str:
 def _rename(connection: psycopg.Connection, old: TableName, new: TableName) -> Iterator[str]:
     (before, _), (after, table) = NAMING.table(old), NAMING.table(new)
     if before == after:
+        yield from _no_index_called(connection, new)
         yield f"ALTER TABLE {table_name(old)} RENAME TO {quoted(table)}"
         return
     yield from _schema(connection, new.schema)
+    yield from _no_index_called(connection, new)
+    for (index,) in connection.execute(_TAKEN, (table_name(old), after)).fetchall():
+        yield _renamed_index(connection, str(index), before, after)
     yield f"ALTER TABLE {table_name(old)} RENAME TO {_PASSING}"
     yield f"ALTER TABLE {quoted(before)}.{_PASSING} SET SCHEMA {quoted(after)}"
     yield f"ALTER TABLE {quoted(after)}.{_PASSING} RENAME TO {quoted(table)}"
+
+
+def _no_index_called(connection: psycopg.Connection, name: TableName) -> Iterator[str]:
+    """Give an index another name that is called as a table is to be. What it is called matters to no statement."""
+    schema, table = NAMING.table(name)
+    if connection.execute(_CALLED, (schema, table)).fetchone():
+        yield _renamed_index(connection, table, schema)
+
+
+def _renamed_index(connection: psycopg.Connection, name: str, *schemas: str) -> str:
+    """Give an index of the first of these schemas a name that none of them has; of a key, its constraint has it too."""
+    for number in count(1):
+        free = f"{NAMING.column(name[:40])}_{number}"
+        if not connection.execute(_ANY_CALLED, (list(schemas), free)).fetchone():
+            return f"ALTER INDEX {quoted(schemas[0])}.{quoted(name)} RENAME TO {quoted(free)}"
+    raise AssertionError("numbers do not end")
 
 
 def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:

@@ -10,8 +10,10 @@ The file is in WAL mode with synchronous=FULL: a commit survives a power cut.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from connector import faults, metrics
@@ -77,6 +79,7 @@ class SqliteTarget:
         self._told_keys = ToldKeys()
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
+        _private(path)
         with translated():
             # autocommit: transactions are begun and ended by us alone
             self._db = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
@@ -294,3 +297,9 @@ class SqliteTarget:
                 pause = min(pause * 2, 0.5)
             else:
                 return
+
+
+def _private(path: Path) -> None:
+    """Make a file that is missing, for its owner alone; SQLite gives the same mode to those that it puts beside it."""
+    with suppress(OSError):  # it is there already, or cannot be made: SQLite says why
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

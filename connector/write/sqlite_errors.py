@@ -1,4 +1,4 @@
-"""SQLite's errors as ours."""
+"""SQLite's errors as ours, by result code: which pass by themselves, and which no second attempt can mend."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from connector.errors import TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import ConnectorError, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 
-# Of the file's contents, not of its being there: a table that is gone or is another one.
-_DIFFERENT: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_SCHEMA)
+# Another process's lock, a full disk, a disk that fails, no memory.
+_PASSING: Final = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM),
+    *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT),
+)
+_FORBIDDEN: Final = (
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
+    sqlite3.SQLITE_NOTADB,
+)
+
+_DEPENDENTS: Final = (
+    "it was not made by thl: drop it (DROP VIEW …), run thl apply, which goes on with this event, and make it again"
+)
+_DAMAGED: Final = "the file is damaged: fill the target again from nothing, or from a copy of the file"
 
 
 @contextmanager
@@ -18,8 +30,20 @@ def translated() -> Iterator[None]:
     """Raise what SQLite raises as an error of `connector.errors`."""
     try:
         yield
-    except (sqlite3.DataError, OverflowError) as error:
-        raise ValueNotRepresentable(f"SQLite: {error}") from error
-    except sqlite3.Error as error:
-        kind = TargetDiffers if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DIFFERENT else TargetUnavailable
-        raise kind(f"SQLite: {error}") from error
+    except (sqlite3.Error, OverflowError) as error:
+        raise ours(error) from error
+
+
+def ours(error: sqlite3.Error | OverflowError) -> ConnectorError:
+    """The error of `connector.errors` that says the same."""
+    text = f"SQLite: {error}"
+    if isinstance(error, OverflowError | sqlite3.DataError):
+        return ValueNotRepresentable(text)
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _PASSING:
+        return TargetUnavailable(text)
+    if code in _FORBIDDEN:
+        return PreflightError(text, hint="target.url names a SQLite file that this user may write, and its folder too")
+    if str(error).startswith(("error in view ", "error in trigger ")):
+        return TargetDiffers(text, hint=_DEPENDENTS)
+    return TargetDiffers(text, hint=_DAMAGED if code == sqlite3.SQLITE_CORRUPT else "")

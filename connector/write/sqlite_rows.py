@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from connector.ddl.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.thl.net import Images, NetRows, Partial
+from connector.write.names import OTHER_COLUMN
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
 from connector.write.sqlite_missing import missing_rows, shown
@@ -201,13 +202,13 @@ def rowid_name(columns: Sequence[str]) -> str:
     """A name by which SQLite knows the rowid of a table with these columns.
 
     Raises:
-        TargetDiffers: the columns have all of them.
+        ValueNotRepresentable: the columns have all of them.
     """
     taken = {name.lower() for name in columns}
     for name in ("rowid", "_rowid_", "oid"):
         if name not in taken:
             return name
-    raise TargetDiffers("a table without a key has columns rowid, _rowid_ and oid")
+    raise ValueNotRepresentable("a table without a key has columns rowid, _rowid_ and oid", hint=OTHER_COLUMN)
 
 
 def _marks(count: int) -> str:

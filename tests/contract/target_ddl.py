@@ -97,6 +97,44 @@ class TestTables:
         assert place.read(layout("attic.things", ITEM, ["id"])) == ROWS
         assert place.read(ITEMS) is None
 
+    def test_a_table_is_moved_to_another_schema_each_month(self, place: Place, items: Applier) -> None:
+        told = layout("shop.told", ["a int not null", "b int"], ["a"])
+        items.sql("CREATE DATABASE attic")
+        for month in range(1, 4):
+            items.sql("CREATE TABLE told (a INT NOT NULL, b INT, UNIQUE KEY (a))")
+            items.rows(net(told, inserts=[(1, month)]))
+            items.rows(net(told, updates=[(1, month)]))  # makes an index to find it by
+            items.sql(f"RENAME TABLE items TO attic.items_{month}, told TO attic.told_{month}")
+            items.sql(f"CREATE TABLE items LIKE attic.items_{month}")
+            items.rows(net(ITEMS, inserts=ROWS))
+        for month in range(1, 4):
+            moved = layout(f"attic.items_{month}", ITEM, ["id"])
+            items.rows(net(moved, updates=[ROWS[0]]))
+            with pytest.raises(TargetDiffers, match="items"):  # its key is still one
+                items.rows(net(moved, inserts=[ROWS[0]]))
+            items.target.close()
+            items = Applier(place.open())
+            assert place.read(moved) == ROWS
+            assert place.read(layout(f"attic.told_{month}", ["a int", "b int"])) == [(1, month)]
+            assert place.indexed(layout(f"attic.told_{month}", ["a int", "b int"])) == ["a"]
+
+    def test_a_table_is_called_as_an_index_of_another(self, place: Place, items: Applier) -> None:
+        items.sql("CREATE TABLE items_pkey (n INT)", "CREATE TABLE other_pkey (n INT)")
+        items.sql("CREATE TABLE other (n INT PRIMARY KEY)", "RENAME TABLE other_pkey TO other_pkey1")
+        assert place.read(layout("shop.items_pkey", ["n int"])) == []
+        items.rows(net(ITEMS, updates=[ROWS[0]]))
+        assert place.read(ITEMS) == ROWS
+
+    def test_a_view_gets_another_name(self, place: Place, items: Applier) -> None:
+        items.sql("CREATE VIEW v AS SELECT 1", "RENAME TABLE v TO w", "RENAME TABLE w TO v, items TO things")
+        assert place.read(layout("shop.things", ITEM, ["id"])) == ROWS
+
+    def test_what_is_not_there_cannot_leave_its_schema(self, items: Applier) -> None:
+        stops(items, TargetDiffers, "RENAME TABLE missing TO attic.missing")
+
+    def test_a_name_that_is_taken_is_not_given(self, items: Applier) -> None:
+        stops(items, TargetDiffers, "RENAME TABLE missing TO items")
+
     def test_drop_database_takes_its_tables(self, place: Place, items: Applier) -> None:
         items.sql("CREATE DATABASE attic", "CREATE TABLE attic.a (n INT)")
         items.sql("DROP DATABASE shop")

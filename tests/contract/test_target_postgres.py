@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from connector.clock import SystemClock
-from connector.errors import Fenced, PreflightError, TargetUnavailable, ValueNotRepresentable
+from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.sandbox.environment import DatabaseServer
 from connector.thl.domain_gtid import DomainPosition
 from connector.thl.gtid import GtidSet
@@ -28,7 +28,7 @@ from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
-from tests.contract.target_suite import USERS, Applier
+from tests.contract.target_suite import USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
@@ -193,6 +193,49 @@ def test_zero_dates_for_existing_rows_stop(place: PostgresPlace, applier: Applie
 def test_zero_dates_for_no_rows_do_not(place: PostgresPlace, applier: Applier) -> None:
     applier.sql("ALTER TABLE users ADD born DATE NOT NULL")
     assert place.read(USERS) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE users MODIFY name TEXT, ADD n INT, MODIFY id BIGINT",
+        "ALTER TABLE users DROP name",
+        "DROP TABLE users",
+    ],
+    ids=["type", "column", "table"],
+)
+def test_a_view_of_others_is_named_and_nothing_is_tried_again(
+    place: PostgresPlace, applier: Applier, statement: str
+) -> None:
+    place.run("CREATE VIEW shop.report AS SELECT id, name FROM shop.users")
+    error = stops(applier, TargetDiffers, statement)
+    assert "view shop.report" in error.message
+    assert "DROP VIEW" in error.hint
+    assert (error.where["seqno"], error.where["sql"]) == (1, statement)
+    place.run("DROP VIEW shop.report")
+    Applier(place.open()).sql(statement)
+
+
+@pytest.mark.parametrize("column", ["xmin", "ctid", "tableoid"])
+def test_a_column_that_each_table_of_the_target_has_names_the_way_out(applier: Applier, column: str) -> None:
+    error = stops(applier, ValueNotRepresentable, f"ALTER TABLE users ADD {column} INT")
+    assert column in error.message
+    assert "source.filters.tables" in error.hint
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"password": "secret"}, {"user": "nobody_there"}, {"dbname": "nothing_there"}],
+    ids=["password", "user", "database"],
+)
+def test_a_refused_connection_is_not_waited_for(place: PostgresPlace, wrong: dict[str, str]) -> None:
+    place.reader.execute("CREATE ROLE thl_other LOGIN PASSWORD 'x'")
+    try:
+        with pytest.raises(PreflightError) as raised:
+            PostgresTarget(make_conninfo(place.url, **{"user": "thl_other", "password": "x", **wrong}), SystemClock())
+        assert "secret" not in str(raised.value)
+    finally:
+        place.reader.execute("DROP ROLE thl_other")
 
 
 def test_a_session_that_is_killed_loses_what_is_staged(place: PostgresPlace, applier: Applier) -> None:

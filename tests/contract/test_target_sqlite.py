@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.thl.layout import TableLayout
 from connector.thl.transaction_columns import TransactionColumns
 from connector.write.desk import Desk
@@ -20,7 +20,7 @@ from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
-from tests.contract.target_suite import CREATE_USERS, USERS, Applier
+from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
@@ -150,8 +150,27 @@ def test_text_with_u0000_is_kept(place: SqlitePlace) -> None:
 def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("not a database at all, but long enough to look at " * 100)
-    with pytest.raises(TargetUnavailable, match="not a database"):
+    with pytest.raises(PreflightError, match="not a database"):
         SqliteTarget(path, SystemClock())
+
+
+def test_a_view_of_others_on_a_table_that_is_built_anew_is_named(place: SqlitePlace, applier: Applier) -> None:
+    applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+    place.run('CREATE VIEW report AS SELECT name FROM "shop.users"')
+    error = stops(applier, TargetDiffers, "ALTER TABLE users ADD n INT")
+    assert "report" in error.message
+    assert "DROP VIEW" in error.hint
+    applier.target.close()
+    assert place.query("SELECT * FROM report") == [("ann",)]
+
+
+def test_a_keyless_table_with_each_name_of_the_rowid_stops(place: SqlitePlace, applier: Applier) -> None:
+    applier.sql("CREATE TABLE r (rowid INT, _ROWID_ INT, oid INT)")
+    table = layout("shop.r", ["rowid int", "_ROWID_ int", "oid int"])
+    applier.rows(net(table, inserts=[(1, 2, 3)]))
+    with pytest.raises(ValueNotRepresentable, match="rowid, _rowid_ and oid") as raised:
+        applier.rows(net(table, deletes=[(1, 2, 3)]))
+    assert "source.filters.tables" in raised.value.hint
 
 
 def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:

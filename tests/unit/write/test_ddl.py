@@ -186,7 +186,8 @@ def test_stops(sql: str) -> None:
     "sql",
     [
         "DROP TABLE missing",
-        "RENAME TABLE missing TO x",
+        "RENAME TABLE missing TO other.x",
+        "RENAME TABLE missing TO u",
         "RENAME TABLE t TO u",
         "TRUNCATE missing",
         "ALTER TABLE missing ADD x INT",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.config import Target
-from connector.errors import ConfigError, TargetUnavailable
+from connector.errors import ConfigError, PreflightError, TargetUnavailable
 from connector.write.open import open_target
 
 
@@ -33,5 +35,24 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable) as caught:
         open_target(Target(url=SecretStr("postgresql://u:hidden@127.0.0.1:1/d")), SystemClock())
     assert "hidden" not in str(caught.value)
-    with pytest.raises(TargetUnavailable):
+
+
+def test_a_sqlite_file_in_no_folder_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match="unable to open"):
         open_target(Target(url=SecretStr(f"sqlite:///{tmp_path}/no/such/folder.db")), SystemClock())
+
+
+def test_a_new_sqlite_file_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    (old := tmp_path / "old.db").touch(mode=0o644)
+    before = os.umask(0o022)
+    try:
+        for path in (tmp_path / "new.db", old):
+            target = open_target(Target(url=SecretStr(f"sqlite:///{path}")), SystemClock())
+            target.claim("shop")
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob(f"{path.name}*")}
+            assert modes == dict.fromkeys(
+                (path.name, f"{path.name}-wal", f"{path.name}-shm"), 0o644 if path is old else 0o600
+            )
+            target.close()
+    finally:
+        os.umask(before)
