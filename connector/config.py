@@ -130,9 +130,19 @@ def _glob(pattern: str) -> re.Pattern[str]:
 class Filters(Section):
     """Which tables are published. Patterns are `schema.table` or `schema`, with `*` and `?`."""
 
-    do: tuple[str, ...] = Field((), description="Only tables that match one of these; empty: all.")
+    do: tuple[str, ...] = Field(
+        (),
+        description="Only tables that match one of these; empty: all. A captured table that is renamed to one that is "
+        "not is dropped in the log; the other way round ends the producer, for the log lacks its rows.",
+    )
     ignore: tuple[str, ...] = Field((), description="Not tables that match one of these; wins over do.")
     tables: tuple[TableRule, ...] = Field((), description="Rules for some of these tables: what is published of them.")
+    unknown_ddl: tuple[str, ...] = Field(
+        (),
+        description="Which tables a definition is about is read from its text. One that is not understood ends the "
+        "producer where some tables are not captured; those whose text matches one of these, with `*` and `?`, are "
+        "left out.",
+    )
     hash_key: SecretStr = Field(
         SecretStr(""), description="Of masks that hash: at least 16 characters, best from the environment."
     )

@@ -57,7 +57,7 @@ from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
-from connector.capture.query import wants_statement
+from connector.capture.query import may_want
 from connector.capture.rows_query import rows_query
 from connector.capture.statements import HINT, PARTS, Statements
 from connector.ddl.mariadb import NOT_LOGGED, brings_virtual
@@ -345,7 +345,7 @@ cdef class Decoder:
             query.statement.options.update({**self.untold, **query.statement.options})
         if self.mariadb and not query.control:
             query.statement.options[DIALECT] = MARIADB_DIALECT
-            if wants_statement(query, self.filters) and brings_virtual(query.statement):
+            if brings_virtual(query.statement) and may_want(query, self.filters):
                 self.virtual = query.statement.sql[:200]
         if not query.control and self.naming.statement(query, self.group.gtid, self._here()):
             self.tables.renamed()
@@ -370,14 +370,17 @@ cdef class Decoder:
         cdef bint alone = not self.group.open
         cdef bint definition = not query.control
         cdef object statement
+        cdef object parts
         if alone:
             self.group.begin(self._started(), event.server_id, thread_id)
         if self.group.ignored:
             self.statements.leave_out()
             return self._finish(event.timestamp, COMMIT) if alone else 0
         statement = self.statements.of(query)
+        parts = () if statement is None else (statement,)
         if definition and statement is not None:
-            statement = self.filters.published(statement, self.naming.known)
+            parts = self.filters.definitions(statement, query.schemas)
+            parts = [self.filters.published(part, self.naming.known) for part in parts]
         if definition and self.group.changed() and not self.statements.keeps:
             raise Unsupported(
                 "a definition follows changes of its own transaction", hint=HINT, sql=query.statement.sql[:200]
@@ -386,8 +389,9 @@ cdef class Decoder:
             self.blocks = blocks
             self.loading = statement, alone, event.timestamp
             return 0
-        if statement is not None:
-            self._add(statement, definition)
+        for part in parts:
+            if part is not None:
+                self._add(part, definition)
         return self._finish(event.timestamp, COMMIT) if alone else 0
 
     cdef int _block(self) except -1:

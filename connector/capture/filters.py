@@ -20,6 +20,7 @@ from types import MappingProxyType
 from connector.capture.reshape import Shape
 from connector.capture.shaping import RuledColumns, called, hash_key, idle, published_name, shape
 from connector.config import Filters, Source, TableRule
+from connector.ddl.captured import RULES_HINT, Capture, Captured
 from connector.ddl.column_names import Wanted, with_columns
 from connector.ddl.renaming import with_names
 from connector.ddl.subjects import Subjects, subjects
@@ -31,7 +32,10 @@ from connector.thl.position import Finished
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
-DEFINITION_HINT = "change the rules of these tables (source.filters.tables), and begin a new log (another `service`)"
+UNKNOWN_HINT = (
+    "if it is about no captured table, or the target gets by hand what it did to one: source.filters.unknown_ddl "
+    "leaves out texts like it; `thl binlog` shows it without --do and --ignore"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,12 @@ class Filter:
             (tuple(self._compile(pattern, f"tables.{number}.match") for pattern in rule.match), rule)
             for number, rule in enumerate(filters.tables)
         )
+        self._everything = not (
+            filters.do or filters.ignore or any(not {"ddl", "delete"}.issubset(rule.actions) for rule in filters.tables)
+        )
+        self._unknown = tuple(
+            re.compile(_regex(pattern.strip()).pattern, re.DOTALL | re.IGNORECASE) for pattern in filters.unknown_ddl
+        )
         self._hash_key = hash_key(filters)
         self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
@@ -164,7 +174,7 @@ class Filter:
         return shape(layout, rule, self._hash_key)
 
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
-        """A definition that is for us, without the columns that rules drop and with the names that they give; None:
+        """One of the `definitions`, without the columns that rules drop and with the names that they give; None:
         nothing is left of it.
 
         Args:
@@ -186,7 +196,7 @@ class Filter:
         except Unsupported as error:
             raise Unsupported(
                 f"a definition of tables with rules cannot be published: {error.message}",
-                hint=DEFINITION_HINT,
+                hint=RULES_HINT,
                 sql=statement.sql[:500],
             ) from error
         return statement
@@ -243,34 +253,46 @@ class Filter:
         rule = self.rule(schema, table)
         return rule is not None and (rule.shapes or bool(rule.publish_as) or set(rule.actions) != EVERYTHING)
 
-    def wants_definition(self, statement: Statement) -> bool:
-        """Whether a definition about a schema of ours is for us.
+    def definitions(self, statement: Statement, noted: Collection[str] = ()) -> tuple[Statement, ...]:
+        """What of a definition is for us, as its text says: it whole, parts of it, what it did to captured tables in
+        other words, or nothing.
+
+        Args:
+            statement: it.
+            noted: schemas that the source says it touches. A hint, for what is about no table: a MariaDB notes none, a
+                MySQL not always, and never more than 16.
 
         Raises:
-            Unsupported: it is about tables whose definitions are published and about some whose are not; or nobody
-                can tell which tables it is about.
+            Unsupported: it is not understood, and some tables are not captured; or what it does to captured tables
+                cannot be said without those that are not.
         """
-        if all("ddl" in rule.actions and "delete" in rule.actions for _, rule in self._rules):
-            return True
         try:
             about = subjects(statement)
         except Unsupported as error:
+            if self._everything:
+                return (statement,)
+            if any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown):
+                return ()
             raise Unsupported(
-                f"which tables a definition is about is not understood, and some have rules: {error.message}",
-                hint=DEFINITION_HINT,
+                f"which tables a definition is about is not understood, and not all are captured: {error.message}",
+                hint=UNKNOWN_HINT,
                 sql=statement.sql[:500],
             ) from error
         if about.schema:
-            return self.wants_schemas_own(about.schema)
+            wanted = self.wants_schema(about.schema) and self.wants_schemas_own(about.schema)
+            return (statement,) if wanted else ()
+        if not about.tables:
+            touched = {self.fold(schema) for schema in noted or (statement.schema,)}
+            wanted = any(not schema or schema in SYSTEM_SCHEMAS or self.wants_schema(schema) for schema in touched)
+            return (statement,) if wanted else ()
         action = "delete" if about.truncates else "ddl"
-        wanted = {action in self.actions(*name) for name in about.tables if self.wants(*name)}
-        if len(wanted) > 1:
-            raise Unsupported(
-                "a definition is about tables whose definitions are published and about some whose are not",
-                hint=DEFINITION_HINT,
-                sql=statement.sql[:500],
-            )
-        return wanted.pop() if wanted else True  # also about what is no table of ours: its schema decides
+
+        def capture(name: TableName) -> Capture:
+            if not self.wants(*name):
+                return Capture.NOTHING
+            return Capture.WHOLE if action in self.actions(*name) else Capture.ROWS
+
+        return Captured(statement, about, capture, self.fold).statements()
 
     def wants_schemas_own(self, schema: str) -> bool:
         """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
@@ -312,9 +334,10 @@ class Filter:
 def fingerprint(source: Source) -> str:
     """What tells whether the same events are made of the same transactions: a hash of all that decides it.
 
-    Not of the servers that are ignored: the log's last event is read whoever wrote it.
+    Not of the servers that are ignored: the log's last event is read whoever wrote it. Nor of definitions that are not
+    understood: where none is left out, none is published.
     """
-    decides = source.filters.model_dump(mode="json", exclude={"hash_key", "hash_key_file"}) | {
+    decides = source.filters.model_dump(mode="json", exclude={"hash_key", "hash_key_file", "unknown_ddl"}) | {
         "hash_key": hmac.digest(hash_key(source.filters), b"thl", "sha256").hex(),
         "keep_invalid_text": source.keep_invalid_text,
         "statements": source.statements,

@@ -60,8 +60,8 @@ class Wanted(Protocol):
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
         """A definition that is for us as rules want it; None: nothing is left of it."""
 
-    def wants_definition(self, statement: Statement) -> bool:
-        """Whether a definition about a schema of ours is for us; raises `Unsupported` where that is not known."""
+    def definitions(self, statement: Statement, noted: Collection[str]) -> tuple[Statement, ...]:
+        """What of a definition is for us; raises `Unsupported` where that is not known."""
 
     def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
         """Whether text that is not valid in its character set is kept as bytes."""
@@ -106,6 +106,11 @@ class Query:
     charset: str
     xid: str = ""
 
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The schemas that it touches, as far as the source noted them; else its default schema."""
+        return self.schemas or (self.statement.schema,)
+
 
 def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4") -> Query:
     """Decode the event.
@@ -142,13 +147,24 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
 
 
 def wants_statement(found: Query, filters: Wanted) -> bool:
-    """Whether a definition is for us: one of the schemas it touches is, or it is about accounts and the like."""
+    """Whether a definition is for us, or a part of it.
+
+    Raises:
+        Unsupported: that is not known.
+    """
     if found.statement.options.get("alter") in UNFINISHED:
         return False
-    touched = found.schemas or (found.statement.schema,)
-    return any(schema in SYSTEM or filters.wants_schema(schema) for schema in touched) and (
-        bool(found.control) or filters.wants_definition(found.statement)
-    )
+    if found.control:
+        return any(schema in SYSTEM or filters.wants_schema(schema) for schema in found.touched)
+    return bool(filters.definitions(found.statement, found.schemas))
+
+
+def may_want(found: Query, filters: Wanted) -> bool:
+    """The same where it is not to be said before the transaction is known to be for us: also what is not known."""
+    try:
+        return wants_statement(found, filters)
+    except Unsupported:
+        return True
 
 
 def wants_change(found: Query, filters: Wanted) -> bool:

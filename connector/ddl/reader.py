@@ -89,6 +89,8 @@ class Reader:
         token = self.token
         if token.kind is Lexeme.END:
             self.stop("unexpected end")
+        if token.kind is Lexeme.UNREAD:
+            self.stop("a text that is not understood")
         self._next += 1
         return token
 

@@ -42,14 +42,14 @@ def with_names(
         sql = f"{sql[:start]}{name}{sql[end:]}"
     result = Statement(statement.schema, sql, statement.options)
     again = subjects(result)
-    wanted = (tuple(map(table, about.tables)), about.like and table(about.like), schema(about.schema))
-    if (again.tables, again.like, again.schema) != wanted:
+    wanted = (tuple(map(table, _tables(about))), schema(about.schema))
+    if (_tables(again), again.schema) != wanted:
         raise Unsupported("the names of a definition could not be written anew")
     return result
 
 
 def _tables(about: Subjects) -> tuple[TableName, ...]:
-    return about.tables if about.like is None else (*about.tables, about.like)
+    return (*about.tables, *(name for name in (about.like, about.partner) if name is not None))
 
 
 def _quoted(name: str) -> str:

@@ -10,7 +10,8 @@ MAINTENANCE = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
 ROWLESS = (
     *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
     *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
-    "PACKAGE",  # MariaDB's
+    *("JSON", "MATERIALIZED"),  # kinds of views
+    *("PACKAGE", "VECTOR"),  # MariaDB's; VECTOR INDEX
 )
 
 
@@ -23,6 +24,8 @@ def pass_definer(reader: Reader) -> None:
                 reader.skip_parentheses()
             if reader.accept("@"):
                 reader.take()
+                while reader.token.at == reader.passed and not reader.at_end:  # a host's dots
+                    reader.take()
         elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
             reader.name()
         else:

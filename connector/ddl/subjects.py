@@ -22,19 +22,27 @@ class Subjects:
 
     Args:
         tables: those that it makes, changes, names anew, empties or drops, in order.
+        verb: CREATE, ALTER, DROP, RENAME, TRUNCATE or INDEX of these tables. ALTER of two tables renames the first to
+            the second, RENAME has pairs.
         schema: that it makes, changes or drops; "" when it is not about a schema as a whole.
-        truncates: whether it takes all rows away and no more.
         drops: whether it drops that schema.
         like: the table that the one it makes is like.
+        partner: the table that gives rows to the one it alters, or takes rows from it, which no row event tells.
         places: where in the text it names these: the tables, the other, the schema.
     """
 
     tables: tuple[TableName, ...] = ()
+    verb: str = ""
     schema: str = ""
-    truncates: bool = False
     drops: bool = False
     like: TableName | None = None
+    partner: TableName | None = None
     places: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def truncates(self) -> bool:
+        """Whether it takes all rows away and no more."""
+        return self.verb == "TRUNCATE"
 
 
 SCHEMA_OPTIONS = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
@@ -52,7 +60,7 @@ def subjects(statement: Statement) -> Subjects:
     """
     found = {
         _read(Reader(tokens, statement.schema, mariadb=of_mariadb(statement)))
-        for tokens in readings(statement.sql, statement.options.get("sql_mode", ""))
+        for tokens in readings(statement.sql, statement.options.get("sql_mode", ""), whole=False)
     }
     if len(found) > 1:
         raise Unsupported("a definition whose tables depend on the server that read its /*! comments */")
@@ -67,7 +75,7 @@ def _read(reader: Reader) -> Subjects:
     if reader.accept("TRUNCATE"):
         reader.accept("TABLE")
         found.table()
-        return found.subjects(truncates=True)
+        return found.subjects("TRUNCATE")
     if reader.accept("RENAME"):
         if reader.accept("USER"):
             return OTHERS
@@ -77,12 +85,12 @@ def _read(reader: Reader) -> Subjects:
     verb = reader.accept_any("CREATE", "DROP", "ALTER")
     if not verb:
         reader.stop("a statement that is not known")
-    reader.accept("OR", "REPLACE")
+    replacing = reader.accept("OR", "REPLACE")
     pass_definer(reader)
     if reader.accept("TEMPORARY"):
         return OTHERS
     mark = reader.mark
-    while reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE"):
+    while reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE"):
         pass
     if verb != "ALTER" and reader.accept("INDEX"):
         return found.indexed()
@@ -90,7 +98,7 @@ def _read(reader: Reader) -> Subjects:
     if reader.accept_any(*ROWLESS):
         return OTHERS
     if reader.accept_any("DATABASE", "SCHEMA"):
-        return found.whole_schema(verb)
+        return found.whole_schema(verb, drops=verb == "DROP" or replacing)
     reader.accept_any("ONLINE", "OFFLINE")
     reader.accept("IGNORE")
     if not reader.accept_any("TABLES", "TABLE", "SEQUENCE"):
@@ -108,8 +116,8 @@ class _Names:
         self._tables: list[TableName] = []
         self._places: list[tuple[int, int]] = []
 
-    def subjects(self, *, truncates: bool = False) -> Subjects:
-        return Subjects(tuple(self._tables), truncates=truncates, places=tuple(self._places))
+    def subjects(self, verb: str) -> Subjects:
+        return Subjects(tuple(self._tables), verb, places=tuple(self._places))
 
     def table(self) -> None:
         start = self._reader.token.at
@@ -120,15 +128,19 @@ class _Names:
         reader = self._reader
         self.table()
         if not (reader.accept("LIKE") or reader.accept("(", "LIKE")):
-            return self.subjects()
+            return self.subjects("CREATE")
         self.table()
-        return Subjects(tuple(self._tables[:1]), like=self._tables[1], places=tuple(self._places))
+        return Subjects(tuple(self._tables[:1]), "CREATE", like=self._tables[1], places=tuple(self._places))
 
     def dropped(self) -> Subjects:
+        """Nothing but how to wait may follow the names: no table is overlooked."""
         self.table()
         while self._reader.accept(","):
             self.table()
-        return self.subjects()
+        pass_patience(self._reader)
+        self._reader.accept_any("RESTRICT", "CASCADE")
+        self._reader.expect_end()
+        return self.subjects("DROP")
 
     def renamed(self) -> Subjects:
         reader = self._reader
@@ -139,36 +151,62 @@ class _Names:
             reader.expect("TO")
             self.table()
             if not reader.accept(","):
-                return self.subjects()
+                reader.expect_end()
+                return self.subjects("RENAME")
 
     def altered(self) -> Subjects:
-        """ALTER TABLE … RENAME names another: the clause begins behind the table's name, or behind a comma."""
+        """Clauses that name another table begin behind the table's name, or behind a comma."""
         reader = self._reader
         self.table()
         pass_patience(reader)
+        partner = False
         while not reader.at_end:
             if reader.accept("RENAME") and not any(reader.peek(word) for word in ("COLUMN", "INDEX", "KEY")):
                 if not reader.accept_any("TO", "AS"):
                     reader.accept("=")
                 self.table()
-                break
+            elif self._partner():
+                partner = True
+                self.table()
             reader.skip_clause()
             if not reader.at_end:
                 reader.expect(",")
-        return self.subjects()
+        if len(self._tables) > 2:
+            reader.stop("an ALTER TABLE that names several tables")
+        if partner:
+            first, other = self._tables
+            return Subjects((first,), "ALTER", partner=other, places=tuple(self._places))
+        return self.subjects("ALTER")
+
+    def _partner(self) -> bool:
+        """Pass what stands before a table whose rows are exchanged, or taken in or put out (MariaDB's)."""
+        reader = self._reader
+        mark = reader.mark
+        if reader.accept("EXCHANGE", "PARTITION"):
+            reader.name()
+            reader.expect("WITH", "TABLE")
+            return True
+        if reader.accept("CONVERT", "TABLE"):
+            return True
+        if reader.accept("CONVERT", "PARTITION"):
+            reader.name()
+            reader.expect("TO", "TABLE")
+            return True
+        reader.back(mark)
+        return False
 
     def indexed(self) -> Subjects:
         """CREATE INDEX and DROP INDEX: the table stands behind the first ON."""
         while not self._reader.accept("ON"):
             self._reader.take()
         self.table()
-        return self.subjects()
+        return self.subjects("INDEX")
 
-    def whole_schema(self, verb: str) -> Subjects:
+    def whole_schema(self, verb: str, *, drops: bool) -> Subjects:
         reader = self._reader
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
         if verb == "ALTER" and any(reader.peek(word) for word in SCHEMA_OPTIONS):
             return Subjects(schema=reader.schema)
         start = reader.token.at
-        return Subjects(schema=reader.name(), drops=verb == "DROP", places=((start, reader.passed),))
+        return Subjects(schema=reader.name(), drops=drops, places=((start, reader.passed),))

@@ -39,6 +39,7 @@ class Lexeme(Enum):
     HEX = auto()  # text: the digits
     BITS = auto()  # text: the digits
     SIGN = auto()  # one character
+    UNREAD = auto()  # from here on the text is not understood
     END = auto()
 
 
@@ -53,12 +54,14 @@ class Token:
     end: int = 0
 
 
-def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
+def readings(sql: str, sql_mode: str = "", *, whole: bool = True) -> list[list[Token]]:
     """The ways that servers may read a statement: one, or two where an executable comment is in doubt.
 
     Args:
         sql: one statement.
         sql_mode: the session's: comma-separated, or the number that the binary log has.
+        whole: whether all of it must be understood; otherwise an UNREAD token stands for what is not, before the END:
+            for who reads the first words alone.
 
     Returns:
         Each reading's tokens, ended by an END token.
@@ -67,8 +70,8 @@ def readings(sql: str, sql_mode: str = "") -> list[list[Token]]:
         Unsupported: a string, name or comment that does not end.
     """
     modes = sql_modes(sql_mode)
-    every = _tokens(sql, modes, None)
-    sure = _tokens(sql, modes, ALWAYS_EXECUTED)
+    every = _tokens(sql, modes, None, whole)
+    sure = _tokens(sql, modes, ALWAYS_EXECUTED, whole)
     return [every] if every == sure else [every, sure]
 
 
@@ -84,10 +87,22 @@ def sql_modes(sql_mode: str) -> set[str]:
     return set(sql_mode.upper().split(","))
 
 
-def _tokens(sql: str, modes: set[str], newest: int | None) -> list[Token]:
+def _tokens(sql: str, modes: set[str], newest: int | None, whole: bool) -> list[Token]:
+    found: list[Token] = []
+    try:
+        _lex(sql, modes, newest, found)
+    except Unsupported:
+        if whole:
+            raise
+        end = found[-1].end if found else 0
+        found.append(Token(Lexeme.UNREAD, sql[end : end + 20], end, len(sql)))
+    found.append(Token(Lexeme.END, "", len(sql), len(sql)))
+    return found
+
+
+def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> None:
     ansi = bool(modes & {"ANSI_QUOTES", "ANSI"})
     backslash = "NO_BACKSLASH_ESCAPES" not in modes
-    found: list[Token] = []
     at, executing = 0, False
     while at < len(sql):
         character = sql[at]
@@ -119,8 +134,8 @@ def _tokens(sql: str, modes: set[str], newest: int | None) -> list[Token]:
         else:
             found.append(Token(Lexeme.SIGN, character, at, at + 1))
             at += 1
-    found.append(Token(Lexeme.END, "", len(sql), len(sql)))
-    return found
+    if executing:
+        raise Unsupported("a comment does not end", sql=sql)
 
 
 def _executed(match: re.Match[str], newest: int | None) -> bool:

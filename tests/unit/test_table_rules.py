@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from connector.capture.filters import DEFINITION_HINT, EVERYTHING, Filter, fingerprint
+from connector.capture.filters import EVERYTHING, Filter, fingerprint
 from connector.capture.heartbeat_row import heartbeat_table
 from connector.config import Filters, Source, TableRule
+from connector.ddl.captured import RULES_HINT
 from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.thl.layout import Column, TableLayout, TableName
 from connector.thl.piece import Statement
@@ -42,13 +43,13 @@ def test_the_first_rule_that_matches_counts() -> None:
         ("CREATE DATABASE quiet", False),
         ("DROP DATABASE other", True),
         ("CREATE VIEW log AS SELECT 1", True),
-        ("CREATE TABLE elsewhere.t (id INT)", True),  # the schemas that it touches have decided about that
+        ("CREATE TABLE elsewhere.t (id INT)", False),
     ],
 )
 def test_definitions(sql: str, wanted: bool) -> None:
     rules = [("shop.log", ("insert", "update")), ("shop.kept", ("insert", "ddl")), ("quiet", ("insert", "delete"))]
     filter = ruled(*rules)
-    assert filter.wants_definition(Statement("shop", sql)) is wanted
+    assert bool(filter.definitions(Statement("shop", sql))) is wanted
 
 
 @pytest.mark.parametrize(
@@ -57,8 +58,8 @@ def test_definitions(sql: str, wanted: bool) -> None:
 )
 def test_what_cannot_be_told_stops(sql: str, message: str) -> None:
     with pytest.raises(Unsupported, match=message):
-        ruled(("shop.log", ("insert",))).wants_definition(Statement("shop", sql))
-    assert Filter(Filters()).wants_definition(Statement("shop", sql))
+        ruled(("shop.log", ("insert",))).definitions(Statement("shop", sql))
+    assert Filter(Filters()).definitions(Statement("shop", sql))
 
 
 @pytest.mark.parametrize("rule", [{}, {"match": []}, {"match": ["a"], "actions": ["drop"]}, {"match": ["a"], "x": 1}])
@@ -199,7 +200,7 @@ def test_names_under_which_columns_are_published() -> None:
     ):
         with pytest.raises(Unsupported, match=message) as caught:
             published(sql)
-        assert caught.value.hint == DEFINITION_HINT
+        assert caught.value.hint == RULES_HINT
     with pytest.raises(Unsupported, match="two columns would be published under the name"):
         published("ALTER TABLE t ADD old INT", TableLayout(after.name, (*after.columns, Column("NEW X", "int"))))
 
