@@ -361,7 +361,11 @@ class Apply(Section):
         description="At the log's end read each message as it comes: with master local[N], N above the partitions.",
     )
     heap: str = Field("1g", description="The JVM's heap when `thl apply` starts its own session.")
-    checkpoint_dir: Path = Field(Path("/tmp/thl-spark"), description="Spark's own; never trusted, new at each start.")  # noqa: S108
+    checkpoint_dir: Path | None = Field(
+        None,
+        description="Where Spark's own folder is made at each start, whose content is never trusted; none: in the "
+        "system's folder for temporary files. One that other users may write to is refused.",
+    )
     spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")
 
 

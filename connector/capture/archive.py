@@ -1,7 +1,8 @@
 """A folder that holds a binary log's files as their server wrote them, kept by `thl archive`.
 
 A file gets its name when it is whole and safe on the disk; until then it is called `<name>.part`. Files may be
-compressed afterwards (`.gz`, `.zst`) or taken away, the oldest first.
+compressed afterwards (`.gz`, `.zst`) or taken away, the oldest first. They hold what tables hold, so only the user
+who archives may read them, as only the server's may read its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from connector import private
 from connector.capture.frames import EventFrames
 from connector.capture.log_files import MAGIC, NUMBERED, LogBytes, LogFile, log_files
 from connector.capture.raw import RawEvents
@@ -88,7 +90,7 @@ class Archive:
             ConfigError: somebody else does, or nobody can.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
             lock = os.open(self.folder, os.O_RDONLY)
         except OSError as error:
             raise _unwritable(error, self.folder) from error
@@ -213,7 +215,7 @@ class ArchiveWriter:
         if not part.exists():
             _replace(part, MAGIC)
         self._name = name
-        self._file = part.open("ab")
+        self._file = private.open_to_append(part)
 
     def _finish(self) -> list[str]:
         """The server has gone to its next file: this one is whole."""
@@ -258,7 +260,7 @@ def _read_through(source: LogBytes, name: str) -> tuple[RawEvents, ConnectorErro
 def _replace(path: Path, data: bytes) -> None:
     """Write a file such that it is whole or not there."""
     new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as file:
+    with private.open_new(new) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -21,6 +21,6 @@ def demo(folder: Path | None, seconds: float, rows: int) -> None:
     from connector.demo.story import Scale
 
     folder = folder or Path(tempfile.mkdtemp(prefix="thl-demo-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     equal = show(folder, Scale(seconds=seconds, huge=rows), Console(highlight=False))
     sys.exit(0 if equal else 1)

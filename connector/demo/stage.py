@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from connector import private
 from connector.errors import SandboxError
 from connector.sandbox.java import java_home
 from connector.sandbox.kafka import KafkaBroker
@@ -119,7 +120,7 @@ class Stage:
         self.mysql.stop()
 
 
-def configuration(mysql: MySqlServer, kafka: KafkaBroker, folder: Path, target: str) -> dict[str, Any]:
+def configuration(mysql: MySqlServer, kafka: KafkaBroker, target: str) -> dict[str, Any]:
     """What a user would write into thl.yaml for these servers."""
     return {
         "service": SERVICE,
@@ -133,7 +134,6 @@ def configuration(mysql: MySqlServer, kafka: KafkaBroker, folder: Path, target: 
         },
         "kafka": {"bootstrap": kafka.bootstrap, "replication": 1, "min_isr": 1, "allow_unsafe": True},
         "apply": {
-            "checkpoint_dir": str(folder / "spark"),
             "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
         },
         "target": {"url": target, "audit": True},
@@ -148,7 +148,8 @@ def build(folder: Path) -> Stage:
     kafka.start()
     target = folder / "target.db"
     config = folder / "thl.yaml"
-    config.write_text(yaml.safe_dump(configuration(mysql, kafka, folder, f"sqlite:///{target}"), sort_keys=False))
+    with private.open_new(config) as file:
+        file.write(yaml.safe_dump(configuration(mysql, kafka, f"sqlite:///{target}"), sort_keys=False).encode())
     return Stage(
         mysql,
         kafka,

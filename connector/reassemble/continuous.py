@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import socket
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.functions import udf
 
+from connector import private
 from connector.clock import Clock
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, ConfigError
@@ -69,7 +69,9 @@ class Continuous:
     def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:
         """A socket for the workers, and its path."""
         try:
-            address = os.fspath(Path(made.enter_context(tempfile.TemporaryDirectory(prefix="thl-"))) / "relay")
+            folder = private.new_folder("thl-", None, "TMPDIR")
+            made.callback(shutil.rmtree, folder, ignore_errors=True)
+            address = os.fspath(folder / "relay")
             listening = made.enter_context(socket.socket(socket.AF_UNIX))
             listening.bind(address)
         except OSError as error:

@@ -7,6 +7,7 @@ transactions a second, or of a full one's 4.4 CPU seconds per million rows, on t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 _QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
@@ -94,7 +95,7 @@ _TASKS: Final = 4  # a full batch is read by so many, in ranges of a partition
 _FEW: Final = 250  # messages, that are not worth two tasks
 
 # Starts faster, has no threads that compete; the optimising compiler wants more CPU than it saves in five million rows.
-_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOGGING: Final = "-Dlog4j2.configurationFile="
 
 LOG4J: Final = """rootLogger.level = error
@@ -130,10 +131,14 @@ def batching(messages: int, poll: int) -> dict[str, str]:
     }
 
 
-def jvm_options(log4j: str) -> str:
+def jvm_options(log4j: Path, folder: Path) -> str:
     """Options of the driver's JVM, which only who starts it can set.
 
     Args:
-        log4j: the path of a file with `LOG4J`.
+        log4j: a file with `LOG4J`.
+        folder: where native libraries are unpacked; and its working directory, in which Spark makes a folder for
+            classes, whoever may write there, and without which it does not work.
     """
-    return f"{_JVM} {_LOGGING}{log4j}"
+    options = (*_JVM, f"{_LOGGING}{log4j}", f"-Djava.io.tmpdir={folder}", f"-Duser.dir={folder}")
+    # Quoted as Spark's launcher reads it.
+    return " ".join('"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options)

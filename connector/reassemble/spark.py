@@ -8,12 +8,14 @@ it, in a checkpoint folder of its own.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +47,7 @@ class Session:
         own: whether this process starts Spark; otherwise spark-submit did, and master, memory and JVM are its.
 
     Raises:
-        ConfigError: Spark does not start with these settings.
+        ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
     """
 
     def __init__(self, apply: Apply, name: str, *, jars: tuple[Path, ...] = (), own: bool = True) -> None:
@@ -53,6 +55,7 @@ class Session:
         builder = SparkSession.builder.appName(name)
         settings = self._settings(apply, jars, own=own) | apply.spark
         if own:
+            _make_absolute(settings)
             _put_beside(settings)
         for key, value in settings.items():
             builder = builder.config(key, value)
@@ -78,10 +81,14 @@ class Session:
         chosen |= {
             "spark.master": apply.master,
             "spark.driver.memory": apply.heap,
-            "spark.driver.extraJavaOptions": profile.jvm_options(str(log4j)),
+            "spark.driver.extraJavaOptions": profile.jvm_options(log4j, _jvm_folder(apply.checkpoint_dir)),
         }
         if apply.master.startswith("local"):
-            chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            chosen |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.local.dir": str(self.folder / "local"),
+            }
         if jars:
             chosen["spark.jars"] = ",".join(map(str, jars))
         elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:
@@ -177,12 +184,31 @@ class Query:
             checkpoint.remove(self._folder)
 
 
+@cache
+def _jvm_folder(parent: Path | None) -> Path:
+    """A folder for the JVM to work in, and for its temporary files; it outlives the session as the JVM does."""
+    folder = checkpoint.fresh(parent)
+    atexit.register(checkpoint.remove, folder)
+    return folder
+
+
 def _slots(master: str) -> int:
     """How many tasks run at once in the driver; 0 where executors are processes of their own."""
     found = _LOCAL.fullmatch(master)
     if found is None:
         return 0
     return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+
+
+def _make_absolute(settings: dict[str, str]) -> None:
+    """Let paths of jars mean what they mean in our working directory: the JVM's is another one."""
+    for key, separator in (("spark.jars", ","), (CLASS_PATH, os.pathsep)):
+        if key in settings:
+            parts = [part.strip() for part in settings[key].split(separator)]
+            settings[key] = separator.join(
+                part if not part or "://" in part or part.startswith("local:") else str(Path(part).absolute())
+                for part in parts
+            )
 
 
 def _put_beside(settings: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from connector import private
 from connector.errors import SandboxError
 from connector.sandbox.process import Process, children, kill_all
 
@@ -72,7 +73,7 @@ class Program:
             return
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._logged_before = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as out:
+        with private.open_to_append(self.log) as out:
             self._child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,

@@ -69,13 +69,13 @@ class Rows:
         spark: where the log is read.
         config: service and brokers.
         wanted: what is written.
-        folder: for Spark's own progress, which is never trusted.
+        folder: in which Spark keeps its own progress, which is never trusted; None: the system's for temporary files.
         clock: for patience.
         stop: set by whoever wants it to end; it does after the Kafka transaction that is going on.
     """
 
     def __init__(
-        self, spark: SparkSession, config: Config, wanted: Wanted, *, folder: Path, clock: Clock, stop: Event
+        self, spark: SparkSession, config: Config, wanted: Wanted, *, folder: Path | None, clock: Clock, stop: Event
     ) -> None:
         self._spark = spark
         self._config = config

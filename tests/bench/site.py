@@ -121,7 +121,7 @@ def site(mysql_settings: Mapping[str, str] | None = None) -> Iterator[Site]:
         try:
             for server in servers:
                 server.start()
-            values = configuration(mysql, kafka, folder, postgres.dsn)
+            values = configuration(mysql, kafka, postgres.dsn)
             values["service"] = "bench"
             values["source"] |= {"start": "earliest", "filters": {"do": [workload.SCHEMA]}}
             values["target"]["audit"] = False

@@ -87,7 +87,7 @@ class Rig:
             self.url = self.postgres.dsn.rpartition("/")[0] + f"/{name}"
         else:
             self.url = f"sqlite:///{self.folder / name}.db"
-        values = configuration(self.mysql, self.kafka, self.folder, self.url) | {"service": name}
+        values = configuration(self.mysql, self.kafka, self.url) | {"service": name}
         for section, changes in SMALL.items():
             values[section] = {**values.get(section, {}), **changes}
         self.config = self.folder / f"{name}.yaml"

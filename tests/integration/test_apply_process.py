@@ -32,7 +32,7 @@ COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
 
 
 class Process:
-    """One `thl apply`, and all its children."""
+    """One `thl apply`, and all its children; it works in a folder in which nobody may write."""
 
     def __init__(self, command: Sequence[str], folder: Path, **environ: str) -> None:
         self.log = folder / "apply.log"
@@ -50,7 +50,7 @@ class Process:
         }
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd="/proc", env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.family = [psutil.Process(self.popen.pid)]
 

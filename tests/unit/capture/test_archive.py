@@ -407,3 +407,17 @@ def test_mariadbs_events_without_places_are_kept() -> None:
     log.commit()
     found = taken(packets([rotate("log.000007", 4), *events_of(log.data)]), 1)
     assert b"".join(part for _, part in found) == log.data[4:]
+
+
+def test_what_is_archived_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "archive")
+    with archive.locked():
+        archive.belong("5b37")
+        writer = ArchiveWriter(archive)
+        data = LOG.read_bytes()
+        writer.take(taken(packets([rotate("log.000007", 4), *events_of(data), rotate("log.000008", 4)]), 1))
+        writer.take([("log.000008", b"")])
+        writer.close()
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in archive.folder.iterdir()}
+    assert modes == dict.fromkeys(("source.json", "log.000007", "log.000008.part"), 0o600)
+    assert archive.folder.stat().st_mode & 0o7777 == 0o700

@@ -1,10 +1,27 @@
-"""Where the Kafka connector's jars go."""
+"""Where the Kafka connector's jars go, and the JVM's own files."""
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
 
-from connector.reassemble.spark import CLASS_PATH, _put_beside
+from connector.reassemble.profile import jvm_options
+from connector.reassemble.spark import CLASS_PATH, _make_absolute, _put_beside
+
+
+def test_the_jvm_has_its_files_where_it_is_told_whatever_the_folder_is_called() -> None:
+    options = shlex.split(jvm_options(Path('/a "b"/log4j2'), Path("/a c/tmp")))
+    places = ["-Djava.io.tmpdir=/a c/tmp", "-Duser.dir=/a c/tmp"]
+    assert options[-3:] == ['-Dlog4j2.configurationFile=/a "b"/log4j2', *places]
+
+
+def test_relative_jars_are_those_of_our_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"spark.jars": "a.jar, /b.jar,hdfs://c/d.jar", CLASS_PATH: "e/*:/f"}
+    _make_absolute(settings)
+    assert settings == {"spark.jars": f"{tmp_path}/a.jar,/b.jar,hdfs://c/d.jar", CLASS_PATH: f"{tmp_path}/e/*:/f"}
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]"])
