@@ -132,7 +132,8 @@ class Filters(Section):
 
     do: tuple[str, ...] = Field(
         (),
-        description="Only tables that match one of these; empty: all. A captured table that is renamed to one that is "
+        description="Only tables that match one of these; empty: all. Never those of `mysql`, `sys`, "
+        "`information_schema` and `performance_schema`. A captured table that is renamed to one that is "
         "not is dropped in the log; the other way round ends the producer, for the log lacks its rows.",
     )
     ignore: tuple[str, ...] = Field((), description="Not tables that match one of these; wins over do.")

@@ -28,6 +28,10 @@ cdef class Decoder:
     cdef bint streamed  # by a server, which may leave out what we have
     cdef bint old  # a log before version 4: without format descriptions, checksums and places
     cdef bint relay, named  # a replica's log, whose places are the source's once that has told its file's name
+    cdef uint32_t replica  # the server id of who wrote the file
+    cdef bint early  # by a server of 5.0 or 5.1
+    cdef int64_t cache  # where the transaction's cache begins: behind its BEGIN
+    cdef bint bare  # the transaction is one statement's rows, without BEGIN and COMMIT
     cdef object dialect  # where events are not written as today
     cdef bytes translated  # the newest of them, as today's
     cdef uint8_t type
@@ -63,12 +67,16 @@ cdef class Decoder:
     cdef int _cut(self) except -1
     cdef int _finish(self, uint32_t timestamp, object outcome) except -1
     cdef int _count_ignored(self) except -1
-    cdef int _table_map(self, Cursor* body) except -1
+    cdef int _table_map(self, Event* event, Cursor* body) except -1
     cdef int _rows_query(self, Cursor* body) except -1
-    cdef int _rows(self, int action, bint second, bint diffs, Cursor* body) except -1
+    cdef int _rows(self, Event* event, int action, bint second, bint diffs, Cursor* body) except -1
+    cdef int _decode_rows(self, int action, bint second, bint diffs, Cursor* body) except -1
+    cdef bint _unnamed(self) noexcept
+    cdef bint _replicas(self, const Event* event) noexcept
+    cdef bint _cached(self, const Event* event) noexcept
     cdef int _relayed(self, Event* event) except -1
     cdef int _format(self, Event* event, const uint8_t* all, Cursor* body) except -1
-    cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1
+    cdef int _artificial_rotate(self, Event* event, const uint8_t* all, Cursor* body) except -1
     cdef int _rotate(self, Event* event, Cursor* body) except -1
     cdef int _to(self, int64_t offset, bytes file) except -1
     cdef int _pass(self) except -1

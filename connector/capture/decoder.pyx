@@ -29,6 +29,7 @@ from connector.capture.event cimport (
     ROTATE,
     ROWS_QUERY,
     START_V3,
+    STOP,
     TABLE_MAP,
     TRANSACTION_PAYLOAD,
     WRITE_ROWS,
@@ -187,7 +188,7 @@ cdef class Decoder:
             damaged(b"an event's length is not that of its packet")
         if self.inner is None:
             if event.type == ROTATE and event.flags & ARTIFICIAL:
-                return self._artificial_rotate(all, body)
+                return self._artificial_rotate(&event, all, body)
             if event.type == FORMAT_DESCRIPTION:
                 return self._format(&event, all, body)
             if not self.formatted:
@@ -212,9 +213,11 @@ cdef class Decoder:
 
         MariaDB writes no places inside of a transaction (since 11.4), and streams on behind what we have without a word.
         """
-        if self.relay and not self.named:
+        if self._unnamed():
             self.start = self.offset
             self.offset += event.size
+            return 0
+        if self._replicas(event):
             return 0
         if event.flags & ARTIFICIAL or (event.log_pos == 0 and not self.mariadb):
             return 0
@@ -224,7 +227,7 @@ cdef class Decoder:
         self.offset += event.size
         if event.log_pos == 0:
             return 0
-        if <uint32_t>self.offset != event.log_pos and not event.flags & RELAY_LOG:
+        if <uint32_t>self.offset != event.log_pos and not self._cached(event):
             if self.relay:
                 return self._relayed(event)
             raise CorruptBinlog(
@@ -236,9 +239,9 @@ cdef class Decoder:
     cdef int _dispatch(self, Event* event, Cursor* body) except -1:
         cdef uint8_t type = event.type
         if WRITE_ROWS <= type <= DELETE_ROWS:
-            return self._rows(type - WRITE_ROWS, True, False, body)
+            return self._rows(event, type - WRITE_ROWS, True, False, body)
         if type == TABLE_MAP:
-            return self._table_map(body)
+            return self._table_map(event, body)
         if type == GTID or type == ANONYMOUS_GTID:
             return self._gtid(type, body)
         if type == QUERY:
@@ -247,7 +250,7 @@ cdef class Decoder:
             take(body, 8)
             return self._finish(event.timestamp, COMMIT)
         if WRITE_ROWS_V1 <= type <= DELETE_ROWS_V1:
-            return self._rows(type - WRITE_ROWS_V1, False, False, body)
+            return self._rows(event, type - WRITE_ROWS_V1, False, False, body)
         if type == ROTATE:
             return self._rotate(event, body)
         if type == TRANSACTION_PAYLOAD:
@@ -257,7 +260,7 @@ cdef class Decoder:
         if MARIADB <= type <= MARIADB_LAST:
             return of_mariadb(self, event, body)
         if type == PARTIAL_UPDATE_ROWS:
-            return self._rows(UPDATE, True, True, body)
+            return self._rows(event, UPDATE, True, True, body)
         if type == XA_PREPARE:
             return prepared(self, event, body)
         if type in PARTS:
@@ -331,6 +334,7 @@ cdef class Decoder:
         if left(&ahead) == 5 and memcmp(ahead.data, b"BEGIN", 5) == 0:
             if self.group.open:
                 damaged(b"a transaction begins before the last one has ended")
+            self.cache = self.offset
             return self.group.begin(self._started(), event.server_id, thread_id)
         query = read_query(rest(body), event.timestamp, event.flags, self.statements.charset)
         if self.old and self.statements.one_shot(query):
@@ -430,6 +434,7 @@ cdef class Decoder:
         self.produced += self.group.size
         self.found.append(self.group.finish(self._here(), timestamp, outcome))
         self.reported = self.offset
+        self.bare = False
         if self.redefined:
             self.redefined = False
             self.found.append(self.naming.taken())
@@ -441,9 +446,13 @@ cdef class Decoder:
 
     # Rows
 
-    cdef int _table_map(self, Cursor* body) except -1:
+    cdef int _table_map(self, Event* event, Cursor* body) except -1:
+        """5.1 wrote rows of tables without transactions so, without BEGIN and COMMIT; later servers do not."""
         if not self.group.open:
-            damaged(b"a table is described outside of a transaction")
+            if not self.early or self.group.announced:
+                damaged(b"a table is described outside of a transaction")
+            self.bare = True
+            self.group.begin(self._started(), event.server_id, 0)
         if self.group.ignored:
             return 0
         if self.tables.skipping and not self.group.announced:
@@ -456,13 +465,18 @@ cdef class Decoder:
         text = body.data[: min(size, self.query_bytes)]
         return self.group.ask(rows_query(text, size, self.begun, self.query_bytes))
 
-    cdef int _rows(self, int action, bint second, bint diffs, Cursor* body) except -1:
-        cdef Table table
-        cdef bint answered = self.group.query is not None and ends_statement(body)
+    cdef int _rows(self, Event* event, int action, bint second, bint diffs, Cursor* body) except -1:
+        cdef bint last = ends_statement(body)
         if not self.group.open:
             damaged(b"rows stand outside of a transaction")
-        if self.group.ignored:
-            return 0
+        if not self.group.ignored:
+            self._decode_rows(action, second, diffs, body)
+            if last and self.group.query is not None:
+                self.group.ask(None)
+        return self._finish(event.timestamp, COMMIT) if self.bare and last else 0
+
+    cdef int _decode_rows(self, int action, bint second, bint diffs, Cursor* body) except -1:
+        cdef Table table
         table = self.tables.of_rows(body, second, action)
         if self.virtual is not None and self.tables.after and table is not None:
             raise Unsupported(NOT_LOGGED, hint="SET GLOBAL binlog_row_image = FULL", definition=self.virtual)
@@ -473,9 +487,23 @@ cdef class Decoder:
                 self._cut()
             if not left(body):
                 break
-        return self.group.ask(None) if answered else 0
+        return 0
 
     # The log itself
+
+    cdef bint _replicas(self, const Event* event) noexcept:
+        """Whether a replica wrote this event into its own log for itself, where that counts the source's places.
+
+        Replicas before 5.1 do not mark what ends their files.
+        """
+        if event.flags & RELAY_LOG:
+            return True
+        return self.relay and event.server_id == self.replica and (event.type == STOP or event.type == ROTATE)
+
+    cdef bint _cached(self, const Event* event) noexcept:
+        """Whether the event tells its place in the cache that held its transaction, as servers before 5.0.34 wrote
+        it: the cache has what stands behind BEGIN."""
+        return self.early and self.group.open and <uint32_t>(self.offset - self.cache) == event.log_pos
 
     cdef int _relayed(self, Event* event) except -1:
         """In a replica's log: go to the source's place, which is further on where the replica left something out."""
@@ -494,25 +522,40 @@ cdef class Decoder:
         described = format_description(whole)
         self.checksum = described.checksum
         self.dialect = described.dialect
+        self.early = described.early
         if not self.formatted:
             self.relay = event.flags & RELAY_LOG
+            self.replica = event.server_id
+        elif event.log_pos == 0 and not self.streamed:
+            self.relay = True  # only a replica copies the format of another server's file
         self.formatted = True
         self.mariadb = mariadb.is_mariadb(whole)
         if self.group.announced or self.group.open:
-            if event.flags & ARTIFICIAL or event.log_pos == 0:
-                return 0
-            damaged(b"a transaction is cut off by a new format description")
-        self.tables.forget(self.mariadb)
-        return 0 if event.log_pos == 0 else self._move(event)
+            if not (event.flags & ARTIFICIAL or event.log_pos == 0):
+                damaged(b"a transaction is cut off by a new format description")
+        else:
+            self.tables.forget(self.mariadb)
+        return 0 if event.log_pos == 0 and not self._unnamed() else self._move(event)
 
-    cdef int _artificial_rotate(self, const uint8_t* all, Cursor* body) except -1:
-        """The server says which file comes now; it may come before the format that tells whether it has a checksum."""
+    cdef bint _unnamed(self) noexcept:
+        """Whether it is a replica's log that has not told the source's file: the places are those of this file."""
+        return self.relay and not self.named
+
+    cdef int _artificial_rotate(self, Event* event, const uint8_t* all, Cursor* body) except -1:
+        """The server says which file comes now; it may come before the format that tells whether it has a checksum.
+
+        In a file that names another one, so does a replica: also one before 5.1, which marks its files by nothing else.
+        """
         if left(body) >= 12 and crc32(all, body.end - all - 4, 0) == little4(body.end - 4):
             body.end -= 4
-        return self._to(<int64_t>little8(take(body, 8)), rest(body))
+        offset = <int64_t>little8(take(body, 8))
+        file = rest(body)
+        if not self.streamed and file != self.file.encode(errors="replace"):
+            self.relay = True
+        return self._to(offset, file)
 
     cdef int _rotate(self, Event* event, Cursor* body) except -1:
-        if event.flags & RELAY_LOG:
+        if self._replicas(event):
             return 0  # it names the replica's next file
         self._between()
         self._to(<int64_t>little8(take(body, 8)), rest(body))

@@ -7,6 +7,7 @@ from connector.capture.memory cimport Cursor, little4, take
 cdef enum Type:
     START_V3 = 1
     QUERY = 2
+    STOP = 3
     ROTATE = 4
     FORMAT_DESCRIPTION = 15
     XID = 16

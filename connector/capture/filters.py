@@ -3,7 +3,8 @@ and which text may be invalid.
 
 A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
 its first dot: `?` in a schema's part also finds a dot in the name. Ignore wins over do; no do pattern means all.
-MySQL's own schemas are never for us. The pattern of a column has its name behind the last dot.
+MySQL's own schemas are not for us, but where a file is only looked at. The pattern of a column has its name behind the
+last dot.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Filter:
         rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
         ignored_servers: what these server ids wrote is not for us.
         untold: options of definitions that a MySQL before 8.0 does not log, as it has them; of others nothing.
+        system_schemas: whether MySQL's own schemas are for us too, as far as the patterns say so.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -92,7 +94,9 @@ class Filter:
         rows_query_bytes: int = 0,
         ignored_servers: frozenset[int] = frozenset(),
         untold: Mapping[str, str] = MappingProxyType({}),
+        system_schemas: bool = False,
     ) -> None:
+        self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
         self.rows_query_bytes = rows_query_bytes
         self.ignored_servers = ignored_servers
@@ -139,14 +143,14 @@ class Filter:
     def wants(self, schema: str, table: str) -> bool:
         """Whether changes of this table are published."""
         schema, table = self.fold(schema), self.fold(table)
-        if schema in SYSTEM_SCHEMAS or any(pattern.finds(schema, table) for pattern in self._ignore):
+        if schema in self._left_out or any(pattern.finds(schema, table) for pattern in self._ignore):
             return False
         return not self._do or any(pattern.finds(schema, table) for pattern in self._do)
 
     def wants_schema(self, schema: str) -> bool:
         """Whether some table of this schema may be published: what CREATE and DROP DATABASE ask."""
         schema = self.fold(schema)
-        if schema in SYSTEM_SCHEMAS or any(p.whole and p.finds_schema(schema) for p in self._ignore):
+        if schema in self._left_out or any(p.whole and p.finds_schema(schema) for p in self._ignore):
             return False
         return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
 

@@ -12,6 +12,7 @@ from connector.errors import CorruptBinlog, Unsupported
 
 CHECKSUMS_SINCE = (5, 6, 1)
 CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
+EARLY = (5,), (5, 5)  # MariaDB's 5.1, 5.2 and 5.3 too
 TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
 NO_CHECKSUM, CRC32 = 0, 1
 # Development branches of 5.1 and 5.2 that gave the types other numbers.
@@ -25,10 +26,12 @@ class Format:
     Args:
         checksum: whether its events have a CRC-32 behind them.
         dialect: how they are written, where that is not as today.
+        early: a server of 5.0 or 5.1 wrote them.
     """
 
     checksum: bool
     dialect: Dialect | None
+    early: bool
 
 
 def format_description(event: bytes) -> Format:
@@ -71,7 +74,8 @@ def format_description(event: bytes) -> Format:
     if RENUMBERED.match(server):
         raise Unsupported("the log of a development branch that gave the types of events other numbers", server=server)
     try:
-        return Format(algorithm == CRC32, described_dialect(header, rest))
+        early = EARLY[0] <= _version(server) < EARLY[1]
+        return Format(algorithm == CRC32, described_dialect(header, rest), early)
     except Unsupported as error:
         error.where["server"] = server
         raise

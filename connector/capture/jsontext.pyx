@@ -58,6 +58,7 @@ cdef enum Field:  # types of opaque values that are printed as what they are
 
 cdef enum:
     MAX_DEPTH = 100  # MySQL's own
+    MOST_GROUPS = 9  # of digits in a decimal
     MAX_GROWTH = 16  # a control character becomes six, a number of 3 bytes at most eight and its separator
 
 cdef const char* HEX = b"0123456789abcdef"
@@ -316,11 +317,12 @@ cdef int opaque(Cursor* at, Out* text) except -1 nogil:
 
 
 cdef int decimal(Cursor* body, Out* text) except -1 nogil:
-    """Precision and scale, a byte each, then the image as in a row."""
+    """Precision and scale, a byte each, then the image as in a row. A value that SQL computed may have more digits than
+    a column: as many as nine groups of nine hold, of which none has digits from both sides of the point."""
     cdef const uint8_t* shape = take(body, 2)
     cdef int precision = shape[0]
     cdef int scale = shape[1]
-    if precision < 1 or precision > 65 or scale > 30 or scale > precision:
+    if precision < 1 or scale > precision or (precision - scale + 8) // 9 + (scale + 8) // 9 > MOST_GROUPS:
         damaged(b"a decimal in JSON has an impossible precision or scale")
     text.size += decimal_text(take(body, decimal_size(precision, scale)), precision, scale, room(text, 128))
     return 0

@@ -57,4 +57,4 @@ cdef int of_mariadb(Decoder decoder, Event* event, Cursor* body) except -1:
     plain = mariadb.plain_rows(rest(body), second, action == 1)
     cursor.data = plain
     cursor.end = cursor.data + len(plain)
-    return decoder._rows(action, second, False, &cursor)
+    return decoder._rows(event, action, second, False, &cursor)

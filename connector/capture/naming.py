@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from connector.capture.columns import Spec
 from connector.capture.query import Query
@@ -12,6 +12,8 @@ from connector.errors import Unsupported
 from connector.thl.definition import Redefined
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.position import SourcePosition
+
+HIDDEN_KEY: Final = b"my_row_id"  # the server has no other name for it
 
 
 class Naming(Protocol):
@@ -72,9 +74,14 @@ class Refused(_Unmoved):
 
 
 class Numbered(_Unmoved):
-    """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number."""
+    """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number.
+
+    A key that the server made is called as it calls it: that there is one, the log tells.
+    """
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
         """The table with numbered columns."""
         raws = [replace(raw, name=b"@%d" % number) for number, raw in enumerate(table.raws, 1)]
-        return table_layout(replace(table, raws=raws))
+        if not table.hidden_key:
+            return table_layout(replace(table, raws=raws))
+        return table_layout(replace(table, raws=[replace(raws[0], name=HIDDEN_KEY), *raws[1:]], key=(0,)))

@@ -46,12 +46,14 @@ class TableMap:
         raws: its columns; without names and labels where `named` is false.
         key: the indexes of the columns that are its key, where `named`.
         named: whether the event names the columns.
+        hidden_key: whether the first column is a key that the server made (`sql_generate_invisible_primary_key`).
     """
 
     name: TableName
     raws: list[Raw]
     key: tuple[int, ...]
     named: bool
+    hidden_key: bool = False
 
 
 def table_name(body: bytes) -> TableName:
@@ -59,12 +61,13 @@ def table_name(body: bytes) -> TableName:
     return _name(Fields(body))
 
 
-def table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
+def table_map(body: bytes, *, mariadb: bool = False, hidden_key: bool = False) -> TableMap:
     """The whole of a TABLE_MAP whose table id and flags are cut off.
 
     Args:
         body: the bytes.
         mariadb: who wrote them.
+        hidden_key: what the flags say.
 
     Raises:
         CorruptBinlog: the bytes contradict the format.
@@ -87,7 +90,7 @@ def table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
         raise _two_formats(name, old)
     if any(index >= count for index in metadata.key):
         raise CorruptBinlog("a key column does not exist", table=name)
-    return TableMap(name, raws, metadata.key, bool(metadata.names))
+    return TableMap(name, raws, metadata.key, bool(metadata.names), hidden_key)
 
 
 def table_layout(table: TableMap) -> tuple[TableLayout, list[Spec]]:

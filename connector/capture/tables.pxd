@@ -12,6 +12,7 @@ cdef class Table:
     cdef readonly Shape shape  # what a rule makes of its rows; None: they are as they are
     cdef readonly int wanted
     cdef bint named
+    cdef bint hidden  # the first column is a key that the server made
     cdef readonly bytes definition
     cdef dict presences  # bitmap → the same, so that equal ones are one object
     cdef bytes present(self, const unsigned char* bits)
@@ -21,7 +22,7 @@ cdef class Tables:
     cdef dict ids  # table id → Table
     cdef uint64_t newest_id  # the one that was described or named last, and its table
     cdef Table newest
-    cdef dict known  # bytes of a TABLE_MAP → Table
+    cdef dict known  # (bytes of a TABLE_MAP, `Table.hidden`) → Table
     cdef bint mariadb  # the log's server
     cdef bint skipping  # the rows of this transaction are not for us
     cdef int forget(self, bint mariadb) except -1
@@ -29,4 +30,4 @@ cdef class Tables:
     cdef int renamed(self) except -1
     cdef int describe(self, Cursor* body) except -1
     cdef Table of_rows(self, Cursor* body, bint second, int action)
-    cdef Table _made(self, bytes definition)
+    cdef Table _made(self, bytes definition, bint hidden)

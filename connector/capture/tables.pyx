@@ -14,6 +14,7 @@ from connector.capture.table_map import table_layout, table_map, table_name
 cdef enum:
     MAX_LAYOUTS = 20000
     MAX_PRESENCES = 4096
+    HIDDEN_KEY = 0x04  # flag of a TABLE_MAP: TM_GENERATED_INVISIBLE_PK_F
     NO_TABLE = 0xFFFFFF  # a rows event that only ends a statement names this table
 
 cdef enum Act:  # connector.thl.words.Action
@@ -33,12 +34,16 @@ cdef class Table:
         layout: its columns; None when it is not wanted.
         codec: decodes its rows; None when it is not wanted.
         named: whether the TABLE_MAP alone says all this.
+        hidden: whether its flags say that its first column is a key which the server made.
         wanted: a bit for each action whose rows are.
         shape: what a rule makes of its rows; None: nothing.
     """
 
-    def __init__(self, bytes definition, layout, RowCodec codec, bint named, int wanted, Shape shape=None):
+    def __init__(
+        self, bytes definition, layout, RowCodec codec, bint named, int wanted, Shape shape=None, bint hidden=False
+    ):
         self.definition = definition
+        self.hidden = hidden
         self.layout = layout
         self.codec = codec
         self.wanted = wanted
@@ -94,44 +99,49 @@ cdef class Tables:
         cdef Table table
         for table in list(self.known.values()):
             if not table.named:
-                del self.known[table.definition]
+                del self.known[table.definition, table.hidden]
         return self.forget(self.mariadb)
 
     cdef int describe(self, Cursor* body) except -1:
         """TABLE_MAP: 6 bytes id, 2 flags, then the definition."""
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef bytes definition
-        take(body, 2)
+        cdef bint hidden = take(body, 2)[0] & HIDDEN_KEY and not self.mariadb
         if self.skipping:
             self.ids[table_id] = self.newest = NOT_WANTED
             self.newest_id = table_id
             return 0
-        if self.newest is not None and table_id == self.newest_id and same(body, self.newest.definition):
+        if (
+            self.newest is not None
+            and table_id == self.newest_id
+            and hidden == self.newest.hidden
+            and same(body, self.newest.definition)
+        ):
             return 0
         definition = body.data[: body.end - body.data]
-        table = self.known.get(definition)
+        table = self.known.get((definition, hidden))
         if table is None:
             if len(self.known) >= MAX_LAYOUTS:
                 self.known.clear()
-            table = self.known[definition] = self._made(definition)
+            table = self.known[definition, hidden] = self._made(definition, hidden)
         self.ids[table_id] = self.newest = table
         self.newest_id = table_id
         return 0
 
-    cdef Table _made(self, bytes definition):
+    cdef Table _made(self, bytes definition, bint hidden):
         name = table_name(definition)
         if not self.filters.wants(name.schema, name.table):
-            return Table(definition, None, None, True, 0)
+            return Table(definition, None, None, True, 0, None, hidden)
         actions = self.filters.actions(name.schema, name.table)
         wanted = sum(1 << action for action, called in enumerate(ACTIONS) if called in actions)
         if not wanted:
-            return Table(definition, None, None, True, 0)
-        table = table_map(definition, mariadb=self.mariadb)
+            return Table(definition, None, None, True, 0, None, hidden)
+        table = table_map(definition, mariadb=self.mariadb, hidden_key=hidden)
         layout, specs = table_layout(table) if table.named else self.naming.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
-        return Table(definition, layout, RowCodec(specs), table.named, wanted, self.filters.shape(layout))
+        return Table(definition, layout, RowCodec(specs), table.named, wanted, self.filters.shape(layout), hidden)
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.

@@ -197,10 +197,10 @@ cdef int put_datetime2(Cursor* row, Out* out, int digits) except -1 nogil:
     return put_block(out, STRING_TAG, text, p - text)
 
 
-cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds) noexcept nogil:
-    """Seconds since 1970 in UTC; 0 is MySQL's zero timestamp. Days to a date by 400-year cycles from March on."""
+cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds, bint zero) noexcept nogil:
+    """Seconds since 1970 in UTC, or the zero timestamp. Days to a date by 400-year cycles from March on."""
     cdef uint64_t days, cycle_day, year_of, day_of, month_of
-    if seconds == 0:
+    if zero:
         p = date_text(p, 0, 0, 0)
     else:
         days = seconds // 86400 + 719468
@@ -217,11 +217,13 @@ cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds) noexcept nogil:
 
 
 cdef int put_timestamp2(Cursor* row, Out* out, int digits) except -1 nogil:
-    """4 bytes of seconds, big-endian; then the fraction."""
+    """4 bytes of seconds, big-endian; then the fraction. All 0 is the zero timestamp; MariaDB has fractions of the
+    second 0, which are times like any other."""
     cdef uint64_t seconds = big(take(row, 4), 4)
+    cdef int64_t micros = fraction(row, digits)
     cdef uint8_t[32] text
-    cdef uint8_t* p = seconds_text(text, seconds)
-    p = fraction_text(p, fraction(row, digits), digits)
+    cdef uint8_t* p = seconds_text(text, seconds, seconds == 0 and micros == 0)
+    p = fraction_text(p, micros, digits)
     return put_block(out, STRING_TAG, text, p - text)
 
 
@@ -262,7 +264,8 @@ cdef int put_old_datetime(Cursor* row, Out* out) except -1 nogil:
 cdef int put_old_timestamp(Cursor* row, Out* out) except -1 nogil:
     """Before 5.6.4: 4 bytes of seconds, little-endian."""
     cdef uint8_t[32] text
-    cdef uint8_t* p = seconds_text(text, little(take(row, 4), 4))
+    cdef uint64_t seconds = little(take(row, 4), 4)
+    cdef uint8_t* p = seconds_text(text, seconds, seconds == 0)
     return put_block(out, STRING_TAG, text, p - text)
 
 

@@ -97,6 +97,7 @@ def binlog(
         keep_invalid_text=keep_invalid_text,
         keeps_statements=True,
         rows_query_bytes=rows_query_bytes,
+        system_schemas=True,
     )
     reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer

@@ -75,13 +75,19 @@ class LogWriter:
         self.event(16, struct.pack("<Q", 9))
 
     def table_map(
-        self, columns: Sequence[ColumnDef], *, table_id: int = 11, metadata: str = "FULL", key: Sequence[int] = ()
+        self,
+        columns: Sequence[ColumnDef],
+        *,
+        table_id: int = 11,
+        metadata: str = "FULL",
+        key: Sequence[int] = (),
+        flags: int = 1,
     ) -> None:
         """`metadata` is what binlog_row_metadata is; NONE: of a server that has no such thing."""
         types = bytes(column.code for column in columns)
         metas = b"".join(column.meta for column in columns)
         nulls = bytes([0xFF] * ((len(columns) + 7) // 8))
-        body = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x01s\x00" + b"\x01t\x00"
+        body = struct.pack("<Q", table_id)[:6] + struct.pack("<H", flags) + b"\x01s\x00" + b"\x01t\x00"
         body += (
             packed(len(columns)) + types + packed(len(metas)) + metas + nulls + self._metadata(columns, metadata, key)
         )

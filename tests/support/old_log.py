@@ -67,8 +67,17 @@ def described(lengths: dict[int, int], *, types: int = 27, header: int = 19, ser
     return b"\xfebin" + event(4, 15, body)
 
 
-def event(at: int, kind: int, body: bytes, *, extra: bytes = b"", flags: int = 0, log_pos: int | None = None) -> bytes:
+def event(
+    at: int,
+    kind: int,
+    body: bytes,
+    *,
+    extra: bytes = b"",
+    flags: int = 0,
+    log_pos: int | None = None,
+    server_id: int = 1,
+) -> bytes:
     """An event of version 4 without checksum that stands at a place; `extra` are bytes that its header has more."""
     size = 19 + len(extra) + len(body)
     end = at + size if log_pos is None else log_pos
-    return struct.pack("<IBIIIH", TIME, kind, 1, size, end, flags) + extra + body
+    return struct.pack("<IBIIIH", TIME, kind, server_id, size, end, flags) + extra + body

@@ -9,8 +9,9 @@ import pytest
 import zstandard
 
 from tests.support.binlog_writer import LogWriter
-from tests.unit.binlog.running import RECORDED, SERVER, UUID, binlog, gtid, transactions
+from tests.unit.binlog.running import RECORDED, SERVER, UUID, Told, binlog, gtid, transactions
 
+SYSTEM = RECORDED.with_name("mysql-sys-rows.000001")
 OWN = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 
@@ -166,3 +167,25 @@ def test_a_position_in_a_file_that_is_not_named_is_told(folder: Path) -> None:
     told = binlog(folder, "--to-position", "binlog.000008:4")
     assert (told.code, told.out) == (2, b"")
     assert "binlog.000008" in told.err
+
+
+def test_what_the_server_wrote_into_its_own_schemas_is_shown() -> None:
+    """mysqlbinlog shows 30 transactions, 82 to 111; two of them have rows of `mysql.zz` and `sys.zz`."""
+    told = binlog(SYSTEM)
+    assert [one["gtid"].rpartition(":")[2] for one in told.objects] == [str(number) for number in range(82, 112)]
+    assert tables(told) == ["n.d2", "n.p t", "n.gcol", "mysql.zz", "sys.zz", "n.a"]
+
+
+def test_patterns_choose_among_the_servers_own_schemas_as_among_others() -> None:
+    assert tables(binlog(SYSTEM, "--do", "mysql.*")) == ["mysql.zz"]
+    assert tables(binlog(SYSTEM, "--ignore", "sys", "--ignore", "n")) == ["mysql.zz"]
+
+
+def tables(told: Told) -> list[str]:
+    """The tables whose rows were printed."""
+    return [
+        f"{change['schema']}.{change['table']}"
+        for one in told.objects
+        for change in one["changes"]
+        if "table" in change
+    ]

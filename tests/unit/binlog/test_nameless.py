@@ -113,3 +113,22 @@ def test_a_file_may_begin_to_name_its_columns(tmp_path: Path) -> None:
 
     rows = [change["rows"][0]["after"] for found in told.objects for change in found["changes"]]
     assert rows == [{"@1": 1}, {"c0": 1}, {"@1": 1}]
+
+
+def test_a_key_that_the_server_made_has_its_name() -> None:
+    """A flag of the TABLE_MAP tells it; the same table without that key is another one."""
+    log = LogWriter()
+    for flags in (1, 5, 1):
+        log.begin()
+        log.table_map([ColumnDef(8, unsigned=True), ColumnDef(3, unsigned=False)], metadata="MINIMAL", flags=flags)
+        log.rows(30, 2, image([struct.pack("<Q", 1), struct.pack("<i", 2)]))
+        log.commit()
+    told = binlog("-", stdin=log.data)
+    assert [change["rows"][0]["after"] for one in told.objects for change in one["changes"]] == [
+        {"@1": 1, "@2": 2},
+        {"my_row_id": 1, "@2": 2},
+        {"@1": 1, "@2": 2},
+    ]
+    thl = binlog("-", "--format", "thl", stdin=log.data).out.decode()
+    assert "COL(1: my_row_id)" in thl
+    assert thl.count("KEY(1: my_row_id)") == 1

@@ -104,6 +104,23 @@ def test_separators_escapes_and_the_order_of_keys_are_mysqls(tmp_path: Path) -> 
     ]
 
 
+@quick
+@given(st.integers(0, 9).flatmap(lambda n: st.tuples(st.integers(0, 9 * n), st.integers(0, 9 * (9 - n)))), st.data())
+def test_decimals_may_be_larger_than_a_column(tmp_path: Path, parts: tuple[int, int], draw: st.DataObject) -> None:
+    """SQL computes with nine groups of nine digits, whichever side of the point they stand on."""
+    whole, scale = parts
+    if not whole + scale:
+        return
+    digits = draw.draw(st.text("0123456789", min_size=whole + scale, max_size=whole + scale))
+    groups = [digits[: whole % 9], *(digits[at : at + 9] for at in range(whole % 9, whole + scale, 9))]
+    raw = b"".join(int(group).to_bytes((0, 1, 1, 2, 2, 3, 3, 4, 4, 4)[len(group)], "big") for group in groups if group)
+    body = bytes([whole + scale, scale, raw[0] | 0x80]) + raw[1:]
+
+    (text,) = through_json(tmp_path, b"\x0f\xf6" + varlen(len(body)) + body)
+
+    assert text == (digits[:whole].lstrip("0") or "0") + ("." + digits[whole:] if scale else "")
+
+
 def nested(depth: int) -> bytes:
     value: Any = []
     for _ in range(depth - 1):
@@ -144,7 +161,8 @@ def test_a_container_that_holds_itself_is_refused(tmp_path: Path) -> None:
         b"\x0c\x05abc",  # a string beyond the document
         b"\x0c\xff\xff\xff\xff\xff\x01",  # a length of 35 bits and more
         b"\x0c\x01\xff",  # not UTF-8
-        b"\x0f\xf6\x04\x42\x00\x00\x00",  # a decimal of 66 digits
+        b"\x0f\xf6\x2a\x52\x00" + bytes(40),  # a decimal of 82 digits
+        b"\x0f\xf6\x2a\x51\x1e" + bytes(40),  # of 81, in ten groups: 51 digits before the point and 30 behind it
         b"\x0f\x0b\x08" + struct.pack("<q", 900 << 36),  # 900 hours
         b"\x00" + struct.pack("<HH", 0xFFFF, 0xFFFF),
         b"\x01" + struct.pack("<II", 0xFFFFFFFF, 0xFFFFFFFF),

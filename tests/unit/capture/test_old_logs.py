@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from pathlib import Path
@@ -9,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from connector.capture.filters import Filter
+from connector.capture.log_files import LogFile
+from connector.capture.log_reader import Reading, read_log
 from connector.config import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.thl.piece import Passed, Piece, Statement
 from connector.thl.words import Kind
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.support.binlog_writer import POST_HEADERS, ColumnDef, LogWriter, image
-from tests.support.old_log import OldLog, described, event
+from tests.support.old_log import TIME, OldLog, described, event
 
+RELAY = Path("tests/testdata/binlog/relay.000005")
 KEEPING = Filter(Filters(), keeps_statements=True)
 INT = ColumnDef(3, unsigned=False)
 ONE = image([struct.pack("<i", 1)])
@@ -217,6 +221,97 @@ def test_a_replicas_log_that_does_not_name_its_source_has_its_own_places(tmp_pat
     (piece,) = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, Piece)]
     assert piece.begin is not None
     assert (piece.begin.start.file, piece.begin.start.offset) == ("relay.000002", begins)
+
+
+def test_the_sources_format_in_a_replicas_log_that_does_not_name_its_source_counts_too() -> None:
+    """mysqlbinlog says `# at 596` and `# at 879` behind the two transactions."""
+    reading = Reading(KEEPING, 1 << 20, io.BytesIO())
+    found = list(read_log(LogFile.at(RELAY), reading))
+    ends = [item.ending.end for item in found if isinstance(item, Piece) and item.ending]
+    assert [(end.file, end.offset) for end in ends] == [("relay.000005", 596), ("relay.000005", 879)]
+
+
+QUERY_5_0 = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0"
+
+
+def relay_of_5_0(*, named: bool, last: int) -> bytes:
+    """A replica's log as 5.0 writes it: nothing but the server id 2 marks what is its own."""
+    data = described({}, server=b"5.0.22-log").replace(
+        struct.pack("<IBI", TIME, 15, 1), struct.pack("<IBI", TIME, 15, 2)
+    )
+    if named:
+        data += event(0, 4, struct.pack("<Q", 98) + b"source.000003", flags=0x20, log_pos=0)
+    else:
+        data += event(0, 15, described({}, server=b"5.0.22-log")[4 + 19 :], flags=0x20, log_pos=0)
+    for place, word in ((98, b"BEGIN"), (98 + 39, b"DELETE FROM t"), (98 + 39 + 47, b"COMMIT")):
+        data += event(place, 2, QUERY_5_0 + word)
+    return data + event(len(data), last, struct.pack("<Q", 4) + b"relay.000003" if last == 4 else b"", server_id=2)
+
+
+@pytest.mark.parametrize("last", [3, 4], ids=["STOP", "ROTATE"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_replicas_log_of_5_0_ends_with_an_event_of_its_own(tmp_path: Path, named: bool, last: int) -> None:
+    data = relay_of_5_0(named=named, last=last)
+    found = read(data, tmp_path, "relay.000002")
+    assert said(found) == [("DELETE FROM t", None)]
+    (piece,) = [item for item in found if isinstance(item, Piece)]
+    assert piece.begin is not None
+    assert piece.ending is not None
+    own = len(data) - (19 + (20 if last == 4 else 0))
+    end = ("source.000003", 98 + 39 + 47 + 40) if named else ("relay.000002", own)
+    assert (piece.ending.end.file, piece.ending.end.offset) == end
+
+
+@pytest.mark.parametrize("relay", [False, True])
+def test_servers_before_5_0_34_tell_places_in_the_transactions_cache(tmp_path: Path, relay: bool) -> None:
+    """Behind BEGIN they count from 0; COMMIT stands in the file."""
+    data = described({}, server=b"5.0.22-log")
+    start = len(data)
+    if relay:
+        data += event(0, 4, struct.pack("<Q", start) + b"source.000003", flags=0x20, log_pos=0)
+    begun = data + event(start, 2, QUERY_5_0 + b"BEGIN")
+    cached = event(0, 5, INTVAR)
+    cached += event(len(cached), 2, QUERY_5_0 + b"INSERT INTO t VALUES (NULL)")
+    end = start + 39 + len(cached)
+    found = read(begun + cached + event(end, 16, bytes(8)), tmp_path, "log.000001")
+    assert said(found) == [("INSERT INTO t VALUES (NULL)", "41")]
+    (piece,) = [item for item in found if isinstance(item, Piece)]
+    assert piece.ending is not None
+    assert piece.ending.end.offset == end + 27
+    if not relay:
+        with pytest.raises(CorruptBinlog, match="jumps"):
+            read(begun + event(1, 5, INTVAR), tmp_path, "log.000001")
+
+
+def bare_rows(server: bytes, *flags: int) -> bytes:
+    """A TABLE_MAP, and for each of the flags an event with one row: no BEGIN, no COMMIT."""
+    log = LogWriter(checksum=False, server=server)
+    with_map = len(log.data)
+    log.table_map([INT])
+    data = described({}, server=server)
+    data = appended(data, 19, log.data[with_map + 19 :])
+    for flag in flags:
+        data = appended(data, 23, struct.pack("<Q", 11)[:6] + bytes([flag, 0]) + b"\x01\xff" + ONE)
+    return data
+
+
+def test_rows_of_5_1_without_a_transaction_end_with_their_statement(tmp_path: Path) -> None:
+    data = bare_rows(b"5.1.23-rc-log", 0, 1)
+    begins, ends = len(described({})), len(data)
+    data = appended(data, 2, QUERY_5_0 + b"DROP TABLE t")
+    found = [item for item in read(data, tmp_path) if isinstance(item, Piece)]
+    assert row_changes(found[:1], "t") == [("INSERT", None, [1]), ("INSERT", None, [1])]
+    assert found[0].begin is not None
+    assert found[0].ending is not None
+    assert (found[0].begin.start.offset, found[0].ending.end.offset) == (begins, ends)
+    assert said(found) == [("DROP TABLE t", None)]
+
+
+def test_rows_without_a_transaction_are_damage_where_no_server_writes_them(tmp_path: Path) -> None:
+    with pytest.raises(CorruptBinlog, match="outside of a transaction"):
+        read(bare_rows(b"5.5.8-log", 1), tmp_path)
+    with pytest.raises(CorruptBinlog, match="inside of an event or a transaction"):
+        read(bare_rows(b"5.1.23-rc-log", 0), tmp_path)
 
 
 def test_the_same_events_in_a_servers_own_log_are_a_jump(tmp_path: Path) -> None:

@@ -113,6 +113,13 @@ def test_timestamps(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> 
     assert found == [cut(at.isoformat(" "), micros, digits)]
 
 
+def test_a_fraction_of_the_first_second_is_not_the_zero_timestamp(tmp_path: Path) -> None:
+    """MariaDB has `1970-01-01 00:00:00.5`: the zero timestamp is second 0 with the fraction 0."""
+    images = [bytes(4) + fraction_image(micros, 1) for micros in (0, 500_000)]
+    found = through(tmp_path, ColumnDef(17, b"\x01"), images)
+    assert found == ["0000-00-00 00:00:00.0", "1970-01-01 00:00:00.5"]
+
+
 @quick
 @given(st.integers(-3_020_399, 3_020_399), fractions)
 def test_times(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
