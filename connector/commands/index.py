@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 @click.option("--every", type=click.IntRange(min=1), default=100_000, show_default=True, help="Offsets of a segment.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 def index(config: Config, every: int, as_json: bool) -> None:
-    """Print the seqnos of each segment of the log: of each epoch, and of about so many offsets."""
+    """Print the seqnos of each segment of the log: of each epoch, and of about so many offsets.
+
+    Exits with 5 where a partition has lost its end.
+    """
     from connector.listing.segments import as_line, as_object, segments
 
     for segment in segments(config, every):

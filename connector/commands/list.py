@@ -67,7 +67,8 @@ def list_log(config: Config, view: View, **wanted: Any) -> None:
     """Print events of the log, fragment by fragment; all of them where nothing is chosen.
 
     A TIME is ISO 8601, of the time zone of -timezone where it names none. An event id or a GTID is looked for from the
-    log's beginning, a seqno is found at once.
+    log's beginning, a seqno is found at once. Where an event is missing among them, or at a partition's end, it stops
+    there and exits with 5.
     """
     from connector.listing.log import LogList
     from connector.listing.printing import log_printer

@@ -21,6 +21,7 @@ from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, ConnectorError
 from connector.publish.reading import LogReader
+from connector.publish.tails import TailWatch, check_tails
 from connector.thl.joined import Joined
 from connector.thl.ledger import Ledger
 from connector.thl.position import TargetPosition
@@ -167,6 +168,7 @@ class Consumer:
                     return event
             if reading.failure is not None:
                 raise reading.failure
+            reading.check_whole()
             left = until - self._clock.monotonic()
             if self.at_end or left < 0:
                 return None
@@ -227,6 +229,10 @@ class _Reading:
         self.ready: deque[Event] = deque()
         self.failure: ConnectorError | None = None
         self._limit = consumer._ahead_bytes
+        self._config = config
+        self._until_end = consumer._until_end
+        self._whole = False  # with `until_end`: everything before the ends was given, and nothing is missing
+        self._tails = TailWatch(config, consumer._clock, beginning.offsets)
         self._joined: Joined[Fragments] | None = None
         self._shown: dict[int, tuple[Seqno, int]] = {}
         self._ends_of = LogReader(config, settled=True)
@@ -274,15 +280,31 @@ class _Reading:
             if self._joined is not None and not self.ready:
                 self._show_ends(self._joined)
             self.feed.hold(self._order.ahead(self._limit))
+            self._tails.look(self.position.seqno)
         except ConnectorError as error:
             self.failure = error
 
     @property
     def ended(self) -> bool:
-        """Whether everything before the ends was read and given."""
-        if self.ready or any(self.feed.places.get(p, 0) < end for p, end in self._ends.items()):
-            return False
-        return self._joined is None or not self._joined.lagging()[1]
+        """Whether everything before the ends was read and given, and `check_whole` found it to be whole."""
+        return self._whole and not self.ready
+
+    def check_whole(self) -> None:
+        """Check, once everything before the ends was read and given, that the log has no more than that.
+
+        A partition that lost its end looks like one that is read to its end; the position tells them apart.
+
+        Raises:
+            LogDamaged: something is missing.
+        """
+        if not self._until_end or self._whole or self.ready:
+            return
+        if any(self.feed.places.get(p, 0) < end for p, end in self._ends.items()):
+            return
+        if self._joined is not None and self._joined.lagging()[1]:
+            return
+        check_tails(self._config, self._ends)
+        self._whole = True
 
     def _show_ends(self, joined: Joined[Fragments]) -> None:
         """A barrier waits: partitions that have nothing more before it are found read to ends that they have now."""

@@ -13,6 +13,7 @@ from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.pipeline.handshake import shake_hands
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
+from connector.publish.tails import check_tails
 from connector.thl.control import PartitionMap
 from connector.thl.gtids import parse_gtids
 from connector.thl.header import FragmentHeader
@@ -212,6 +213,7 @@ class _Look:
             for met in self._headers(partition, start, end):
                 if met.header.gtid == gtid:
                     return met.header.seqno
+        check_tails(self.config, self.chosen)  # or it may be what a partition lost
         raise ConfigError(
             "no event that Kafka holds has the GTID", service=self.config.service, gtid=gtid, first=low, last=high - 1
         )

@@ -13,6 +13,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from connector.clock import SystemClock
 from connector.config import Config
 from connector.errors import LogDamaged
 from connector.listing.attempts import Attempt, Gathering
@@ -20,7 +21,8 @@ from connector.listing.decoding import header_of
 from connector.listing.log import Listed, LogList
 from connector.listing.partitions import Partitions
 from connector.publish.client import LOG, failure, properties
-from connector.thl.words import NO_SEQNO
+from connector.publish.tails import TailWatch, check_tails
+from connector.thl.words import NO_SEQNO, Seqno
 
 LOOK: Final = 0.2  # seconds between looks whether to stop
 AHEAD_BYTES: Final = 8 << 20  # of a partition that is ahead
@@ -39,6 +41,7 @@ class Following:
         self._partitions = Partitions(config)
         self._list = LogList(config)
         self._stopped = stopped
+        self._tails = TailWatch(config, SystemClock())
 
     def events(self, last: int, *, voided: bool = False, until: int | None = None) -> Iterator[Listed | None]:
         """The last events that are there, and those that come, fragment by fragment.
@@ -56,6 +59,7 @@ class Following:
             PreflightError: there is no such log.
             LogDamaged: a message is not a fragment, or an event is missing.
         """
+        check_tails(self._config)
         ends = self._list.ends()
         there = ends.newest - ends.oldest + 1 if ends.newest != NO_SEQNO else 0
         wanted = first = ends.newest + 1 - min(last, there)
@@ -73,6 +77,7 @@ class Following:
                     if all(lane.ready for lane in lanes.values()):
                         raise LogDamaged("an event is missing: every partition goes on behind it", seqno=wanted)
                     if not self._read(consumer, lanes):
+                        self._tails.look(Seqno(wanted))
                         yield None
                     continue
                 attempt = self._list.judged(found.pop(consumer))

@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 from connector.config import Config
+from connector.errors import LogDamaged
 from connector.listing.log import LogList
 from connector.listing.partitions import Partitions
 from connector.listing.tungsten import time_of
 from connector.publish.reading import LogReader
+from connector.publish.tails import read_tails
 from connector.publish.topics import Topics
 from connector.thl.control import EpochRecord
 from connector.thl.words import NO_SEQNO, Seqno
@@ -50,6 +52,7 @@ class LogInfo:
         partitions: of the event topic.
         oldest, newest: the last fragments' headers of the first and the last event; None when there is none.
         epochs: all there were.
+        lost: the error that a partition without its end is; None where all are whole.
     """
 
     topic: str
@@ -60,6 +63,7 @@ class LogInfo:
     oldest: Mapping[str, Any] | None
     newest: Mapping[str, Any] | None
     epochs: tuple[EpochRecord, ...]
+    lost: LogDamaged | None = None
 
     @property
     def oldest_seqno(self) -> int:
@@ -73,7 +77,7 @@ class LogInfo:
 
     @property
     def events(self) -> int:
-        """Finished ones that are there: seqnos have no holes."""
+        """Finished ones that are there: seqnos have no holes, unless a partition lost its end."""
         return self.newest_seqno - self.oldest_seqno + 1 if self.newest else 0
 
     @property
@@ -93,6 +97,7 @@ def log_info(config: Config) -> LogInfo:
         LogDamaged: a message is not what the log should hold.
     """
     bounds = Partitions(config).bounds()
+    lost = read_tails(config).lost
     log = LogList(config)
     found, oldest, newest = [], None, None
     with LogReader(config, sparing=True) as reader:
@@ -124,6 +129,7 @@ def log_info(config: Config) -> LogInfo:
         oldest,
         newest,
         control.epochs,
+        lost,
     )
 
 

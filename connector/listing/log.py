@@ -17,10 +17,12 @@ from connector.config import Config
 from connector.errors import ConfigError
 from connector.listing.attempts import Attempt, attempts
 from connector.listing.choice import SLACK, Choice, EventPlace
+from connector.listing.completeness import Completeness, floor_of
 from connector.listing.decoding import chunks, fragment_of, header_of
 from connector.listing.partitions import Partitions
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
+from connector.publish.tails import read_tails
 from connector.thl.chunks import Chunks, without_parts
 from connector.thl.fork import Range, meets
 from connector.thl.words import NO_SEQNO, Kind, Seqno
@@ -100,7 +102,12 @@ class LogList:
             nearby.check()
 
     def attempts(self, choice: Choice) -> Iterator[Attempt]:
-        """All within the chosen range of seqnos, and about that of times, by seqno."""
+        """All within the chosen range of seqnos, and about that of times, by seqno.
+
+        Raises:
+            LogDamaged: a finished event is missing: lost at a partition's end, or between two others.
+        """
+        tails = read_tails(self._config)  # before the bounds: what it tells of is within them
         bounds = self._partitions.bounds()
 
         def numbers() -> tuple[int, int]:
@@ -110,9 +117,17 @@ class LogList:
         low, high = choice.bounds(numbers)
         if low is not None and high is not None and low > high:
             return
-        streams = [self._attempts(partition, choice, span, low, high) for partition, span in bounds.items()]
-        ordered = heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first))
-        yield from map(self.judged, ordered)
+        spans = {partition: self._span(partition, choice, span, low, high) for partition, span in bounds.items()}
+        starts, ends = {p: start for p, (start, _) in spans.items()}, {p: end for p, (_, end) in bounds.items()}
+        last = None if choice.last is not None else high
+        floor = floor_of(self._config, tails, starts, ends)
+        whole = Completeness(self.topic, tails, max(low or 0, 0), last, floor)
+        streams = [self._attempts(partition, choice, span, whole) for partition, span in spans.items()]
+        for attempt in heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first)):
+            if attempt.whole:
+                whole.take(attempt.seqno)
+            yield self.judged(attempt)
+        whole.end()
 
     def judged(self, attempt: Attempt) -> Attempt:
         """The same, and whether it is trapped by what the epochs told when that was asked first."""
@@ -186,9 +201,10 @@ class LogList:
             width, before = width * GROWTH, begin
         return None
 
-    def _attempts(
+    def _span(
         self, partition: int, choice: Choice, bounds: tuple[int, int], low: int | None, high: int | None
-    ) -> Iterator[Attempt]:
+    ) -> tuple[int, int]:
+        """The offsets of what is listed of a partition."""
         start, end = bounds
         if low is not None:
             start = self._partitions.offset_of(low, partition, bounds)
@@ -196,9 +212,15 @@ class LogList:
             end = self._partitions.offset_of(high + 1, partition, (start, end))
         if choice.since is not None:
             start = self._partitions.before_time(choice.since, SLACK, partition, (start, end))
-        found = self._partitions.messages(partition, start, end)
+        return start, end
+
+    def _attempts(
+        self, partition: int, choice: Choice, span: tuple[int, int], whole: Completeness
+    ) -> Iterator[Attempt]:
+        found = self._partitions.messages(partition, *span)
         for attempt in attempts(partition, found, partial(self._header, partition)):
             if choice.over(attempt):
+                whole.stops(attempt.seqno)
                 return
             yield attempt
 

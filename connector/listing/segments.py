@@ -16,6 +16,7 @@ from connector.listing.log import LogList
 from connector.listing.partitions import Partitions
 from connector.listing.tungsten import time_of
 from connector.publish.reading import LogReader
+from connector.publish.tails import read_tails
 from connector.thl.words import Epoch, Seqno
 
 
@@ -51,8 +52,9 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
     Raises:
         BrokerUnavailable: Kafka does not answer.
         PreflightError: there is no such log.
-        LogDamaged: a message is not a fragment.
+        LogDamaged: a message is not a fragment; or, after the segments, a partition has lost its end.
     """
+    lost = read_tails(config).lost
     partitions, log = Partitions(config), LogList(config)
     bounds = partitions.bounds()
     with LogReader(config, sparing=True) as reader:
@@ -62,6 +64,8 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
             wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
             cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in wanted), end})
             yield from _between(log, reader, partition, cuts)
+    if lost is not None:
+        raise lost
 
 
 def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[Segment]:

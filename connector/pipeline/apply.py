@@ -24,6 +24,7 @@ from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.rewind import rewind, seqno_of
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
+from connector.publish.tails import TailWatch
 from connector.reassemble.backlog import Backlog
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
@@ -186,13 +187,16 @@ class Applier:
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: Desk) -> None:
         """Apply what is read, until stopped."""
+        tails = TailWatch(self._config, self._clock)
         with Reading(self._session, self._config, offsets, self._clock, self._calm) as reading:
             while not (self._stop.is_set() or core.done or self._asked(desk)):
                 batch = reading.next(LOOK_SECONDS)
                 if batch is not None:
                     core.take(batch)
                     reading.leave_out(core.full())
-                elif self._ended(core):
+                    continue
+                tails.look(core.position.seqno)
+                if self._ended(core):
                     break
         self._done = True
 

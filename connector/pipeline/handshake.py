@@ -10,6 +10,7 @@ from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.publish.reading import LogReader
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
+from connector.thl.tail import lost_tails
 from connector.thl.words import NO_SEQNO, Seqno
 
 
@@ -82,6 +83,7 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
         bounds = {number: log.bounds(number) for number in (range(partitions) if chosen is None else chosen)}
         offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
+        tails = {number: log.tail(number) for number in bounds}
     starts = {number: low for number, (low, _) in bounds.items()}
     history.prove(
         position.log_id,
@@ -93,6 +95,8 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
     )
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)
+    if (lost := lost_tails(config.topic, record, tails)) is not None:
+        raise lost
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
     going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
     return Agreed(history, partitions, going_on, gtid_set)

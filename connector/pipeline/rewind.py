@@ -21,6 +21,7 @@ from connector.errors import ConfigError, LogDamaged
 from connector.pipeline.handshake import shake_hands
 from connector.pipeline.rehearsal import Rehearsal
 from connector.publish.reading import LogReader
+from connector.publish.tails import check_tails
 from connector.reassemble.direct import Direct
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Messages, Scanner
@@ -102,6 +103,7 @@ def seqno_of(config: Config, place: SourcePosition) -> Seqno:
                 for message in messages:
                     if message.header.event_id and _end(message.header.event_id) == place:
                         return message.header.seqno
+    check_tails(config)  # or it may be what a partition lost
     raise ConfigError(f"no event of the log ends at {place}", hint="thl list -headers shows where they end")
 
 

@@ -45,11 +45,15 @@ class LogReader:
         config: the service and its brokers.
         settled: wait for what is undecided now. A producer that has fenced the others has nothing to wait for.
         sparing: for a message here and there: fetch little at once, and where retention was quicker, what is left.
+        patience: seconds that brokers have to answer, and a message or the end to come.
     """
 
-    def __init__(self, config: Config, *, settled: bool = False, sparing: bool = False) -> None:
+    def __init__(
+        self, config: Config, *, settled: bool = False, sparing: bool = False, patience: float = PATIENCE
+    ) -> None:
         self._config = config
         self._sparing = sparing
+        self._patience = patience
         self._refusals = Refusals()
         self._consumer = self._connected("read_committed")
         self._ends_of = self._connected("read_uncommitted") if settled else self._consumer
@@ -94,7 +98,7 @@ class LogReader:
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 when there is no such topic."""
         with self._refusals.asking(self._consumer, "the brokers do not tell of a topic", topic=topic):
-            found = self._consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
+            found = self._consumer.list_topics(topic, timeout=self._patience).topics[topic]
         if found.error is None:
             return len(found.partitions)
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
@@ -160,7 +164,7 @@ class LogReader:
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
             return TailFound(start=low, end=high)
-        place = place_of(_value(message))
+        place = _place(f"{self._config.topic}-{partition}@{message.offset()}", _value(message))
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
@@ -226,7 +230,7 @@ class LogReader:
 
         def read(offset: int) -> Met[Place] | None:
             found = self.first(partition, offset, high)
-            return found and Met(found[0], place_of(found[1]))
+            return found and Met(found[0], _place(f"{self._config.topic}-{partition}@{found[0]}", found[1]))
 
         met = first_of(read, low, high, seqno)
         return (met.offset, met.header.seqno) if met else (high, None)
@@ -251,7 +255,7 @@ class LogReader:
     def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, Place], None, None]:
         with closing(self.fragments(partition, start, end)) as found:
             for offset, value in found:
-                yield offset, place_of(value)
+                yield offset, _place(f"{self._config.topic}-{partition}@{offset}", value)
 
     def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
         """The fragments and markers of a partition of the event topic that are not of earlier events."""
@@ -277,7 +281,7 @@ class LogReader:
         place = f"{topic}-{partition}"
         with self._refusals.asking(self._ends_of, "a partition's ends cannot be read", partition=place):
             ends: tuple[int, int] | None = self._ends_of.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=PATIENCE
+                TopicPartition(topic, partition), timeout=self._patience
             )
         if ends is None:
             raise BrokerUnavailable("a partition's ends are not told in time", partition=place)
@@ -291,7 +295,7 @@ class LogReader:
         self._consumer.assign([TopicPartition(topic, partition, start)])
         try:
             while True:
-                message = self._consumer.poll(PATIENCE)
+                message = self._consumer.poll(self._patience)
                 if message is None:
                     raise BrokerUnavailable("Kafka sends no more before the end is reached", partition=place, end=end)
                 error = message.error()
@@ -307,6 +311,14 @@ class LogReader:
                     return
         finally:
             self._consumer.unassign()
+
+
+def _place(at: str, value: bytes) -> Place:
+    """As `place_of`, with the message's place in the error."""
+    try:
+        return place_of(value)
+    except LogDamaged as error:
+        raise LogDamaged(error.message, hint=error.hint, at=at, **error.where) from error
 
 
 def _key(message: Message) -> bytes:

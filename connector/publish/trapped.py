@@ -13,6 +13,7 @@ from connector.config import Config
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.publish.header import SHOWN, body_of, place_of
 from connector.publish.reading import LogReader
+from connector.publish.tails import check_tails
 from connector.thl.chunks import Chunks
 from connector.thl.control import ControlState
 from connector.thl.fork import NEW_LOG, LoggedEvent, meets
@@ -59,6 +60,7 @@ def trapped_events(
     def is_trapped(seqno: Seqno, gtid: str | None) -> bool:
         return gtid is not None and gtid not in there and not meets(history.trapped, seqno, seqno)
 
+    check_tails(config)  # what a partition lost may be trapped, too
     parsed = _schemas(schema)
     found: list[LoggedEvent] = []
     oldest: LoggedEvent | None = None

@@ -12,6 +12,7 @@ from connector.config import Config
 from connector.errors import ConnectorError
 from connector.listing.log import Ends, LogList
 from connector.publish.reading import LogReader
+from connector.publish.tails import check_tails
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
 from connector.status.source import SourceView, read_source
@@ -52,6 +53,7 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
         with LogReader(config) as reader:
             control, position = reader.control(), reader.position()
         ends = LogList(config).ends()
+        check_tails(config)
     except ConnectorError as error:
         problems.append(error.message)
     try:

@@ -10,7 +10,8 @@ it had when the barrier was met already, and says so.
 Shards have their names by a rule, and by another one from the first event of a generation on. Who wants some by name
 wants those of one generation: beyond its end nothing is given.
 
-So a partition that lost its tail (an unclean election) is noticed when it goes on, not when a barrier is given past it.
+So a partition that loses its tail while it is read (an unclean election) is noticed here when it goes on, not when a
+barrier is given past it; its reader compares it with the producer's position where it begins, ends, or waits in vain.
 """
 
 from __future__ import annotations

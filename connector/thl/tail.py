@@ -86,6 +86,44 @@ def check_log(control: ControlState, position: PositionRecord | None, tails_foun
         _check_tail(partition, found, position.tails.get(partition, NO_SEQNO), control.epochs[-1].epoch)
 
 
+def lost_tails(topic: str, position: PositionRecord | None, found: Mapping[int, TailFound]) -> LogDamaged | None:
+    """The error of partitions that end before events which the producer's position names; None where all are there.
+
+    For readers: a producer may be at work and write more meanwhile, so a partition may end behind what the position
+    names, and an epoch may have begun since.
+
+    Args:
+        topic: the event topic, for the error.
+        position: the newest record, read before the tails; None where there is none.
+        found: what stands last in the partitions that are read.
+    """
+    if position is None:
+        events = sorted(p for p, tail in found.items() if tail.readable)
+        if not events:
+            return None
+        return LogDamaged("The position topic is empty, but there are events", hint=_RESTORE, topic=topic)
+    wrote = position.finished.epoch if position.finished else NO_EPOCH
+    lost = {}
+    for partition, tail in sorted(found.items()):
+        expected = position.tails.get(partition, NO_SEQNO)
+        if not tail.readable and tail.start > 0:  # retention deleted all there was
+            continue
+        if tail.seqno < expected or (tail.epoch < wrote and expected != NO_SEQNO):
+            lost[partition] = tail
+    if not lost:
+        return None
+    partition, tail = next(iter(lost.items()))
+    return LogDamaged(
+        "A partition lost its end: the producer's position names an event that is not there",
+        hint="the broker lost what it had acknowledged; restore the partition from a replica that has it, or begin a "
+        "new service with a snapshot",
+        at=f"{topic}-{partition}@{tail.end}",
+        partition_seqno=tail.seqno,
+        position_seqno=position.tails.get(partition, NO_SEQNO),
+        partitions=", ".join(map(str, lost)),
+    )
+
+
 def check_prepared(position: PositionRecord | None, found: Kept) -> None:
     """Check that what the topic of prepared transactions holds is what the position says is pending.
 

@@ -11,8 +11,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config import Config, Kafka
-from connector.publish.memory import ControlRecord, control_message
+from connector.publish.header import place_of
+from connector.publish.memory import ControlRecord, control_message, position_message
 from connector.sandbox.environment import Broker
+from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
+from connector.thl.words import Epoch, Seqno
 from tests.unit.reassemble.fragments import encoded, record, statement
 
 
@@ -53,7 +56,9 @@ class Log:
     def __post_init__(self) -> None:
         self.topic = self.config.topic
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
-        topics = [NewTopic(self.topic, self.partitions, 1), NewTopic(self.config.control_topic, 1, 1)]
+        others = (self.config.control_topic, self.config.position_topic)
+        topics = [NewTopic(self.topic, self.partitions, 1), *(NewTopic(other, 1, 1) for other in others)]
+        self.tails = dict.fromkeys(range(self.partitions), Seqno(-1))
         for made in admin.create_topics(topics).values():
             made.result(30)
         self.producer = Producer({"bootstrap.servers": self.broker.bootstrap, "transactional.id": self.service})
@@ -63,7 +68,27 @@ class Log:
         self.producer.begin_transaction()
         for partition, value in messages:
             self.producer.produce(self.topic, value, partition=partition)
+            if not abort and (place := place_of(value)).finishes:
+                self.tails[partition] = place.seqno
+        key, value = position_message(self.position)
+        self.producer.produce(self.config.position_topic, value, key)
         self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
+
+    @property
+    def position(self) -> PositionRecord:
+        """What a producer would say, as far as its readers want to know."""
+        place = SourcePosition("b.1", 4)
+        last = max(self.tails.values())
+        finished = Finished(
+            seqno=Seqno(last),
+            epoch=Epoch(1),
+            event_id=f"b.1:{last:016};0",
+            gtid=None,
+            digest=Digest(0, 0, 0),
+            start=place,
+        )
+        return PositionRecord(finished=finished if last >= 0 else None, resume=place, gtid_set=None, open=None,
+                              tails=dict(self.tails))  # fmt: skip
 
     def control(self, *records: ControlRecord) -> None:
         """Write what the control topic says."""

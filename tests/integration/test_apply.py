@@ -32,6 +32,7 @@ from connector.listing.log import Ends
 from connector.pipeline.apply import Applier
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import UntilTime
+from connector.publish import tails
 from connector.reassemble.pace import Pace
 from connector.reassemble.spark import Session
 from connector.sandbox.environment import Broker
@@ -247,6 +248,37 @@ def test_a_damaged_message_ends_it_with_its_place(config: Config, spark: Session
     with pytest.raises(LogDamaged, match=rf"{config.topic}-0@\d+"):
         apply(config, spark, 10)
     assert found(config) == [1, 2, 3]
+
+
+def test_an_applier_that_waits_for_what_a_partition_lost_is_told(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "EVERY", 0.0)
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 20)])
+    stop = Event()
+    ended: list[Exception] = []
+    applier = Applier(config, spark, SystemClock(), stop)
+
+    def run() -> None:
+        try:
+            applier.run()
+        except LogDamaged as error:
+            ended.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(21)))
+        log.events([record(21, [rows(21)], prev_seqno=-1, last_barrier=0)], 1, lost=True)
+        log.events([record(22, [rows(22)], prev_seqno=20, last_barrier=0)])
+        thread.join(60)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert ["A partition lost its end" in str(error) for error in ended] == [True]
+    assert applied(config) == list(range(21))
 
 
 def test_another_log_is_refused(config: Config, spark: Session) -> None:

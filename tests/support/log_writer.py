@@ -89,11 +89,17 @@ class LogWriter:
             self._produce(by_epoch(one), partition)
         self._commit()
 
-    def events(self, records: Sequence[dict[str, Any]], partition: int = 0, *, abort: bool = False) -> None:
-        """Fragments, as `fragments.record` makes them; or an aborted transaction with them."""
+    def events(
+        self, records: Sequence[dict[str, Any]], partition: int = 0, *, abort: bool = False, lost: bool = False
+    ) -> None:
+        """Fragments, as `fragments.record` makes them; or an aborted transaction with them.
+
+        What is `lost` was acknowledged and is not in its partition any more: as after an unclean election.
+        """
         self._producer.begin_transaction()
         for record in records:
-            self._produce(by_epoch({**record, "epoch": self.epoch}), partition)
+            if not lost:
+                self._produce(by_epoch({**record, "epoch": self.epoch}), partition)
             if record["last_frag"] and not abort:
                 if record["seqno"] > self.seqno:  # of another partition it may be an earlier one
                     self._last = record

@@ -48,7 +48,8 @@ SHARED_WITH_VERIFY = ("capture.connection", "capture.filters", "capture.moment",
 
 # A consumer reads the log's own topics and proves its place as a producer and an applier do. A second way would be a
 # second truth; but it needs nothing of MySQL, Spark or targets, and whoever imports it gets none of them.
-SHARED_WITH_CONSUME = ("encode.schema", "publish.client", "publish.header", "publish.reading", "pipeline.handshake")
+SHARED_WITH_CONSUME = ("encode.schema", "publish.client", "publish.header", "publish.reading", "publish.tails",
+                       "pipeline.handshake")  # fmt: skip
 
 ENVIRONMENT = ("connector/settings.py", "connector/cli.py", "connector/commands/options.py", "connector/faults.py",
                "connector/sandbox/*")  # fmt: skip
