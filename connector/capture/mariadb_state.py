@@ -36,6 +36,15 @@ def executed(connection: Connection) -> str:
     return str(DomainPosition.parse(f"{row['log']},{row['replica']}")) or f"0-{row['id']}-0"
 
 
+def unlogged(connection: Connection) -> str | None:
+    """The last GTIDs that it took from another server and that are not in its binary log; None: there are none."""
+    row = query_one(connection, "SELECT @@GLOBAL.gtid_binlog_state AS log, @@GLOBAL.gtid_slave_pos AS replica")
+    if row is None:
+        raise RuntimeError("a SELECT without a row")
+    log = DomainPosition.parse(row["log"])
+    return ",".join(str(last) for last in DomainPosition.parse(row["replica"]) if str(last) not in log) or None
+
+
 def purged(connection: Connection, oldest: str) -> str:
     """The GTIDs before the oldest file of its binary log; never empty, as `executed`.
 

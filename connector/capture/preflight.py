@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from connector.capture.cascades import cascading_keys
+from connector.capture.cascades import ACCEPT, cascading_keys
 from connector.capture.connection import Connection, account, query, speaking_to
 from connector.capture.filters import Filter
-from connector.capture.privileges import Privileges, read_privileges
+from connector.capture.privileges import Privileges, read_privileges, unreadable
+from connector.capture.replication import own_log_rules, replication_rules, unlogged_replication
 from connector.capture.source_facts import SourceFacts, read_facts
+from connector.capture.source_state import log_status
 from connector.config import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import PreflightError
@@ -50,13 +52,17 @@ def preflight(
             *_settings(facts, source),
             *_grants(facts, privileges, source, snapshot=snapshot),
             *_server_id(connection, facts, privileges, source, replica_uuid),
-            *_replicated(connection, facts, privileges),
+            *_unseen(facts, privileges, source, snapshot=snapshot),
             *_virtual_columns(connection, facts, filter),
             *_cascades(connection, facts, filter, source),
         ]
+        monitors = _monitors(facts, privileges)
+        if monitors:
+            problems += [*_filtered(connection), *unlogged_replication(connection, facts)]
         if problems:
             raise _one_of(problems)
-        return replace(facts, warnings=tuple(_warnings(facts, privileges, snapshot=snapshot)))
+        left_out = replication_rules(connection, facts) if monitors else ""
+        return replace(facts, warnings=tuple(_warnings(facts, privileges, left_out, snapshot=snapshot)))
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -101,6 +107,10 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
             hint="SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'; "
             "(and in the server's configuration)",
         )
+    if not facts.logs_sessions:
+        yield PreflightError(
+            "sql_log_bin is OFF: new sessions write nothing to the binary log", hint="SET GLOBAL sql_log_bin = ON;"
+        )
     if not facts.gtid_strict_mode:
         yield PreflightError(
             "gtid_strict_mode is OFF: the numbers of a domain could go back, and no place be found again",
@@ -110,9 +120,11 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
 
 def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
     to = account(source.user)
-    for name in ("REPLICATION SLAVE", "BINLOG MONITOR" if facts.mariadb else "REPLICATION CLIENT"):
-        if not privileges.has(name):
-            yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
+    if not privileges.has("REPLICATION SLAVE"):
+        yield PreflightError("the user lacks REPLICATION SLAVE", hint=f"GRANT REPLICATION SLAVE ON *.* TO {to};")
+    if not _monitors(facts, privileges):
+        name = _monitor(facts)
+        yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
     if not snapshot:
         return
     if not privileges.has("RELOAD", "FLUSH_TABLES"):
@@ -122,18 +134,35 @@ def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
             "position",
             hint=f"GRANT {name} ON *.* TO {to};",
         )
-    for pattern in source.filters.do or ("*.*",):
-        schema, _, table = pattern.partition(".")
-        if "*" in schema or "?" in schema:
-            schema = table = "*"
-        elif not table or "*" in table or "?" in table:
-            table = "*"
-        if not privileges.may_select(schema, table):
-            place = ".".join("*" if name == "*" else f"`{name}`" for name in (schema, table or "*"))
-            yield PreflightError(
-                f"the user lacks SELECT on {place}: tables it may not read would silently be left out of the snapshot",
-                hint=f"GRANT SELECT ON {place} TO {to};",
-            )
+    for place in unreadable(privileges, source.filters.do):
+        yield PreflightError(
+            f"the user lacks SELECT on {place}: tables it may not read would silently be left out of the snapshot",
+            hint=f"GRANT SELECT ON {place} TO {to};",
+        )
+
+
+def _unseen(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
+    """What is looked for in tables' definitions, where the user does not see all of them."""
+    virtual = facts.mariadb and facts.binlog_row_image != "FULL"
+    cascades = not facts.cascades_logged and not source.accept_unlogged_cascades
+    if snapshot or not (virtual or cascades):
+        return
+    for place in unreadable(privileges, source.filters.do):
+        what = "foreign keys, whose cascades are not in the log," if cascades else f"{NOT_LOGGED}: such columns"
+        yield PreflightError(
+            f"the user lacks SELECT on {place}: {what} cannot be seen there",
+            hint=f"GRANT SELECT ON {place} TO {account(source.user)};"
+            + (f" or accept that the target may differ: {ACCEPT}" if cascades else ""),
+        )
+
+
+def _monitor(facts: SourceFacts) -> str:
+    return "BINLOG MONITOR" if facts.mariadb else "REPLICATION CLIENT"
+
+
+def _monitors(facts: SourceFacts, privileges: Privileges) -> bool:
+    """Whether the user sees how far the binary log is."""
+    return privileges.has(_monitor(facts))
 
 
 def _server_id(
@@ -159,23 +188,24 @@ def _server_id(
 def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source: Source) -> Iterator[PreflightError]:
     if facts.cascades_logged or source.accept_unlogged_cascades:
         return
-    keys = cascading_keys(connection, filter)
+    keys = cascading_keys(connection, facts, filter)
     if keys:
         named = ", ".join(map(str, keys[:NAMED_CASCADES])) + (" …" if len(keys) > NAMED_CASCADES else "")
         yield PreflightError(
             f"{len(keys)} foreign keys change rows without the binary log saying so: {named}",
             hint=f"ALTER TABLE {keys[0].table} DROP FOREIGN KEY {keys[0].name}; … or upgrade to MySQL 9.6, "
-            "or accept that the target will differ: --set source.accept_unlogged_cascades=true",
+            f"or accept that the target will differ: {ACCEPT}",
         )
 
 
-def _replicated(connection: Connection, facts: SourceFacts, privileges: Privileges) -> Iterator[PreflightError]:
-    if facts.logs_replicated or not privileges.has("REPLICATION CLIENT", "SUPER"):
-        return
-    for row in query(connection, "SHOW SLAVE STATUS"):
+def _filtered(connection: Connection) -> Iterator[PreflightError]:
+    """A server that leaves something out of its own log, by the schema of each statement or row."""
+    for name, value in own_log_rules(log_status(connection) or {}).items():
         yield PreflightError(
-            f"log_slave_updates is OFF: what the source takes from {row['Master_Host']} is not in its binary log",
-            hint="start mysqld with log_slave_updates = ON (needs a restart)",
+            f"{name} is {value}: the source leaves changes out of its binary log, definitions by the session's default "
+            "schema alone",
+            hint=f"take {name} out of the server's configuration (needs a restart), and choose tables by "
+            "source.filters; then begin a new log (another `service`)",
         )
 
 
@@ -197,7 +227,17 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
         )
 
 
-def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> Iterator[str]:
+def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snapshot: bool) -> Iterator[str]:
+    if left_out:
+        yield (
+            f"the source is a replica that leaves out a part of what its own source has ({left_out}): a log that goes "
+            "on from that source, or on it, has these changes from there alone"
+        )
+    if not facts.stops_without_log:
+        yield (
+            "binlog_error_action is IGNORE_ERROR: where the source cannot write its binary log it goes on without one, "
+            "and what it changes then is nowhere: binlog_error_action = ABORT_SERVER in its configuration"
+        )
     if facts.sync_binlog != 1:
         yield (
             f"sync_binlog is {facts.sync_binlog}: after a crash the source may have lost transactions that are "
@@ -254,8 +294,6 @@ def _warnings(facts: SourceFacts, privileges: Privileges, *, snapshot: bool) -> 
             "the user may not see prepared XA transactions: if there is one now, the log will stop at its commit: "
             "GRANT XA_RECOVER_ADMIN"
         )
-    if not facts.cascades_logged and not privileges.may_select("*"):
-        yield "foreign keys of tables that the user may not read cannot be seen: their cascades are not in the log"
 
 
 def _one_of(problems: list[PreflightError]) -> PreflightError:

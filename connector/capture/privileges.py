@@ -7,7 +7,7 @@ grants that no table it is asked for can be hidden from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from connector.capture.connection import Connection, query
@@ -47,6 +47,23 @@ class Privileges:
         if any(_selects(names) and _like(pattern, schema) for pattern, names in self.schemas):
             return True
         return table != "*" and _selects(self.tables.get((schema, table), frozenset()))
+
+
+def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]:
+    """What tables that are asked for may be in and the user may not read, as GRANT names it.
+
+    Args:
+        privileges: the user's.
+        patterns: of `source.filters.do`; none means everything.
+    """
+    for pattern in patterns or ("*.*",):
+        schema, _, table = pattern.partition(".")
+        if "*" in schema or "?" in schema:
+            schema = table = "*"
+        elif not table or "*" in table or "?" in table:
+            table = "*"
+        if not privileges.may_select(schema, table):
+            yield ".".join("*" if name == "*" else f"`{name}`" for name in (schema, table or "*"))
 
 
 def read_privileges(connection: Connection) -> Privileges:

@@ -24,6 +24,7 @@ MARIADB = "mariadb"
 
 VARIABLES = (
     "binlog_checksum",
+    "binlog_error_action",
     "binlog_expire_logs_seconds",
     "binlog_format",
     "binlog_row_image",
@@ -36,13 +37,16 @@ VARIABLES = (
     "innodb_flush_log_at_trx_commit",
     "innodb_native_foreign_keys",
     "log_bin",
+    "log_replica_updates",
     "log_slave_updates",
     "lower_case_table_names",
     "old_mode",
     "server_id",
     "server_uuid",
+    "sql_log_bin",
     "sync_binlog",
     "version",
+    "wsrep_on",
 )
 
 
@@ -59,7 +63,11 @@ class SourceFacts:
         mariadb: whether it is a MariaDB.
         implicit_timestamps: of a MySQL before 8.0: whether a TIMESTAMP is NOT NULL that is not said to be NULL
             (explicit_defaults_for_timestamp=OFF, the default): its log does not tell it.
-        logs_replicated: of a MySQL before 8.0: whether what it takes from another server is in its log, too.
+        logs_replicated: whether what it takes from another server is in its log, too.
+        galera: whether it is a node of a Galera cluster.
+        logs_sessions: whether new sessions write to the binary log; a MySQL before 5.7 can have it off for all.
+        stops_without_log: whether it stops where it cannot write its binary log, instead of going on without one; a
+            MariaDB does not say.
         gtid_strict_mode: of a MariaDB: whether the numbers of a domain can only grow.
         utf8_is_utf8mb3: whether a definition that says `utf8` means utf8mb3: of a MariaDB its `old_mode` tells (10.6).
         cascades_logged: whether changes by foreign keys' actions stand in the binary log (MySQL 9.6 and later do the
@@ -86,6 +94,9 @@ class SourceFacts:
     mariadb: bool = False
     implicit_timestamps: bool = False
     logs_replicated: bool = True
+    galera: bool = False
+    logs_sessions: bool = True
+    stops_without_log: bool = True
     gtid_strict_mode: bool = True
     utf8_is_utf8mb3: bool = True
     warnings: tuple[str, ...] = ()
@@ -104,6 +115,11 @@ class SourceFacts:
     def tells_names(self) -> bool:
         """Whether its log can name columns at all; a MySQL before 8.0 cannot."""
         return self.mariadb or self.release >= NAMES_SINCE
+
+    @property
+    def logs_replicated_by(self) -> str:
+        """The variable that says whether what it takes from another server is in its log."""
+        return "log_replica_updates" if self.shows_replicas else "log_slave_updates"
 
     @property
     def server(self) -> str:
@@ -175,7 +191,10 @@ def read_facts(connection: Connection) -> SourceFacts:
         implicit_timestamps=not mariadb
         and release < NAMES_SINCE
         and not _on(value.get("explicit_defaults_for_timestamp", "OFF")),
-        logs_replicated=mariadb or release >= NAMES_SINCE or _on(value.get("log_slave_updates", "OFF")),
+        logs_replicated=_on(value.get("log_replica_updates", value.get("log_slave_updates", "OFF"))),
+        galera=_on(value.get("wsrep_on", "OFF")),
+        logs_sessions=_on(value.get("sql_log_bin", "ON")),
+        stops_without_log=value.get("binlog_error_action", "ABORT_SERVER").upper() == "ABORT_SERVER",
         gtid_strict_mode=not mariadb or _on(value["gtid_strict_mode"]),
         utf8_is_utf8mb3=not mariadb
         or release < OLD_MODE_UTF8

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from connector.capture import mariadb_state
-from connector.capture.connection import Connection, query, query_one, release
+from connector.capture.connection import Connection, Row, query, query_one, release
 from connector.capture.stream import AfterGtids, StreamStart
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.thl.gtids import of_mariadb
@@ -52,11 +52,16 @@ def end_position(connection: Connection) -> SourcePosition:
     Raises:
         PreflightError: there is no binary log.
     """
-    modern = release(connection) >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
-    row = query_one(connection, "SHOW BINARY LOG STATUS" if modern else "SHOW MASTER STATUS")
+    row = log_status(connection)
     if row is None:
         raise _no_binary_log()
     return SourcePosition(row["File"], int(row["Position"]))
+
+
+def log_status(connection: Connection) -> Row | None:
+    """What the server says of its binary log: its end, and what it leaves out of it; None: there is none."""
+    modern = release(connection) >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
+    return query_one(connection, "SHOW BINARY LOG STATUS" if modern else "SHOW MASTER STATUS")
 
 
 def gtid_executed(connection: Connection) -> str | None:
@@ -64,6 +69,11 @@ def gtid_executed(connection: Connection) -> str | None:
     if mariadb_state.is_mariadb(connection):
         return mariadb_state.executed(connection)
     return _gtids(connection, "gtid_executed")
+
+
+def unlogged_gtids(connection: Connection) -> str | None:
+    """What a MariaDB took in without logging it; None: nothing, or another server, which counts it as purged."""
+    return mariadb_state.unlogged(connection) if mariadb_state.is_mariadb(connection) else None
 
 
 def gtid_purged(connection: Connection) -> str | None:

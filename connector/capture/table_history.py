@@ -37,6 +37,24 @@ def history_of(tables: Definitions | None, filter: Filter, position: PositionRec
     return Refused() if tables is None else TableHistory(tables, filter, position)
 
 
+class Contained:
+    """Whether a definition that is read was read before: it is in what a position has.
+
+    Args:
+        position: the position; None: nothing is read again.
+    """
+
+    def __init__(self, position: PositionRecord | None) -> None:
+        self._resume = position.resume if position else None
+        self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
+
+    def __call__(self, gtid: str | None, place: SourcePosition) -> bool:
+        """Of a definition under this GTID that ends at this place."""
+        if gtid is not None and self._gtids is not None:
+            return gtid in self._gtids
+        return self._resume is not None and place <= self._resume
+
+
 class TableHistory:
     """Names columns by what is known of their tables; a `Naming`.
 
@@ -50,8 +68,7 @@ class TableHistory:
         self._known = known
         self._filter = filter
         self._rules = Rules(filter.fold, filter.wants_schema, old=bool(filter.untold))
-        self._resume = position.resume if position else None
-        self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
+        self._contained = Contained(position)
         self._changes: list[Redefined] = []
 
     def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
@@ -66,7 +83,7 @@ class TableHistory:
             Whether a table is another one now, or there is one more or one less.
         """
         statement = query.statement
-        if self._again(gtid, place) or statement.options.get("alter") in UNFINISHED:
+        if self._contained(gtid, place) or statement.options.get("alter") in UNFINISHED:
             return False
         change = evolve(
             statement,
@@ -125,11 +142,6 @@ class TableHistory:
         raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
         _, specs = table_layout(replace(table, raws=raws))
         return TableLayout(table.name, columns, known.layout.key), specs
-
-    def _again(self, gtid: str | None, place: SourcePosition) -> bool:
-        if gtid is not None and self._gtids is not None:
-            return gtid in self._gtids
-        return self._resume is not None and place <= self._resume
 
 
 def _charset(collation: str | None) -> str:

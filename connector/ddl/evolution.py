@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec, charset_name, charset_of
 from connector.ddl.create import definition, like
-from connector.ddl.mariadb import check_conversion, of_mariadb, pass_patience, pass_variables
+from connector.ddl.mariadb import check_conversion, implicit_timestamps, of_mariadb, pass_patience, pass_variables
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.subjects import SCHEMA_OPTIONS
@@ -66,7 +66,7 @@ def evolve(
     """
     drafts = []
     mariadb = of_mariadb(statement)
-    implicit = statement.options.get("explicit_defaults_for_timestamp", "0" if mariadb else "1") in ("0", "OFF")
+    implicit = implicit_timestamps(statement)
 
     def why(error: Unsupported) -> str:
         return f"{error.message}, in {statement.sql[:500]!r} at {place}"

@@ -21,6 +21,15 @@ def of_mariadb(statement: Statement) -> bool:
     return statement.options.get(DIALECT) == MARIADB_DIALECT
 
 
+def implicit_timestamps(statement: Statement) -> bool:
+    """Whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
+
+    A MariaDB logs it when it is ON alone.
+    """
+    default = "0" if of_mariadb(statement) else "1"
+    return statement.options.get("explicit_defaults_for_timestamp", default) in ("0", "OFF")
+
+
 def brings_virtual(statement: Statement) -> bool:
     """Whether a statement defines a table's column that is computed and not stored, as far as it is understood."""
     try:

@@ -7,9 +7,11 @@ import secrets
 from typing import Final
 
 from connector.capture import source_state
+from connector.capture.cascades import CascadesRefused
 from connector.capture.connection import session
 from connector.capture.filters import Filter, fingerprint
 from connector.capture.preflight import preflight
+from connector.capture.replication import check_replication
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import SourceFacts as ServerFacts
 from connector.capture.source_facts import read_facts
@@ -22,6 +24,7 @@ from connector.errors import PreflightError
 from connector.pipeline.source import Stream
 from connector.pipeline.source_log import SourceLog
 from connector.pipeline.stream_start import start_after, start_redo
+from connector.pipeline.watched_stream import WatchedStream
 from connector.thl.definition import Definitions
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
@@ -48,6 +51,7 @@ class MySqlSource:
         self._clock = clock
         self._log = SourceLog(config, clock)
         self._filter: Filter | None = None
+        self._server: ServerFacts | None = None
         self._told: tuple[str, ...] = ()
 
     def check(self, *, load: bool) -> None:
@@ -60,6 +64,7 @@ class MySqlSource:
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
         self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.untold)
+        self._server = facts
         if facts.warnings != self._told:
             self._told = facts.warnings
             for warning in facts.warnings:
@@ -82,6 +87,9 @@ class MySqlSource:
             elif new and not load:
                 found = self._log.start(connection)
                 start, gtid_set = found.position or UNKNOWN_PLACE, found.gtid_set
+            unlogged = source_state.unlogged_gtids(connection) if not facts.logs_replicated else None
+        if new and not load:
+            self.check(load=False)  # a foreign key that was made before this place is not in the log
         return SourceFacts(
             source_id=f"{self._source.host}:{self._source.port}",
             server_uuid=facts.server_uuid,
@@ -90,6 +98,7 @@ class MySqlSource:
             start=start,
             gtid_set=gtid_set,
             executed=executed,
+            unlogged=unlogged,
             files=files,
             snapshot=load,
             tables=tables,
@@ -113,6 +122,7 @@ class MySqlSource:
         snapshot = Snapshot(self._source, self._wanted(), self._loading)
         try:
             snapshot.open()
+            self.check(load=True)  # a foreign key that was made while the moment was looked for is not in the log
         except BaseException:
             snapshot.close()
             raise
@@ -122,7 +132,17 @@ class MySqlSource:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
     def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter) -> Stream:
-        return self._log.read(start, wanted, history_of(tables, wanted, position))
+        naming = history_of(tables, wanted, position)
+        server = self._server
+        if server is not None and not server.cascades_logged and not self._source.accept_unlogged_cascades:
+            naming = CascadesRefused(naming, wanted, server, position)
+        stream = self._log.read(start, wanted, naming)
+        return stream if server is None or server.logs_replicated else WatchedStream(stream, self._look, self._clock)
+
+    def _look(self) -> None:
+        """Make sure that the server has not become a replica whose log lacks what it replicates."""
+        with session(self._source) as connection:
+            check_replication(connection, read_facts(connection))
 
     def _wanted(self) -> Filter:
         if self._filter is None:

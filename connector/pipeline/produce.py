@@ -45,10 +45,9 @@ from connector.publish.registry import registered_number
 from connector.publish.requests import listening, tell
 from connector.thl.control import OfflineRequest
 from connector.thl.definition import Redefined
-from connector.thl.online import go_back
+from connector.thl.online import go_back, recheck_source
 from connector.thl.piece import Passed, Piece
 from connector.thl.position import PositionRecord
-from connector.thl.trapped import check_source
 from connector.thl.words import NO_SEQNO
 from connector.thl.xa import Decided, Prepared
 
@@ -289,7 +288,7 @@ class Producer:
             self._source.check(load=False)
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
-            check_source(position, last, server_uuid=facts.server_uuid, executed=facts.executed, files=facts.files)
+            recheck_source(online.control, position, facts)
             online.reopen(position, online.control, facts.server_uuid)
             if position.open or facts.server_uuid != last.server_uuid:
                 online.begin(go_back(online.control, position, facts))

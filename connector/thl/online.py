@@ -32,6 +32,7 @@ __all__ = [
     "go_back",
     "incomparable",
     "markers",
+    "recheck_source",
 ]
 
 
@@ -47,6 +48,7 @@ class SourceFacts:
         start: where a new log begins in the source.
         gtid_set: what a new log takes as seen; None where the source has no GTIDs.
         executed: `gtid_executed` of the source now; None where it has no GTIDs.
+        unlogged: the last GTIDs that the source took in and that never were in its log; None: there are none.
         files: the source's binary logs and their sizes now (`SHOW BINARY LOGS`); None when they were not asked for.
         snapshot: a new log begins with an initial load.
         tables: what the source's tables are where a new log starts; None when they are not known.
@@ -60,6 +62,7 @@ class SourceFacts:
     start: SourcePosition
     gtid_set: str | None = None
     executed: str | None = None
+    unlogged: str | None = None
     files: Mapping[str, int] | None = None
     snapshot: bool = False
     tables: Definitions | None = None
@@ -143,10 +146,10 @@ def decide(
     map_ = _next_generation(control.partitions, position, rule)
     control = replace(control, partitions=map_ or control.partitions)
     if accepted is None:
-        _check_source(control, position, source)
+        recheck_source(control, position, source)
         return replace(_plan(control, position, source, "online"), partitions=map_)
     position = replace(position, gtid_set=without(position.gtid_set, accepted.forked))
-    _check_source(control, position, source)
+    recheck_source(control, position, source)
     tables = _unknown(control.tables, accepted)
     plan = _plan(replace(control, tables=tables), position, source, "forked", accepted)
     return replace(plan, partitions=map_, tables=None if tables is control.tables else tables)
@@ -189,7 +192,7 @@ def go_back(control: ControlState, position: PositionRecord, source: SourceFacts
     Raises:
         HistoriesDiffer: the source lacks transactions that the log has.
     """
-    _check_source(control, position, source)
+    recheck_source(control, position, source)
     return _plan(control, position, source, "went back")
 
 
@@ -243,9 +246,21 @@ def _next_generation(
     return partitions.by(rule, Seqno(position.last_finished + 1))
 
 
-def _check_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
+def recheck_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
+    """Check that the source, as it is now, has every transaction that the log has.
+
+    Raises:
+        HistoriesDiffer: as `check_source`.
+    """
     last = control.epochs[-1]
-    check_source(position, last, server_uuid=source.server_uuid, executed=source.executed, files=source.files)
+    check_source(
+        position,
+        last,
+        server_uuid=source.server_uuid,
+        executed=source.executed,
+        unlogged=source.unlogged,
+        files=source.files,
+    )
 
 
 def _unknown(tables: Definitions | None, accepted: Accepted) -> Definitions | None:

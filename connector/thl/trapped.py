@@ -21,6 +21,7 @@ def check_source(
     *,
     server_uuid: str,
     executed: str | None,
+    unlogged: str | None = None,
     files: Mapping[str, int] | None = None,
 ) -> None:
     """Check that the source has every transaction that the log has.
@@ -30,6 +31,7 @@ def check_source(
         last: the newest epoch: whose source it was.
         server_uuid, executed: the source as it is now; `executed` is its `gtid_executed` (of a MariaDB
             `gtid_binlog_state`), None without GTIDs.
+        unlogged: the last GTIDs that it took in and that never were in its log; None: there are none.
         files: the source's binary logs and their sizes; None: not looked at.
 
     Raises:
@@ -55,6 +57,13 @@ def check_source(
             hint="`thl trapped` lists them; make a server the source that has them, or go on without them "
             "(thl produce --accept-trapped): targets that have applied them must be filled again",
             trapped=str(missing),
+            server_uuid=server_uuid,
+        )
+    if unlogged is not None and (never := lacking(unlogged, position.gtid_set)):
+        raise HistoriesDiffer(
+            "The source took transactions from another server without logging them, and the log does not have them",
+            hint="start the server with log_slave_updates = ON, and begin a new service with a snapshot",
+            unlogged=str(never),
             server_uuid=server_uuid,
         )
 

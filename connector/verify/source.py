@@ -10,11 +10,13 @@ from typing import Any, cast
 
 from pymysql.cursors import SSCursor
 
-from connector.capture.connection import Connection, as_double, connect, query, quoted, speaking_to
+from connector.capture.connection import Connection, account, as_double, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
 from connector.capture.moment import prepare_session
+from connector.capture.privileges import read_privileges, unreadable
 from connector.capture.source_state import end_position, gtid_executed
 from connector.config import Source
+from connector.errors import PreflightError
 from connector.thl.gtids import lacking, of_mariadb
 from connector.thl.layout import TableName
 from connector.thl.position import SourcePosition
@@ -83,10 +85,15 @@ class SourceReader:
         return Filter(self._source.filters, folds)
 
     def tables(self, filter: Filter) -> list[SourceTable]:
-        """The captured tables."""
+        """The captured tables.
+
+        Raises:
+            PreflightError: some could be hidden from the user.
+        """
         keys: dict[tuple[str, str], list[str]] = {}
         columns: dict[tuple[str, str], list[Column]] = {}
         with speaking_to(self._source):
+            _check_all_seen(self._connection, self._source)
             for row in query(
                 self._connection,
                 "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS c FROM information_schema.KEY_COLUMN_USAGE"
@@ -137,6 +144,16 @@ class SourceReader:
 
     def _as_bytes(self) -> Any:
         return _AsBytes(self._connection)
+
+
+def _check_all_seen(connection: Connection, source: Source) -> None:
+    """Tables that the user may not read would be missing without a word."""
+    place = next(unreadable(read_privileges(connection), source.filters.do), None)
+    if place is not None:
+        raise PreflightError(
+            f"the user lacks SELECT on {place}: tables it may not read would silently not be compared",
+            hint=f"GRANT SELECT ON {place} TO {account(source.user)};",
+        )
 
 
 def _selected(column: Column, double: str) -> str:

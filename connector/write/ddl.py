@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.ddl.mariadb import of_mariadb, pass_patience
+from connector.ddl.mariadb import implicit_timestamps, of_mariadb, pass_patience
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.tokens import Lexeme, Token, readings
@@ -54,7 +54,7 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
     plans = [_plan(tokens, statement, catalog, sql_mode, moment) for tokens in read]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
-    if statement.options.get("explicit_defaults_for_timestamp", "1") in ("0", "OFF") and _names_timestamp(read[0]):
+    if implicit_timestamps(statement) and _names_timestamp(read[0]):
         _no_implicit_timestamps(plans[0])
     return plans[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -27,6 +28,7 @@ from connector.status.source import read_source
 from connector.thl.piece import Piece
 from connector.thl.words import Seqno
 from connector.verify import verify
+from connector.verify.source import SourceReader
 from tests.integration.definitions import MODES, SCHEMA, Statements
 from tests.integration.loading import a_database, a_user, as_source, checked, loaded
 from tests.integration.producing import SMALL, Bench, finished, fragments, last_seqno, until
@@ -249,6 +251,22 @@ def test_a_replica_that_does_not_log_what_it_takes_is_refused(server: SqlServer)
         server.run_sql("RESET SLAVE ALL")
     with session(source) as connection:
         assert preflight_says(connection, source) is None
+
+
+def test_with_the_readmes_grants_cascades_and_keys_are_seen(server: SqlServer) -> None:
+    grants = "REPLICATION SLAVE, REPLICATION CLIENT, RELOAD, SELECT ON *.*"
+    with a_database(server, "cascade") as (_, name), a_user(server, grants, do=(name,), server_id=4711) as source:
+        server.run_sql(
+            f"USE {name}; CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE c (id INT PRIMARY KEY, "
+            "CONSTRAINT fk FOREIGN KEY (id) REFERENCES p (id) ON UPDATE CASCADE)"
+        )
+        with session(source) as connection:
+            assert f"`{name}`.`c`.`fk` (ON UPDATE CASCADE)" in str(preflight_says(connection, source))
+        with closing(SourceReader(source)) as reader:
+            assert [(table.name[1], table.key) for table in reader.tables(reader.filter())] == [
+                ("c", (0,)),
+                ("p", (0,)),
+            ]
 
 
 def preflight_says(connection: capture.Connection, source: Source) -> PreflightError | None:

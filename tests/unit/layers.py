@@ -44,7 +44,8 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 
 # The comparison of source and target shares no code with what may have made them differ.
-SHARED_WITH_VERIFY = ("capture.connection", "capture.filters", "capture.moment", "capture.source_state")
+SHARED_WITH_VERIFY = ("capture.connection", "capture.filters", "capture.moment", "capture.privileges",
+                      "capture.source_state")  # fmt: skip
 
 # A consumer reads the log's own topics and proves its place as a producer and an applier do. A second way would be a
 # second truth; but it needs nothing of MySQL, Spark or targets, and whoever imports it gets none of them.

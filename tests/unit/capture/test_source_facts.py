@@ -68,3 +68,18 @@ def test_newer_servers_tell_it() -> None:
     assert (old.flush_privilege, new.flush_privilege, new.expire_seconds) == ("RELOAD", "FLUSH_TABLES", 60)
     assert new.untold == {}
     assert facts("8.0.43", **more | {"binlog_expire_logs_seconds": "0"}).expire_seconds == 0
+
+
+def test_what_is_not_in_its_own_log() -> None:
+    new = {"binlog_row_metadata": "FULL"}
+    assert facts("8.0.43", **new, log_replica_updates="ON").logs_replicated
+    assert facts("8.0.11", **new, log_slave_updates="ON").logs_replicated
+    off = facts("8.0.43", **new, log_replica_updates="OFF", log_slave_updates="OFF")
+    assert (off.logs_replicated, off.logs_replicated_by) == (False, "log_replica_updates")
+    of_mariadb = facts("11.4.5-MariaDB-log", **new, log_slave_updates="OFF", gtid_strict_mode="ON", wsrep_on="ON")
+    assert (of_mariadb.logs_replicated, of_mariadb.logs_replicated_by) == (False, "log_slave_updates")
+    assert of_mariadb.galera
+    ordinary = facts("8.0.43", **new)
+    assert (ordinary.galera, ordinary.logs_sessions, ordinary.stops_without_log) == (False, True, True)
+    assert not facts("5.6.24", sql_log_bin="OFF").logs_sessions
+    assert not facts("5.6.24", binlog_error_action="IGNORE_ERROR").stops_without_log

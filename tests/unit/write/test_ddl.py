@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
+from connector.thl.replay import DIALECT, MARIADB_DIALECT
 from connector.write.catalog import Catalog
 from connector.write.ddl import Plan, plan
 from connector.write.operations import (
@@ -424,6 +425,8 @@ def test_timestamps_without_explicit_defaults_stop() -> None:
     with pytest.raises(Unsupported, match="explicit_defaults_for_timestamp"):
         planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="0")
     assert planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="1").operations
+    with pytest.raises(Unsupported, match="explicit_defaults_for_timestamp"):  # a MariaDB logs it when it is ON alone
+        planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, **{DIALECT: MARIADB_DIALECT})
     after = planned("ALTER TABLE t ADD at TIMESTAMP", CATALOG).catalog
     assert planned("ALTER TABLE t ADD x INT", after, explicit_defaults_for_timestamp="0").operations
 

@@ -1,0 +1,61 @@
+"""Foreign keys of a definition whose actions change rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.ddl.foreign_keys import cascading_references
+from connector.ddl.reader import Reader
+from connector.ddl.tokens import readings
+from connector.errors import Unsupported
+
+
+def found(sql: str) -> list[tuple[str, str, bool]]:
+    return [
+        (key.name, key.actions, key.inline)
+        for tokens in readings(sql)
+        for key in cascading_references(Reader(tokens, "shop"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)", [("", "ON DELETE CASCADE")]),
+        (
+            "CREATE TABLE c (p INT, CONSTRAINT `f k` FOREIGN KEY i (p) REFERENCES o.p (id) MATCH FULL "
+            "ON UPDATE SET NULL ON DELETE SET DEFAULT) ENGINE=InnoDB",
+            [("f k", "ON UPDATE SET NULL, ON DELETE SET DEFAULT")],
+        ),
+        (
+            "ALTER TABLE c ADD x INT, ADD CONSTRAINT IF NOT EXISTS a FOREIGN KEY (x) REFERENCES p (id) ON DELETE "
+            "RESTRICT, ADD CONSTRAINT FOREIGN KEY (y) REFERENCES p (id) ON UPDATE CASCADE",
+            [("", "ON UPDATE CASCADE")],
+        ),
+        ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id))", []),
+        ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE NO ACTION ON UPDATE RESTRICT)", []),
+        ("CREATE TABLE c (p INT COMMENT 'REFERENCES p (id) ON DELETE CASCADE', `references` INT)", []),
+        ("ALTER TABLE c ADD t TIMESTAMP DEFAULT NOW() ON UPDATE NOW()", []),
+    ],
+)
+def test_keys_of_the_table(sql: str, keys: list[tuple[str, str]]) -> None:
+    assert found(sql) == [(*key, False) for key in keys]
+
+
+def test_a_key_in_a_columns_own_definition_is_told_apart() -> None:
+    sql = (
+        "CREATE TABLE c (a INT NOT NULL REFERENCES p (id) ON DELETE CASCADE, b INT, CHECK (b > 0), "
+        "FOREIGN KEY (b) REFERENCES p (id) ON DELETE SET NULL)"
+    )
+    assert found(sql) == [("", "ON DELETE CASCADE", True), ("", "ON DELETE SET NULL", False)]
+
+
+def test_an_executable_comment_counts() -> None:
+    assert ("", "ON DELETE CASCADE", False) in found(
+        "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) /*!99999 ON DELETE CASCADE */)"
+    )
+
+
+def test_an_unknown_action_is_not_passed_over() -> None:
+    with pytest.raises(Unsupported, match="an action of a foreign key"):
+        found("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE EXPLODE)")
