@@ -144,8 +144,7 @@ class CascadesRefused:
         return options.get("alter") not in UNFINISHED and options.get("error_code", "0") == "0"
 
     def _keys(self, query: Query) -> list[str]:
-        """Those that the statement defines, for people; a statement that is not understood counts as one, unless it is to
-        be left out."""
+        """Those that the statement defines, for people; one that is not understood, and not to be left out, is one."""
         statement = query.statement
         try:
             about = subjects(statement).tables
