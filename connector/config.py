@@ -20,6 +20,7 @@ Bytes = Annotated[int, Field(ge=1)]
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside it
 Seconds = Annotated[float, Field(gt=0)]
 MIN_HASH_KEY = 16
+LARGEST_EVENT: Final = 256 << 20  # an UPDATE of a row of 64 MiB, and as much again
 Action = Literal["insert", "update", "delete", "ddl"]
 TransactionColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
@@ -238,6 +239,15 @@ class Source(Section):
         if self.tls_key is not None and self.tls_cert is None:
             raise ValueError("tls_key: not used without tls_cert")
         return self
+
+    largest_event_bytes: int = Field(
+        LARGEST_EVENT,
+        ge=1 << 20,
+        le=1 << 30,
+        description="A larger event in a compressed transaction (binlog_transaction_compression, MariaDB's "
+        "log_bin_compress) ends the producer: a few kB can stand for a gigabyte, and an event has to be in memory "
+        "whole, three times.",
+    )
 
     @model_validator(mode="after")
     def _rules_are_about_rows(self) -> Source:

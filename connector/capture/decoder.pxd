@@ -38,6 +38,7 @@ cdef class Decoder:
     cdef Tables tables
     cdef object statements
     cdef dict pending  # values for the next statement
+    cdef Py_ssize_t largest  # bytes that a compressed event may have, expanded
     cdef Py_ssize_t query_bytes  # of the text of a statement whose rows follow; 0: it is not wanted
     cdef bytes begun  # the body of the newest QUERY event, where such texts are wanted
     cdef object blocks  # of a file that the newest statement reads, which are still to be handed out

@@ -106,6 +106,7 @@ cdef class Decoder:
         self.statements = Statements(filters)
         self.pending = self.statements.pending
         self.query_bytes = filters.rows_query_bytes
+        self.largest = filters.largest_event
         self.untold = dict(filters.untold)
         self.begun = b""
         self.uuids = {}
@@ -595,7 +596,7 @@ cdef class Decoder:
         if self.inner is not None:
             damaged(b"a compressed transaction inside another")
         self.payload = open_payload(rest(body))
-        self.inner = EventFrames(256 << 10, False)
+        self.inner = EventFrames(256 << 10, False, self.largest)
         return 0
 
 

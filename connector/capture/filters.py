@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from connector.capture.reshape import Shape
 from connector.capture.shaping import RuledColumns, called, hash_key, idle, published_name, shape
-from connector.config import Filters, Source, TableRule
+from connector.config import LARGEST_EVENT, Filters, Source, TableRule
 from connector.ddl.captured import RULES_HINT, Capture, Captured
 from connector.ddl.column_names import Wanted, with_columns
 from connector.ddl.renaming import with_names
@@ -76,6 +76,7 @@ class Filter:
         keep_invalid_text: patterns of columns, `schema.table.column`.
         keeps_statements: whether changes that were logged as statements are for us as they are.
         rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
+        largest_event: bytes that a compressed event may have, expanded.
         ignored_servers: what these server ids wrote is not for us.
         untold: options of definitions that a MySQL before 8.0 does not log, as it has them; of others nothing.
         system_schemas: whether MySQL's own schemas are for us too, as far as the patterns say so.
@@ -92,6 +93,7 @@ class Filter:
         *,
         keeps_statements: bool = False,
         rows_query_bytes: int = 0,
+        largest_event: int = LARGEST_EVENT,
         ignored_servers: frozenset[int] = frozenset(),
         untold: Mapping[str, str] = MappingProxyType({}),
         system_schemas: bool = False,
@@ -99,6 +101,7 @@ class Filter:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
         self.rows_query_bytes = rows_query_bytes
+        self.largest_event = largest_event
         self.ignored_servers = ignored_servers
         self.untold = untold
         self.spared: Finished | None = None
@@ -130,6 +133,7 @@ class Filter:
             source.keep_invalid_text,
             keeps_statements=source.statements == "keep",
             rows_query_bytes=source.rows_query_bytes,
+            largest_event=source.largest_event_bytes,
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
             untold=untold,
         )

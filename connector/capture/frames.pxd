@@ -14,6 +14,7 @@ cdef class Frames:
 
 cdef class EventFrames(Frames):
     cdef bint begun
+    cdef Py_ssize_t largest  # event that is taken
     cdef int header  # bytes that the log's events begin with
 
 cdef class PacketFrames(Frames):

@@ -10,6 +10,7 @@ from libc.string cimport memcmp, memmove
 
 from connector.capture.memory cimport Cursor, damaged, little
 
+from connector.capture.payload import too_large
 from connector.capture.refusal import refusal
 from connector.errors import CorruptBinlog, SourceUnavailable
 
@@ -96,11 +97,13 @@ cdef class EventFrames(Frames):
     Args:
         size: the buffer's usual size.
         magic: whether the four bytes of a file's beginning come first.
+        largest: bytes of an event; a larger one is refused, before there is memory for it.
     """
 
-    def __init__(self, Py_ssize_t size=1 << 20, bint magic=True):
+    def __init__(self, Py_ssize_t size=1 << 20, bint magic=True, Py_ssize_t largest=LARGEST):
         self.begun = not magic
         self.header = HEADER
+        self.largest = largest
 
     cdef bint next(self, Cursor* event) except -1:
         cdef Py_ssize_t there = self.end - self.start
@@ -118,6 +121,8 @@ cdef class EventFrames(Frames):
         size = <Py_ssize_t>little(self.buffer + self.start + 9, 4)
         if size < self.header or size > LARGEST:
             damaged(b"an event's length is impossible")
+        if size > self.largest:
+            raise too_large(size, self.largest)
         if there < size:
             return False
         event.data = self.buffer + self.start

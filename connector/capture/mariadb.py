@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.capture.fields import Fields
+from connector.capture.payload import too_large
 from connector.capture.xa import read_xid
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl.domain_gtid import DomainPosition
 
 FORMAT_SERVER: Final = slice(21, 71)  # the server's version in a format description, its header included
-LARGEST: Final = 0x40000000  # what max_allowed_packet ends at: no event is larger, compressed or not
+LARGEST: Final = 0x40000000  # what max_allowed_packet ends at: no event is larger
 QUERY_FIXED: Final = 13
 
 # Flags of a GTID event, and those behind them that newer servers add.
@@ -96,31 +97,32 @@ def gtid_list(body: bytes) -> DomainPosition:
     return DomainPosition.parse(",".join(found) or "0-0-0")
 
 
-def plain_query(body: bytes) -> bytes:
+def plain_query(body: bytes, largest: int = LARGEST) -> bytes:
     """The body of a QUERY_COMPRESSED event as that of a QUERY: only the text is compressed.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or a length is wrong.
-        Unsupported: another compression than zlib.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
     """
     event = Fields(body)
     fixed = event.take(QUERY_FIXED)
     head = len(fixed) + int.from_bytes(fixed[11:13], "little") + fixed[8] + 1
     event.take(head - len(fixed))
-    return body[:head] + expanded(event.rest())
+    return body[:head] + expanded(event.rest(), largest)
 
 
-def plain_rows(body: bytes, second: bool, update: bool) -> bytes:
+def plain_rows(body: bytes, second: bool, update: bool, largest: int = LARGEST) -> bytes:
     """The body of a rows event whose images are compressed as that of an ordinary one.
 
     Args:
         body: what is behind its header.
         second: version 2: extra data comes before the columns.
         update: a second bitmap, that of the after images, comes before the images.
+        largest: bytes that they may have.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or a length is wrong.
-        Unsupported: another compression than zlib.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
     """
     event = Fields(body)
     event.take(8)
@@ -129,24 +131,24 @@ def plain_rows(body: bytes, second: bool, update: bool) -> bytes:
     bitmap = (event.packed() + 7) // 8
     event.take(2 * bitmap if update else bitmap)
     images = event.rest()
-    return body[: len(body) - len(images)] + expanded(images)
+    return body[: len(body) - len(images)] + expanded(images, largest)
 
 
-def expanded(data: bytes) -> bytes:
+def expanded(data: bytes, largest: int = LARGEST) -> bytes:
     """What `log_bin_compress` made: 1 byte of method and size of the length, the length (big-endian), zlib's stream.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or has another length.
-        Unsupported: another compression than zlib.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
     """
     fields = Fields(data)
     head = fields.number(1)
     if not head & 0x80 or head & 0x70:
         raise Unsupported(f"an event compressed by method {head >> 4}")
-    return inflated(fields, head & 0x07, LARGEST, zlib.MAX_WBITS)
+    return inflated(fields, head & 0x07, largest, zlib.MAX_WBITS)
 
 
-def column_value(data: bytes) -> bytes:
+def column_value(data: bytes, largest: int = LARGEST) -> bytes:
     """A value of a column with the attribute COMPRESSED (MariaDB's `sql/field_comp.cc`).
 
     1 byte: 0, and the value follows as it is; or 8 in its upper half for zlib, then a bit that says "no zlib header",
@@ -154,7 +156,7 @@ def column_value(data: bytes) -> bytes:
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or has another length.
-        Unsupported: another compression than zlib.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
     """
     if not data or data[0] == 0:
         return data[1:]
@@ -162,14 +164,16 @@ def column_value(data: bytes) -> bytes:
     head = fields.number(1)
     if head >> 4 != 8:
         raise Unsupported(f"a value compressed by method {head >> 4}")
-    return inflated(fields, head & 0x07, LARGEST, -zlib.MAX_WBITS if head & 0x08 else zlib.MAX_WBITS)
+    return inflated(fields, head & 0x07, largest, -zlib.MAX_WBITS if head & 0x08 else zlib.MAX_WBITS)
 
 
 def inflated(fields: Fields, length_size: int, largest: int, wbits: int) -> bytes:
     """zlib's stream behind its expanded length, and no more than that length."""
     length = int.from_bytes(fields.take(length_size), "big")
-    if length > largest:
+    if length > LARGEST:
         raise CorruptBinlog(f"compressed data say that they expand to {length} bytes")
+    if length > largest:
+        raise too_large(length, largest)
     stream = zlib.decompressobj(wbits)
     try:
         # One byte of room more than it needs, or zlib may not look for the stream's end.

@@ -48,13 +48,13 @@ cdef int of_mariadb(Decoder decoder, Event* event, Cursor* body) except -1:
             event_types.refuse(type, bool(event.flags & IGNORABLE), rest(body), decoder.service)
         return 0
     if type == MARIADB_QUERY_COMPRESSED:
-        plain = mariadb.plain_query(rest(body))
+        plain = mariadb.plain_query(rest(body), decoder.largest)
         cursor.data = plain
         cursor.end = cursor.data + len(plain)
         return decoder._query(event, &cursor)
     second = type >= MARIADB_ROWS_COMPRESSED
     action = type - (MARIADB_ROWS_COMPRESSED if second else MARIADB_ROWS_COMPRESSED_V1)
-    plain = mariadb.plain_rows(rest(body), second, action == 1)
+    plain = mariadb.plain_rows(rest(body), second, action == 1, decoder.largest)
     cursor.data = plain
     cursor.end = cursor.data + len(plain)
     return decoder._rows(event, action, second, False, &cursor)

@@ -1,7 +1,7 @@
 """The TRANSACTION_PAYLOAD event: a transaction's events, compressed.
 
 A list of type, length, value (packed integers) up to type 0; then the bytes. They are decompressed as they are
-wanted: what a transaction expands to is never in memory at once.
+wanted: what a transaction expands to is never in memory at once. One event of it is, so its size has a bound.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from connector.errors import CorruptBinlog, Unsupported
 END, SIZE, COMPRESSION, EXPANDED = range(4)
 ZSTD, NONE = 0, 255
 MAX_WINDOW = 1 << 27  # what zstd's highest level wants
+
+
+def too_large(size: int, largest: int) -> Unsupported:
+    """The error for a compressed event that would need more memory than is granted."""
+    return Unsupported(
+        f"a compressed event stands for {size} bytes, and {largest} are granted",
+        hint=f"if the source has rows so large: source.largest_event_bytes (thl binlog --largest-event) = {size}",
+    )
 
 
 class Payload:

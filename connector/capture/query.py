@@ -75,6 +75,10 @@ class Wanted(Protocol):
         """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
 
     @property
+    def largest_event(self) -> int:
+        """Bytes that a compressed event may have, expanded."""
+
+    @property
     def untold(self) -> Mapping[str, str]:
         """Options of definitions that the server does not log, as it has them."""
 

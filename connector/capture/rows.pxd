@@ -20,6 +20,7 @@ cdef struct Codec:
 cdef class RowCodec:
     cdef Codec* codecs
     cdef readonly int width
+    cdef Py_ssize_t largest
     cdef Out scratch
     cdef readonly int column  # the one that was being decoded, to name it in an error
     cdef list kept  # what the codecs point into

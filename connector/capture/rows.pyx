@@ -85,10 +85,12 @@ cdef class RowCodec:
 
     Args:
         specs: per column a tuple (kind, size, scale, flag, table or codec name, labels), made by `columns.py`.
+        largest: bytes that a compressed value may have, expanded.
     """
 
-    def __cinit__(self, list specs):
+    def __cinit__(self, list specs, Py_ssize_t largest=1 << 30):
         cdef Codec* codec
+        self.largest = largest
         self.width = len(specs)
         self.codecs = <Codec*>calloc(max(self.width, 1), sizeof(Codec))
         if self.codecs == NULL:
@@ -340,7 +342,7 @@ cdef class RowCodec:
     cdef int compressed(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
         """A value of a column with the attribute COMPRESSED."""
         with gil:
-            plain = column_value(data[:size])
+            plain = column_value(data[:size], self.largest)
             data = <const uint8_t*>(<bytes>plain)
             if codec.kind == COMPRESSED + BYTES:
                 return put_block(out, BYTES_TAG, data, len(plain))

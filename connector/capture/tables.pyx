@@ -75,7 +75,7 @@ cdef class Tables:
     table, and give the same layout object.
 
     Args:
-        filters: `wants`, `actions` and `shape` of a table, `keeps_invalid_text` of a column.
+        filters: `wants`, `actions` and `shape` of a table, `keeps_invalid_text` of a column, `largest_event`.
         naming: see `connector.capture.naming`.
     """
 
@@ -141,7 +141,8 @@ cdef class Tables:
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
-        return Table(definition, layout, RowCodec(specs), table.named, wanted, self.filters.shape(layout), hidden)
+        codec = RowCodec(specs, self.filters.largest_event)
+        return Table(definition, layout, codec, table.named, wanted, self.filters.shape(layout), hidden)
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
         """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 1 << 20
 QUERY_BYTES = 4096
+LARGEST_EVENT = 256 << 20
 NAMED = 20  # XA transactions
 
 
@@ -55,6 +56,14 @@ NAMED = 20  # XA transactions
     metavar="BYTES",
     help="Print so much of the statement that made rows, where the log has it; 0: nothing.",
 )
+@click.option(
+    "--largest-event",
+    type=click.IntRange(min=1 << 20, max=1 << 30),
+    default=LARGEST_EVENT,
+    show_default=True,
+    metavar="BYTES",
+    help="A larger event in a compressed transaction is an error: a few kB can stand for a gigabyte.",
+)
 @click.option("--stop-after", type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
 @click.option("--salvage", is_flag=True, help="Go on behind damage; what is left out is told, the exit code stays.")
 def binlog(
@@ -66,6 +75,7 @@ def binlog(
     keep_invalid_text: tuple[str, ...],
     salvage: bool,
     rows_query_bytes: int,
+    largest_event: int,
     **bounds: Any,
 ) -> None:
     """Print the transactions of binary log files, in the order in which the files are named.
@@ -97,6 +107,7 @@ def binlog(
         keep_invalid_text=keep_invalid_text,
         keeps_statements=True,
         rows_query_bytes=rows_query_bytes,
+        largest_event=largest_event,
         system_schemas=True,
     )
     reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)

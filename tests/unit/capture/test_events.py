@@ -327,7 +327,8 @@ def test_a_compressed_transaction_is_a_transaction(tmp_path: Path) -> None:
     [
         (payload_event(inner_events(), said=10), CorruptBinlog, "another size"),
         (payload_event(inner_events(), said=10_000), CorruptBinlog, "another size"),
-        (payload_event(inner_events()[:-3]), CorruptBinlog, "ends inside"),
+        (payload_event(inner_events()[:-3]), CorruptBinlog, "a compressed transaction ends inside an event"),
+        (payload_event(inner_events() + inner_events()[:30]), CorruptBinlog, "compressed transaction ends inside an"),
         (payload_event(inner_events(), compression=7), Unsupported, "method 7"),
         (payload_event(inner_events())[:-9], CorruptBinlog, "length"),
         (b"\x02\x01\x00\x03\x01\x05\x01\x01\x04\x00abcd", CorruptBinlog, "damaged"),
