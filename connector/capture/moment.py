@@ -10,6 +10,7 @@ import pymysql
 from connector.capture.connection import Connection, query, release
 from connector.capture.mariadb_state import is_mariadb
 from connector.capture.source_state import end_position, gtid_executed
+from connector.clock import Clock
 from connector.config import Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.thl.position import SourcePosition
@@ -21,6 +22,8 @@ MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_AD
 LIMITS_SINCE: Final = (5, 7, 8)  # a SELECT's time can be limited
 PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE writes the changes into the binary log
 NAMED: Final = 5  # xids in a message
+PATIENCE: Final = 5.0  # seconds for a prepared transaction to be decided
+LOOK: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,14 @@ class Moment:
         gtid_set: what was executed; None where the source gives no GTIDs.
         time: µs since 1970 UTC, by the source's clock.
         server_id: the source's.
+        prepared: the XA transactions that were prepared then; none where they were not asked for, or may not be seen.
     """
 
     position: SourcePosition
     gtid_set: str | None
     time: int
     server_id: int
+    prepared: tuple[str, ...] = ()
 
 
 def prepare_session(connection: Connection, source: Source) -> None:
@@ -62,9 +67,13 @@ def prepare_session(connection: Connection, source: Source) -> None:
 def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
     """Begin the transaction whose view stands for the position that is returned. No lock is left.
 
+    Args:
+        connection: a session of `prepare_session`.
+        load: also tell which XA transactions are prepared: they are before the position, and the view does not show
+            them, so a load that begins there lacks them for ever.
+
     Raises:
         SourceUnavailable: the lock was not to be had in time.
-        PreflightError: rows are to be loaded, and XA transactions are prepared.
     """
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
@@ -79,39 +88,51 @@ def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
     try:
         query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         position, gtid_set = end_position(connection), gtid_executed(connection)
-        if load:
-            _refuse_prepared(connection)
+        prepared = prepared_transactions(connection) if load else []
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
     finally:
         query(connection, "UNLOCK TABLES")
-    return Moment(position, gtid_set, int(now["t"]), int(now["s"]))
+    return Moment(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
 
 
-def _refuse_prepared(connection: Connection) -> None:
-    """What is prepared is before the position, and nobody sees it in the view: the log would never have it.
+def await_decided(connection: Connection, clock: Clock) -> None:
+    """Wait until the XA transactions that are prepared now are committed or rolled back.
 
-    Who may not see it is not refused: the log stops when such a transaction is committed, and says so.
+    Raises:
+        PreflightError: some are not, for `PATIENCE` seconds.
+    """
+    waiting = prepared_transactions(connection)
+    give_up = clock.monotonic() + PATIENCE
+    while waiting and clock.monotonic() < give_up:
+        clock.sleep(LOOK)
+        now = set(prepared_transactions(connection))
+        waiting = [xid for xid in waiting if xid in now]
+    if waiting:
+        raise PreflightError(
+            f"{len(waiting)} XA transactions have been prepared on the source for {PATIENCE:.0f} s: a snapshot cannot "
+            "see their changes",
+            hint="wait until they are committed or rolled back: XA RECOVER; where the owner has died: XA ROLLBACK xid;",
+            xids=" ".join(waiting[:NAMED]) + (" …" if len(waiting) > NAMED else ""),
+        )
+
+
+def prepared_transactions(connection: Connection) -> list[str]:
+    """The xids of those that are prepared.
+
+    Who may not see them is not refused: the log stops when such a transaction is committed, and says so.
     """
     mariadb = is_mariadb(connection)
     if release(connection) < PREPARED_LOGGED_SINCE:
-        return  # such a transaction is logged when it is committed, as a whole: behind the position
+        return []  # such a transaction is logged when it is committed, as a whole: behind the position
     try:
         found = query(connection, "XA RECOVER FORMAT='SQL'" if mariadb else "XA RECOVER CONVERT XID")
     except pymysql.MySQLError as error:
         if error.args[0] not in MAY_NOT_SEE:
             raise
-        return
-    if not found:
-        return
+        return []
     if mariadb:
-        xids = [str(row["data"]) for row in found]
-    else:
-        xids = [_xid(int(row["formatID"]), int(row["gtrid_length"]), str(row["data"])) for row in found]
-    raise PreflightError(
-        f"{len(xids)} XA transactions are prepared on the source: a snapshot cannot see their changes",
-        hint="wait until they are committed or rolled back: XA RECOVER; their owner may have died: XA ROLLBACK xid;",
-        xids=" ".join(xids[:NAMED]) + (" …" if len(xids) > NAMED else ""),
-    )
+        return [str(row["data"]) for row in found]
+    return [_xid(int(row["formatID"]), int(row["gtrid_length"]), str(row["data"])) for row in found]
 
 
 def _xid(form: int, gtrid: int, data: str) -> str:

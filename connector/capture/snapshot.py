@@ -27,8 +27,9 @@ from connector.capture.catalogue import (
 )
 from connector.capture.connection import Connection, connect, query, quoted, speaking_to
 from connector.capture.filters import Filter
-from connector.capture.moment import Moment, fix_moment, prepare_session
+from connector.capture.moment import Moment, await_decided, fix_moment, prepare_session
 from connector.capture.table_rows import table_rows
+from connector.clock import Clock, SystemClock
 from connector.config import Source
 from connector.ddl.renaming import with_names
 from connector.errors import PreflightError, SourceChanged
@@ -55,12 +56,16 @@ class Snapshot:
         source: where from.
         filter: which tables.
         progress: told after every event of rows.
+        clock: the time.
     """
 
-    def __init__(self, source: Source, filter: Filter, progress: Progress | None = None) -> None:
+    def __init__(
+        self, source: Source, filter: Filter, progress: Progress | None = None, clock: Clock | None = None
+    ) -> None:
         self._source = source
         self._filter = filter
         self._progress = progress or (lambda table, done, estimated: None)
+        self._clock = clock or SystemClock()
         self._connection: Connection | None = None
         self._moment: Moment | None = None
         self._schemas: dict[str, str] = {}
@@ -83,26 +88,36 @@ class Snapshot:
 
         Raises:
             SourceUnavailable: the server is gone, or a long statement keeps the lock from us.
-            SourceChanged: its tables are changed by DDL all the time.
-            PreflightError: a table has no consistent read, a privilege is missing, or a rule means no column.
+            SourceChanged: its tables are changed by DDL all the time, or XA transactions are prepared all the time.
+            PreflightError: a table has no consistent read, a privilege is missing, a rule means no column, or an XA
+                transaction stays prepared.
             Unsupported: a rule cannot be followed in a table.
         """
         with speaking_to(self._source):
             self._connection = connect(self._source)
             prepare_session(self._connection, self._source)
-            for _ in range(ATTEMPTS):
-                before = self._dictionary(self._connection)
-                self._moment = fix_moment(self._connection, load=True)
-                self._schemas, self._tables, self._definitions = after = self._dictionary(self._connection)
-                if _identities(before) == _identities(after):
-                    break
-                query(self._connection, "ROLLBACK")
-            else:
-                raise SourceChanged(f"DDL changed the source's tables in each of {ATTEMPTS} attempts to begin")
+            self._fix(self._connection)
             others = unreadable_tables(self._connection, self._filter)
         _refuse_others(others)
         _refuse_without_transactions(self._tables)
         self._filter.check_rules([table.layout for table in self._tables])
+
+    def _fix(self, connection: Connection) -> None:
+        """Find a moment with which the dictionary agrees, and at which no XA transaction is prepared."""
+        disturbed = ""
+        for _ in range(ATTEMPTS):
+            await_decided(connection, self._clock)
+            before = self._dictionary(connection)
+            self._moment = fix_moment(connection, load=True)
+            self._schemas, self._tables, self._definitions = after = self._dictionary(connection)
+            if self._moment.prepared:
+                disturbed = "XA transactions were prepared"
+            elif _identities(before) == _identities(after):
+                return
+            else:
+                disturbed = "DDL changed the source's tables"
+            query(connection, "ROLLBACK")
+        raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
 
     def pieces(self) -> Iterator[Piece]:
         """The load, event by event; each piece is a whole event.

@@ -119,7 +119,7 @@ class MySqlSource:
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""
-        snapshot = Snapshot(self._source, self._wanted(), self._loading)
+        snapshot = Snapshot(self._source, self._wanted(), self._loading, self._clock)
         try:
             snapshot.open()
             self.check(load=True)  # a foreign key that was made while the moment was looked for is not in the log

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from connector.capture import moment
-from connector.capture.connection import connect, query
+from connector.capture.connection import Connection, connect, query
 from connector.capture.filters import Filter
+from connector.capture.moment import Moment, await_decided, fix_moment
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_state import gtid_executed
 from connector.capture.stream import AfterGtids
+from connector.clock import Clock
 from connector.config import Source
 from connector.errors import PreflightError, SourceChanged, SourceUnavailable
 from connector.sandbox.environment import SqlServer
@@ -25,6 +28,7 @@ from connector.thl.words import Action, Kind, Outcome
 from connector.thl.xa import Logged
 from tests.integration.loading import EVERYTHING, a_database, loaded, run, take, values
 from tests.support.binlog import changes, read_from
+from tests.support.clock import Slept
 
 
 @pytest.fixture
@@ -212,6 +216,77 @@ def test_a_long_statement_keeps_the_lock_from_us_and_we_say_so(
         thread.join()
         slow.close()
     assert list(loaded(source).values()) == [[[1]]]
+
+
+@dataclass
+class Deciding(Slept):
+    """A clock during whose naps something is done."""
+
+    left: list[Callable[[], None]] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        if self.left:
+            self.left.pop()()
+
+
+def prepared(source: Source, name: str, xid: str, row: int) -> None:
+    """An XA transaction that is prepared, and whose session is gone."""
+    run(source, name, f"XA START '{xid}'", f"INSERT INTO t VALUES ({row})", f"XA END '{xid}'", f"XA PREPARE '{xid}'")
+
+
+def test_an_xa_transaction_that_is_decided_soon_is_waited_for(database: tuple[Source, str]) -> None:
+    source, name = database
+    run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)")
+    prepared(source, name, "soon", 1)
+    clock = Deciding(left=[lambda: run(source, name, "XA COMMIT 'soon'")])
+    snapshot = Snapshot(source, Filter(source.filters), clock=clock)
+    snapshot.open()
+    try:
+        assert [values(change) for change in changes(snapshot.pieces()) if isinstance(change, Rows)] == [[[1]]]
+    finally:
+        snapshot.close()
+    assert not clock.left
+
+
+def test_an_xa_transaction_that_is_prepared_at_the_moment_costs_an_attempt(
+    database: tuple[Source, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, name = database
+    run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)")
+    attempts = list[int]()
+
+    def then_prepare(connection: Connection, clock: Clock) -> None:
+        await_decided(connection, clock)
+        attempts.append(len(attempts))
+        prepared(source, name, f"at{len(attempts)}", len(attempts))
+
+    def each_is_decided(connection: Connection, *, load: bool) -> Moment:
+        found = fix_moment(connection, load=load)
+        run(source, name, f"XA COMMIT 'at{len(attempts)}'")
+        if len(attempts) == 2:
+            monkeypatch.setattr("connector.capture.snapshot.await_decided", await_decided)
+            monkeypatch.setattr("connector.capture.snapshot.fix_moment", fix_moment)
+        return found
+
+    monkeypatch.setattr("connector.capture.snapshot.await_decided", then_prepare)
+    monkeypatch.setattr("connector.capture.snapshot.fix_moment", each_is_decided)
+    assert loaded(source) == {TableName(name, "t"): [[1], [2]]}
+    assert len(attempts) == 2
+
+
+def test_an_xa_transaction_that_stays_prepared_is_named(database: tuple[Source, str]) -> None:
+    source, name = database
+    run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)")
+    prepared(source, name, "stays", 1)
+    snapshot = Snapshot(source, Filter(source.filters), clock=Slept())
+    try:
+        with pytest.raises(PreflightError, match=r"1 XA transactions have been prepared .* for 5 s") as raised:
+            snapshot.open()
+        assert raised.value.where["xids"] == f"X'{b'stays'.hex()}',X'',1"
+    finally:
+        snapshot.close()
+        run(source, name, "XA ROLLBACK 'stays'")
 
 
 @pytest.mark.parametrize(
