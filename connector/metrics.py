@@ -58,4 +58,5 @@ verified_at = Gauge(
 verified_tables = Gauge("thl_verified_tables", "Tables that it compared then", ["service"])
 verified_rows = Gauge("thl_verified_rows", "Rows of the source that it compared then", ["service"])
 verified_different = Gauge("thl_verified_different_tables", "Tables that differed then", ["service"])
+verified_not_compared = Gauge("thl_verified_not_compared_tables", "Tables that it could not compare then", ["service"])
 ignored_ddl = Counter("thl_ignored_ddl", "DDL without effect on rows, left out", ["service", "command"])

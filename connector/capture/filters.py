@@ -118,7 +118,7 @@ class Filter:
         self._unknown = tuple(
             re.compile(_regex(pattern.strip()).pattern, re.DOTALL | re.IGNORECASE) for pattern in filters.unknown_ddl
         )
-        self._hash_key = hash_key(filters)
+        self.hash_key = hash_key(filters)
         self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
@@ -179,7 +179,7 @@ class Filter:
         rule = self.rule(*layout.name)
         if rule is None or not (rule.shapes or rule.rename or rule.publish_as):
             return None
-        return shape(layout, rule, self._hash_key)
+        return shape(layout, rule, self.hash_key)
 
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
         """One of the `definitions`, without the columns that rules drop and with the names that they give; None:
@@ -255,11 +255,6 @@ class Filter:
                 )
         for layout in layouts:
             self.shape(layout)
-
-    def changes(self, schema: str, table: str) -> bool:
-        """Whether what is published of a table is not what it is, but for the names of columns."""
-        rule = self.rule(schema, table)
-        return rule is not None and (rule.shapes or bool(rule.publish_as) or set(rule.actions) != EVERYTHING)
 
     def definitions(self, statement: Statement, noted: Collection[str] = ()) -> tuple[Statement, ...]:
         """What of a definition is for us, as its text says: it whole, parts of it, what it did to captured tables in

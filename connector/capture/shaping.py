@@ -6,6 +6,7 @@ A rule that cannot be followed in a table stops the reading there: what it was t
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
@@ -157,7 +158,7 @@ def _fixed(table: TableName, column: Column, value: str | int | float | None) ->
         case int() if base in NUMBERS and -(1 << 63) <= value < 1 << 63:
             return avro.union(value)
         case int() | float() if base in ("float", "double"):
-            return avro.union(float(value))
+            return avro.union(struct.unpack("f", struct.pack("f", value))[0] if base == "float" else float(value))
     return _stop(table, column, f"puts {value!r} into a column that is {column.type}")
 
 

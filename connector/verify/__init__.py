@@ -5,11 +5,12 @@ and nothing here uses the log's columns, its types or its Avro.
 
 - `report`: what comes out. `values`: the one form in which values of both sides are compared.
 - `source`, `sqlite`, `postgres`: who reads rows in that form. `target`: the seam of the latter two.
+- `rules`: what rules of the configuration make of the source's values.
 - `compare`: two streams of rows in any order, in bounded memory. `run`: all tables, at one seqno. `watch`: again and
   again.
 """
 
-from connector.verify.report import Difference, Report, TableReport
+from connector.verify.report import Difference, Report, TableReport, Verdict
 from connector.verify.run import verify
 
-__all__ = ["Difference", "Report", "TableReport", "verify"]
+__all__ = ["Difference", "Report", "TableReport", "Verdict", "verify"]

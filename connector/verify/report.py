@@ -42,11 +42,13 @@ class TableReport:
         name: `schema.table` of the source.
         rows: of the source.
         differences: the first ones found; empty when equal.
+        target: `schema.table` under which it is published, where that is another name; else "".
     """
 
     name: str
     rows: int
     differences: tuple[Difference, ...] = ()
+    target: str = ""
 
     @property
     def equal(self) -> bool:
@@ -54,23 +56,40 @@ class TableReport:
         return not self.differences
 
 
+class Verdict(StrEnum):
+    """What all of it comes to."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    INCOMPLETE = "not all compared"
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All tables.
 
     Args:
-        tables: by name.
+        tables: those that were compared, by name.
         seqno: the target's when the last of them was compared.
         exact: whether the target had exactly what the source had committed; otherwise what differs may be on its way.
-        filtered: tables that were not compared, because the source's filters make others of them.
+        filtered: tables that cannot be compared, because rules publish only some of the changes to their rows.
+        left_out: tables that nobody wanted to be compared.
     """
 
     tables: tuple[TableReport, ...]
     seqno: int
     exact: bool = True
     filtered: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Whether all tables that were compared are."""
-        return all(table.equal for table in self.tables)
+        """Whether tables were compared, and all of them are."""
+        return bool(self.tables) and all(table.equal for table in self.tables)
+
+    @property
+    def verdict(self) -> Verdict:
+        """EQUAL where everything that was wanted was compared."""
+        if not all(table.equal for table in self.tables):
+            return Verdict.DIFFERENT
+        return Verdict.INCOMPLETE if self.filtered or not self.tables else Verdict.EQUAL

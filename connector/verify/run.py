@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,10 +16,10 @@ from connector.capture.filters import Filter
 from connector.clock import Clock, SystemClock
 from connector.config import Config
 from connector.errors import ConfigError
-from connector.thl.layout import TableName
 from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, Report, TableReport, What
+from connector.verify.rules import comparable
 from connector.verify.source import SourceReader, SourceState, SourceTable
 from connector.verify.sqlite import SqliteReader
 from connector.verify.target import TargetReader, TargetState
@@ -30,7 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 def verify(
-    config: Config, tables: Collection[str] | None = None, *, patience: float = 10.0, clock: Clock | None = None
+    config: Config,
+    tables: Collection[str] | None = None,
+    *,
+    without: Collection[str] = (),
+    patience: float = 10.0,
+    clock: Clock | None = None,
 ) -> Report:
     """Compare the captured tables of source and target.
 
@@ -41,12 +47,14 @@ def verify(
     Args:
         config: where both are.
         tables: only these, as `schema.table`; None: all.
+        without: patterns of tables that need not be compared.
         patience: seconds without any progress of the target after which it is compared as it is.
         clock: for waiting.
 
     Raises:
         SourceUnavailable, TargetUnavailable: one does not answer.
-        ConfigError: a table that is asked for does not exist, or a rule makes another one of it.
+        ConfigError: a table that is asked for does not exist, or a rule publishes only a part of its changes; or a
+            pattern finds no table.
     """
     clock = clock or SystemClock()
     reports: dict[str, TableReport] = {}
@@ -60,17 +68,18 @@ def verify(
                 exact = seen.exact and state.consistent and _same(source, seen, state)
                 captured = _captured(source, filter, state)
                 _refuse_unknown(tables, captured)
-                filtered = _filtered(filter, captured)
-                _refuse_filtered(tables, filtered)
+                left_out = _left_out(without, captured)
+                filtered = () if tables else tuple(name for name in _filtered(filter, captured) if name not in left_out)
+                _refuse_filtered(tables, _filtered(filter, captured))
                 for name, table in sorted(captured.items()):
-                    if name not in filtered and (wanted is None or name in wanted):
+                    if name not in {*filtered, *left_out} and (wanted is None or name in wanted):
                         found = _table(source, target, name, table, state)
                         reports[name] = found if exact else _lasting(reports.get(name), found)
             wanted = {name for name, report in reports.items() if not report.equal}
             if exact or not wanted or not remaining:
                 break
             _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(wanted)})
-    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered)
+    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out)
 
 
 def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
@@ -134,8 +143,8 @@ def _place(state: TargetState) -> tuple[str, int]:
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, SourceTable | None]:
     """Every table that is to be on both sides; None where only the target has it."""
     on_source = {".".join(table.name): table for table in source.tables(filter)}
-    elsewhere = {filter.published_name(TableName(*table.name)) for table in on_source.values()}
-    return {".".join(name): None for name in state.tables if TableName(*name) not in elsewhere} | on_source
+    published = {table.target for table in on_source.values()}
+    return {".".join(name): None for name in state.tables if name not in published} | on_source
 
 
 def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTable | None]) -> None:
@@ -144,18 +153,29 @@ def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTa
         raise ConfigError(f"no captured table is called {', '.join(unknown)}", hint="write schema.table")
 
 
+def _left_out(without: Collection[str], captured: Collection[str]) -> tuple[str, ...]:
+    """The tables that need not be compared."""
+    for pattern in without:
+        if not any(fnmatchcase(name, pattern) for name in captured):
+            raise ConfigError(
+                f"no captured table is found by {pattern}", hint="write schema.table; * and ? may stand in it"
+            )
+    return tuple(name for name in sorted(captured) if any(fnmatchcase(name, pattern) for pattern in without))
+
+
 def _filtered(filter: Filter, captured: Collection[str]) -> tuple[str, ...]:
-    """The tables that are not to be what they are on the source."""
+    """The tables whose rows are not to be those of the source."""
     names = [(name, *name.partition(".")[::2]) for name in sorted(captured)]
-    return tuple(name for name, schema, table in names if filter.changes(schema, table))
+    return tuple(name for name, schema, table in names if not comparable(filter.rule(schema, table)))
 
 
 def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) -> None:
     asked = sorted(set(tables or ()).intersection(filtered))
     if asked:
         raise ConfigError(
-            f"a rule of source.filters.tables makes another table of {', '.join(asked)}: there is nothing to compare",
-            hint="name other tables with --table, or none: these are left out then",
+            f"a rule of source.filters.tables publishes only some changes of {', '.join(asked)}: on the target its "
+            "rows are not to be those of the source",
+            hint="name other tables with --table",
         )
 
 
@@ -164,14 +184,15 @@ def _table(
 ) -> TableReport:
     if table is None:
         return TableReport(name, 0, (Difference(What.EXTRA),))
-    if table.name not in state.tables:
-        return TableReport(name, 0, (Difference(What.MISSING),))
+    elsewhere = ".".join(table.target) if table.target != table.name else ""
+    if table.target not in state.tables:
+        return TableReport(name, 0, (Difference(What.MISSING),), elsewhere)
     names = [column.name for column in table.published]
-    there = [name for name in target.columns(table.name) if name not in state.beside.get(table.name, ())]
+    there = [name for name in target.columns(table.target) if name not in state.beside.get(table.target, ())]
     if {target.called(column) for column in names} != set(there):
         detail = f"(columns {', '.join(names)} on the source, {', '.join(there)} on the target)"
-        return TableReport(name, 0, (Difference(What.CHANGED, detail=detail),))
+        return TableReport(name, 0, (Difference(What.CHANGED, detail=detail),), elsewhere)
     rows, differences = compare(
-        partial(source.rows, table), partial(target.rows, table.name, table.published), names, table.key
+        partial(source.rows, table), partial(target.rows, table.target, table.published), names, table.key
     )
-    return TableReport(name, rows, differences)
+    return TableReport(name, rows, differences, elsewhere)

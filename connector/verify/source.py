@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, cast
 
 from pymysql.cursors import SSCursor
@@ -20,6 +19,7 @@ from connector.errors import PreflightError
 from connector.thl.gtids import lacking, of_mariadb
 from connector.thl.layout import TableName
 from connector.thl.position import SourcePosition
+from connector.verify.rules import Change, change_of, changed, kept
 from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
 
 ATTEMPTS = 50
@@ -28,13 +28,23 @@ ROWS_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of the source; `key` are indexes of its primary key's columns, empty when it has none. `published` are
-    its columns as a target calls them."""
+    """A table of the source, as far as rules let it be published.
+
+    Args:
+        name: its name.
+        columns: those that are published.
+        key: indexes of its primary key's columns, empty when it has none.
+        published: the columns as a target calls them.
+        target: the table as a target calls it.
+        changes: places of columns, and what rules make of their values.
+    """
 
     name: tuple[str, str]
     columns: tuple[Column, ...]
     key: tuple[int, ...]
     published: tuple[Column, ...]
+    target: tuple[str, str]
+    changes: tuple[tuple[int, Change], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class SourceReader:
             PreflightError: some could be hidden from the user.
         """
         keys: dict[tuple[str, str], list[str]] = {}
-        columns: dict[tuple[str, str], list[Column]] = {}
+        columns: dict[tuple[str, str], list[tuple[Column, str]]] = {}
         with speaking_to(self._source):
             _check_all_seen(self._connection, self._source)
             for row in query(
@@ -109,18 +119,36 @@ class SourceReader:
             ):
                 name = (row["s"], row["t"])
                 if filter.wants(*name):
-                    columns.setdefault(name, []).append(column_of(row["c"], row["base"], row["full"]))
-        tables = []
-        for name, found in columns.items():
-            places = {column.name: index for index, column in enumerate(found)}
-            called = partial(filter.published_column, TableName(*name))
-            published = tuple(replace(column, name=called(column.name)) for column in found)
-            key = tuple(places[part] for part in keys.get(name, ()))
-            tables.append(SourceTable(name, tuple(found), key, published))
-        return tables
+                    columns.setdefault(name, []).append((column_of(row["c"], row["base"], row["full"]), row["base"]))
+        return [self._table(filter, TableName(*name), found, keys.get(name, ())) for name, found in columns.items()]
 
-    def rows(self, table: SourceTable) -> Iterator[Row]:
-        """A table's rows in the form of `connector.verify.values`."""
+    def _table(
+        self, filter: Filter, name: TableName, columns: Sequence[tuple[Column, str]], key: Sequence[str]
+    ) -> SourceTable:
+        """A table as its rule has it."""
+        rule, published = filter.rule(*name), filter.published_name(name)
+        found = [(column, base.lower()) for column, base in columns if kept(rule, column.name)]
+        places = {column.name: index for index, (column, _) in enumerate(found)}
+        changes = [
+            (place, change)
+            for place, (column, base) in enumerate(found)
+            if (change := change_of(rule, column, base, key=column.name in key, hash_key=filter.hash_key)) is not None
+        ]
+        return SourceTable(
+            name=(name.schema, name.table),
+            columns=tuple(column for column, _ in found),
+            key=tuple(places[part] for part in key if part in places),
+            published=tuple(replace(one, name=filter.published_column(name, one.name)) for one, _ in found),
+            target=(published.schema, published.table),
+            changes=tuple(changes),
+        )
+
+    def rows(self, table: SourceTable) -> Iterable[Row]:
+        """A table's rows in the form of `connector.verify.values`, as its rule has them."""
+        found = self._rows(table)
+        return changed(found, table.changes) if table.changes else found
+
+    def _rows(self, table: SourceTable) -> Iterator[Row]:
         with speaking_to(self._source):
             double = as_double(self._connection)
         selected = ", ".join(_selected(column, double) for column in table.columns)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import psycopg
 import pytest
 from prometheus_client import REGISTRY
+from pydantic import SecretStr
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config import Config, Filters, TableRule, Target
+from connector.config import Config, Filters, Mask, TableRule, Target
 from connector.errors import ConfigError, TargetUnavailable
 from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.verify import Difference, Report, TableReport, verify
@@ -24,6 +27,8 @@ from connector.verify.watch import watch
 from connector.write.open import open_target
 from tests.integration.loading import EVERYTHING, a_database, load_into, run
 from tests.integration.test_mariadb_log import CASES
+
+KEY = SecretStr("a key that nobody else has")
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,19 @@ class Pair:
 
 
 @contextmanager
-def a_pair(server: SqlServer, statements: Iterable[str], *, file: Path = Path(), url: str = "") -> Iterator[Pair]:
+def a_pair(
+    server: SqlServer,
+    statements: Iterable[str],
+    *,
+    file: Path = Path(),
+    url: str = "",
+    rules: Callable[[str], tuple[TableRule, ...]] = lambda _: (),
+) -> Iterator[Pair]:
     """What the statements make, loaded into a file, or into the target at a URL under a service of its own."""
-    with a_database(server, "verify") as (source, name):
-        run(source, name, *statements)
+    with a_database(server, "verify") as (whole, name):
+        run(whole, name, *statements)
+        filters = Filters(do=(name,), tables=rules(name), hash_key=KEY)
+        source = whole.model_copy(update={"filters": filters})
         to = Target(url=url or f"sqlite:///{file}")
         config = Config(service=name if url else "default", source=source, target=to)
         target = open_target(to, SystemClock())
@@ -117,17 +131,106 @@ def test_one_changed_bit_is_found_in_every_type(pair: Pair, column: str, changed
     assert "i8u=18446744073709551615, id=1" in difference.row
 
 
-def test_tables_of_which_a_rule_makes_others_are_left_out(pair: Pair) -> None:
+def ruled(pair: Pair, *rules: TableRule, do: tuple[str, ...] | None = None) -> Pair:
+    """The same with rules, or other patterns, in its configuration; the target is as it was."""
+    filters = Filters(do=(pair.database,) if do is None else do, tables=rules, hash_key=KEY)
+    source = pair.config.source.model_copy(update={"filters": filters})
+    return Pair(pair.config.model_copy(update={"source": source}), pair.database, pair.file)
+
+
+def test_tables_of_which_only_some_changes_are_published_are_in_the_verdict(pair: Pair) -> None:
     pair.change_target('DELETE FROM "{db}.prefixed"')
     rule = TableRule(match=(f"{pair.database}.prefixed", "*.gone"), actions=("insert", "ddl"))
-    source = pair.config.source.model_copy(update={"filters": Filters(do=(pair.database,), tables=(rule,))})
-    ruled = Pair(pair.config.model_copy(update={"source": source}), pair.database, pair.file)
-    report = ruled.verify()
+    some = ruled(pair, rule)
+    report = some.verify()
     assert report.equal
     assert report.filtered == (f"{pair.database}.prefixed",)
+    assert report.verdict == "not all compared"
     assert f"{pair.database}.prefixed" not in {table.name for table in report.tables}
-    with pytest.raises(ConfigError, match="makes another table"):
-        ruled.verify("prefixed")
+    left_out = verify(some.config, without=["*.pre*"], patience=0.5)
+    assert (left_out.verdict, left_out.filtered) == ("equal", ())
+    assert left_out.left_out == (f"{pair.database}.prefixed",)
+    with pytest.raises(ConfigError, match="publishes only some changes"):
+        some.verify("prefixed")
+    with pytest.raises(ConfigError, match="no captured table is found by x"):
+        verify(some.config, without=["x"], patience=0.5)
+
+
+def test_where_nothing_was_compared_nothing_is_equal(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    pair.change_target("DELETE FROM thl_tables")
+    report = ruled(pair, do=("nothing",)).verify()
+    assert (report.tables, report.equal, report.verdict) == ((), False, "not all compared")
+    assert thl([*arguments_of(pair), "--set", "source.filters.do=nothing"]) == 13
+    assert capsys.readouterr().out.startswith("nothing was compared at seqno ")
+
+
+def test_rules_that_touch_no_row_exclude_no_table(pair: Pair) -> None:
+    rule = TableRule(match=(f"{pair.database}.*",), zero_dates=("no_such*",), actions=("insert", "update", "delete"))
+    report = ruled(pair, rule).verify()
+    assert (report.verdict, report.filtered, len(report.tables)) == ("equal", (), 6)
+    pair.change_target('DELETE FROM "{db}.nokey" WHERE a = 2')
+    assert ruled(pair, rule).verify().verdict == "different"
+
+
+RULED = (
+    "CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(80), mail VARCHAR(80), note TEXT, born DATE,"
+    " seen DATETIME(3), salary INT, rate DOUBLE, mass FLOAT, secret VARBINARY(9))",
+    "INSERT INTO people VALUES"
+    " (1, 'Zoë', 'zoe@x', 'äöü😀 and more', '0000-00-00', '0000-00-00 00:00:00.000', 7, 1.5, 2, 'x'),"
+    " (2, NULL, NULL, NULL, '2024-02-29', '2024-02-29 10:11:12.125', NULL, NULL, NULL, NULL),"
+    " (3, '', '', '', NULL, NULL, -1, 0, 0, '')",
+    "CREATE TABLE plain (id INT PRIMARY KEY, born DATE)",
+    "INSERT INTO plain VALUES (1, '0000-00-00')",
+)
+RULES = TableRule(
+    match=("*.people",),
+    drop=("secret",),
+    mask={
+        "mail": Mask(hash=16), "note": Mask(truncate=3), "salary": Mask(fixed=0), "rate": Mask(fixed=0.1),
+        "mass": Mask(fixed=0.1),
+    },
+    zero_dates=("born", "seen"),
+    rename={"name": "called"},
+)  # fmt: skip
+
+
+@contextmanager
+def a_ruled_pair(server: SqlServer, **to: Any) -> Iterator[Pair]:
+    def rules(database: str) -> tuple[TableRule, ...]:
+        return RULES, TableRule(match=(f"{database}.plain",), zero_dates=("*",), publish_as="elsewhere.dates")
+
+    with a_pair(server, RULED, rules=rules, **to) as made:
+        yield made
+
+
+def test_tables_with_rules_are_compared_through_them(mysql_server: SqlServer, tmp_path: Path) -> None:
+    with a_ruled_pair(mysql_server, file=tmp_path / "target.db") as made:
+        report = made.verify()
+        assert report.verdict == "equal", [str(d) for table in report.tables for d in table.differences]
+        assert [(table.name, table.rows, table.target) for table in report.tables] == [
+            (f"{made.database}.people", 3, ""), (f"{made.database}.plain", 1, "elsewhere.dates"),
+        ]  # fmt: skip
+        for column in ("called", "mail", "note", "born", "seen", "salary", "rate", "mass"):
+            with sqlite3.connect(made.file) as connection:
+                (before,) = connection.execute(f'SELECT {column} FROM "{made.database}.people" WHERE id = 1').fetchone()
+            made.change_target(f'UPDATE "{{db}}.people" SET {column} = 5 WHERE id = 1')
+            (difference,) = made.report("people").differences
+            assert f"{column}: " in difference.detail
+            with sqlite3.connect(made.file) as connection:
+                connection.execute(f'UPDATE "{made.database}.people" SET {column} = ? WHERE id = 1', (before,))
+        assert made.verify().verdict == "equal"
+        made.change_target("UPDATE \"elsewhere.dates\" SET born = '2024-01-01'")
+        assert made.differences("plain") == [What.CHANGED]
+
+
+def test_tables_with_rules_are_compared_through_them_in_postgres(
+    mysql_server: SqlServer, postgres_server: DatabaseServer
+) -> None:
+    with a_ruled_pair(mysql_server, url=postgres_server.dsn) as made:
+        report = made.verify()
+        assert report.verdict == "equal", [str(d) for table in report.tables for d in table.differences]
+        change_postgres(made, "UPDATE \"{db}\".people SET note = 'äö' WHERE id = 1")
+        assert made.differences("people") == [What.CHANGED]
 
 
 def test_columns_under_other_names_are_compared_under_these(pair: Pair) -> None:
@@ -222,13 +325,17 @@ def test_a_target_that_was_never_applied_to(pair: Pair, tmp_path: Path) -> None:
         verify(config)
 
 
-def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+def arguments_of(pair: Pair) -> list[str]:
     source = pair.config.source
-    arguments = [
+    return [
         "verify", "--patience", "0.5", "--set", f"source.host={source.host}", "--set", f"source.port={source.port}",
         "--set", f"source.user={source.user}", "--set", f"source.password={source.password.get_secret_value()}",
         "--set", f"source.filters.do={pair.database}", "--set", f"target.url=sqlite:///{pair.file}",
     ]  # fmt: skip
+
+
+def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = arguments_of(pair)
     assert thl(arguments) == 0
     told = capsys.readouterr().out
     assert f"{pair.database}.nokey: 6 rows, equal\n" in told
@@ -238,6 +345,14 @@ def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "  a=2, b= is missing on the target" in told
     assert told.splitlines()[-1].startswith("source and target are NOT equal at seqno ")
+    assert thl([*arguments, "--without", "*.nokey"]) == 0
+    assert f"{pair.database}.nokey: not compared, as was asked" in capsys.readouterr().out
+    rule = json.dumps([{"match": [f"{pair.database}.nokey"], "actions": ["insert"]}])
+    assert thl([*arguments, "--set", f"source.filters.tables={rule}"]) == 13
+    assert "were NOT compared" in capsys.readouterr().out
+    assert thl([*arguments, "--set", f"source.filters.tables={rule}", "--json"]) == 13
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["filtered"]) == ("not all compared", [f"{pair.database}.nokey"])
 
 
 @pytest.fixture
@@ -350,7 +465,8 @@ def test_it_goes_on_and_tells_what_has_changed(pair: Pair) -> None:
         else:
             stop.set()
 
-    assert not watch(pair.config, None, tell, patience=0.5, every=0, stop=stop, clock=SystemClock())
+    verdict = watch(pair.config, None, tell, patience=0.5, every=0, stop=stop, clock=SystemClock())
+    assert verdict == "different"
     assert told == [True, False]
     service = {"service": pair.config.service}
     assert REGISTRY.get_sample_value("thl_verified_different_tables", service) == 1

@@ -1,0 +1,89 @@
+"""What rules of the configuration make of the source's values, said once more for the comparison.
+
+Shares no code with what changes the values on their way (`capture.reshape`): a fault there is to be found here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from connector.config import Mask, TableRule, finds_column
+from connector.verify.values import Column, Form, Row, double_form
+
+DATES: Final = frozenset(("date", "datetime", "timestamp"))
+ZERO: Final = b"0000-00-00"
+ROWS: Final = frozenset(("insert", "update", "delete"))
+
+Change = Callable[[Form], Form]
+
+
+def comparable(rule: TableRule | None) -> bool:
+    """Whether a target's rows are to be those of the source: a rule that leaves out some actions makes others."""
+    return rule is None or set(rule.actions) >= ROWS
+
+
+def kept(rule: TableRule | None, column: str) -> bool:
+    """Whether a column is published."""
+    return rule is None or not finds_column(rule.drop, column)
+
+
+def change_of(rule: TableRule | None, column: Column, base: str, *, key: bool, hash_key: bytes) -> Change | None:
+    """What becomes of a column's values; None: nothing.
+
+    Args:
+        rule: of its table.
+        column: it, under the source's name.
+        base: its type's name.
+        key: whether it is of the primary key.
+        hash_key: of hashes.
+    """
+    if rule is None:
+        return None
+    for pattern, mask in rule.mask.items():
+        if finds_column((pattern,), column.name):
+            return _masked(mask, base, hash_key)
+    if not key and base in DATES and finds_column(rule.zero_dates, column.name):
+        return _without_zero
+    return None
+
+
+def changed(rows: Iterable[Row], changes: Sequence[tuple[int, Change]]) -> Iterable[Row]:
+    """Rows with other values in some places."""
+    for row in rows:
+        values = list(row)
+        for place, change in changes:
+            values[place] = change(values[place])
+        yield tuple(values)
+
+
+def _masked(mask: Mask, base: str, hash_key: bytes) -> Change:
+    if mask.hash is not None:
+        return partial(_hashed, hash_key, mask.hash)
+    if mask.truncate is not None:
+        return partial(_beginning, mask.truncate)
+    fixed = _fixed(mask.fixed, base)
+    return lambda _: fixed
+
+
+def _fixed(value: str | int | float | None, base: str) -> Form:
+    if value is None:
+        return None
+    if base == "float":  # of single precision on the source
+        return double_form(struct.unpack("f", struct.pack("f", value))[0])
+    return double_form(float(value)) if base == "double" else str(value).encode()
+
+
+def _hashed(key: bytes, digits: int, value: Form) -> Form:
+    return None if value is None else hmac.digest(key, value, "sha256").hex()[:digits].encode()
+
+
+def _beginning(characters: int, value: Form) -> Form:
+    return None if value is None else value.decode()[:characters].encode()
+
+
+def _without_zero(value: Form) -> Form:
+    return None if value is None or value.startswith(ZERO) else value
