@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Any
 
@@ -85,7 +86,7 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Abort:
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return error.exit_code
     except ConnectorError as error:
         return _fail(str(error), error.exit_code)
@@ -98,10 +99,24 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _show(error: click.ClickException) -> None:
+    """As click does, but for arguments that belong nowhere: `--set source.password secret` has one."""
+    from connector.redaction import redacted
+
+    said = error.format_message()
+    if isinstance(error, click.UsageError):
+        said = re.sub(r"(unexpected extra arguments?) \(.*\)", r"\1; --set is written section.field=value", said)
+        if error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+    click.echo(redacted(f"Error: {said}"), err=True)
+
+
 def _fail(message: str, code: int) -> int:
+    from connector.redaction import redacted
+
     if os.environ.get("THL_DEBUG") not in {None, "", "0"}:
         import traceback
 
-        traceback.print_exc()
-    click.echo(f"thl: {message}", err=True)
+        click.echo(redacted(traceback.format_exc()), err=True)
+    click.echo(redacted(f"thl: {message}"), err=True)
     return code

@@ -8,12 +8,15 @@ the flags and the environment's names are made from these fields: each is docume
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from connector.redaction import remember, secrets_of
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
@@ -21,6 +24,7 @@ LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside
 Seconds = Annotated[float, Field(gt=0)]
 MIN_HASH_KEY = 16
 LARGEST_EVENT: Final = 256 << 20  # an UPDATE of a row of 64 MiB, and as much again
+FILE: Final = "_file"  # behind the name of a secret: the file that holds it
 Action = Literal["insert", "update", "delete", "ddl"]
 TransactionColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
@@ -28,6 +32,46 @@ ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
 # MySQL's names have at most 64 characters, and no space at their end.
 ExactColumn = Annotated[str, Field(pattern=r"^[^*?\x00]+$", max_length=64)]
 NewColumn = Annotated[str, Field(pattern=r"^[^\x00]*[^\x00\s]$", max_length=64)]
+
+
+def _from_files(given: Any, *fields: str) -> Any:
+    """A section's input, where a secret stands in a file that `…_file` names: with what the file holds."""
+    if not isinstance(given, dict):
+        return given
+    read = dict(given)
+    for field in fields:
+        named = read.get(f"{field}_file")
+        if named is None or not isinstance(named, str | Path):
+            continue
+        if read.get(field):
+            raise ValueError(f"{field} and {field}_file: only one of them")
+        read[field] = _secret_in(f"{field}_file", Path(named))
+    return read
+
+
+def _secret_in(field: str, file: Path) -> str:
+    """What a file holds, without the end of its line."""
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ValueError(f"{field}: {file} is not UTF-8") from None
+    except OSError as error:
+        raise ValueError(f"{field}: {file} cannot be read: {error.strerror}") from None
+
+
+def _properties(given: dict[str, str]) -> dict[str, str]:
+    """Others' properties: where `x_file` stands, the file holds what x is to be. (None of theirs ends like that.)"""
+    read = {}
+    for name, value in given.items():
+        key = name.removesuffix(FILE)
+        if key in read or (key != name and key in given):
+            raise ValueError(f"{key} and {key}{FILE}: only one of them")
+        read[key] = value if key == name else _secret_in(name, Path(value))
+    return read
+
+
+# Not shown where a section is: passwords are among them.
+Properties = Annotated[dict[str, str], AfterValidator(_properties), Field(repr=False)]
 
 
 class Section(BaseModel):
@@ -167,6 +211,7 @@ class Source(Section):
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
     user: str = Field("thl", description="Needs REPLICATION SLAVE and CLIENT, for a snapshot SELECT and FLUSH_TABLES.")
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
+    password_file: Path | None = Field(None, description="A file that holds it instead.")
     server_id: int = Field(
         7411,
         ge=1,
@@ -229,6 +274,11 @@ class Source(Section):
     )
     filters: Filters = Field(default_factory=Filters, description="Which tables are published.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_files(cls, given: Any) -> Any:
+        return _from_files(given, "password")
+
     @model_validator(mode="after")
     def _tls_is_used(self) -> Source:
         files = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(self, name) is not None]
@@ -273,10 +323,12 @@ class Kafka(Section):
         ge=LEAST_MESSAGE,
         description="max.message.bytes of the event topic, and .prepared, when created; a larger row comes in parts.",
     )
-    properties: dict[str, str] = Field(
-        default_factory=dict, description="Any librdkafka property (SASL, TLS …), for producer and consumers."
+    properties: Properties = Field(
+        default_factory=dict,
+        description="Any librdkafka property (SASL, TLS …), for producer and consumers. `sasl.password_file: FILE` "
+        "takes sasl.password from a file, and so with every property here and in the mappings like this one.",
     )
-    spark_properties: dict[str, str] = Field(
+    spark_properties: Properties = Field(
         default_factory=dict, description="The same for Spark's Java client (kafka.security.protocol …)."
     )
     retries: int = Field(30, ge=0, description="Attempts to reach brokers that are gone, before giving up.")
@@ -290,10 +342,16 @@ class Registry(Section):
         description="http(s)://host:port/path. The schema is registered as <topic>-value, compatible FULL_TRANSITIVE, "
         "and messages begin by Confluent's wire format. Empty: by Avro's single-object encoding. A log may have both.",
     )
-    properties: dict[str, str] = Field(
+    url_file: Path | None = Field(None, description="A file that holds it instead.")
+    properties: Properties = Field(
         default_factory=dict,
         description="Any property of confluent-kafka's SchemaRegistryClient (basic.auth.user.info, ssl.ca.location …).",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_files(cls, given: Any) -> Any:
+        return _from_files(given, "url")
 
 
 def _tables(pattern: str) -> str:
@@ -377,7 +435,10 @@ class Apply(Section):
         description="Where Spark's own folder is made at each start, whose content is never trusted; none: in the "
         "system's folder for temporary files. One that other users may write to is refused.",
     )
-    spark: dict[str, str] = Field(default_factory=dict, description="Any further Spark setting.")
+    spark: Properties = Field(
+        default_factory=dict,
+        description="Any further Spark setting. None is on a command line but what starts the JVM.",
+    )
 
 
 _POSTGRES_URL: Final = re.compile(
@@ -404,6 +465,7 @@ class Target(Section):
         SecretStr("sqlite:///thl.db"),
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )
+    url_file: Path | None = Field(None, description="A file that holds it instead.")
     audit: bool = Field(False, description="Also keep a row per applied event in thl_applied, in the same transaction.")
     transaction_columns: dict[TransactionColumn, ColumnName] = Field(
         default_factory=dict,
@@ -412,6 +474,11 @@ class Target(Section):
         "they are called there: `{seqno: thl_seqno, gtid: thl_gtid}`. Where there are any, seqno is one.",
     )
     retries: int = Field(30, ge=0, description="Attempts to reach a target that is gone, before giving up.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_files(cls, given: Any) -> Any:
+        return _from_files(given, "url")
 
     @model_validator(mode="after")
     def _rows_have_an_order(self) -> Target:
@@ -441,6 +508,11 @@ class Config(Section):
     target: Target = Field(default_factory=Target)
     metrics: Metrics = Field(default_factory=Metrics)
 
+    @model_validator(mode="after")
+    def _hides_its_secrets(self) -> Config:
+        remember(_secrets(self))
+        return self
+
     @property
     def topic(self) -> str:
         """The event topic."""
@@ -460,3 +532,29 @@ class Config(Section):
     def prepared_topic(self) -> str:
         """The topic of XA transactions that are prepared and not decided."""
         return f"{self.topic}.prepared"
+
+
+def _secrets(section: Section) -> Iterator[str]:
+    """Everything in a section that no text may show."""
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        match value:
+            case Section():
+                yield from _secrets(value)
+            case SecretStr():
+                yield from _in_secret(value)
+            case dict():
+                for key, text in value.items():
+                    yield from secrets_of(key, str(text))
+            case tuple():
+                for one in value:
+                    if isinstance(one, SecretStr):
+                        yield from _in_secret(one)
+
+
+def _in_secret(value: SecretStr) -> Iterator[str]:
+    """A secret as a whole, but of an address its password alone."""
+    text = value.get_secret_value()
+    if "://" not in text:
+        yield text
+    yield from secrets_of("", text)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from connector.redaction import redacted
+
 
 class ConnectorError(Exception):
     """Base of all our errors.
@@ -23,15 +25,16 @@ class ConnectorError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, hint: str = "", **where: object) -> None:
+        message = redacted(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = redacted(hint)
         self.where = where
 
     def __str__(self) -> str:
         ids = " ".join(f"{name}={_shown(value)}" for name, value in self.where.items() if value is not None)
         text = f"{self.message} [{ids}]" if ids else self.message
-        return f"{text}\n  hint: {self.hint}" if self.hint else text
+        return redacted(f"{text}\n  hint: {self.hint}" if self.hint else text)
 
 
 def _shown(value: object) -> str:

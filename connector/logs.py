@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 from pathlib import PurePath
 from typing import Literal
 
+from connector.redaction import redacted
+
 Format = Literal["text", "json"]
 
+LOG = logging.getLogger("connector.thread")
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -27,7 +31,7 @@ class TextFormatter(logging.Formatter):
         stage = record.name.removeprefix("connector.")
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
         line = f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return redacted(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
 class JsonFormatter(logging.Formatter):
@@ -44,7 +48,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(event, default=str, ensure_ascii=False)
+        hidden = {name: redacted(value) if isinstance(value, str) else value for name, value in event.items()}
+        return redacted(json.dumps(hidden, default=lambda value: redacted(str(value)), ensure_ascii=False))
 
 
 def set_up_logs(format: Format, level: int = logging.INFO) -> None:
@@ -53,7 +58,14 @@ def set_up_logs(format: Format, level: int = logging.INFO) -> None:
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     handler.addFilter(_not_raised_too)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    threading.excepthook = _thread_failed
     logging.getLogger("connector").setLevel(level)
+
+
+def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+    """Log what ended a thread, as everything else is logged: Python's own words would show secrets."""
+    if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
+        LOG.error("a thread has failed", exc_info=failed.exc_value)
 
 
 def _not_raised_too(record: logging.LogRecord) -> bool:

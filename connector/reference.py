@@ -12,10 +12,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from connector.config import Config, Section
+from connector.config import FILE, Config, Section
+from connector.redaction import HIDDEN, is_secret, redacted
 from connector.settings import LEVEL, PREFIX, Path_, Settings, origin_of
-
-HIDDEN = "**********"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def reference() -> str:
 
 def in_force(settings: Settings) -> str:
     """The configuration as commented YAML that can be read again, but for its secrets."""
-    return "\n".join(_yaml(settings.config, settings.origins, ())) + "\n"
+    return redacted("\n".join(_yaml(settings.config, settings.origins, ())) + "\n")
 
 
 def scalar(value: object, *, hide: bool) -> str:
@@ -110,7 +109,7 @@ def scalar(value: object, *, hide: bool) -> str:
         case tuple():
             return "[" + ", ".join(scalar(_plain(item), hide=hide) for item in value) + "]"
         case Mapping():
-            hidden = {name: HIDDEN if hide and _secret(name) else text for name, text in value.items()}
+            hidden = {name: HIDDEN if hide and is_secret(name) else text for name, text in value.items()}
             return json.dumps(hidden, ensure_ascii=False)
         case _:
             return json.dumps(value, ensure_ascii=False)
@@ -127,6 +126,8 @@ def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[
             yield f"{indent}{name}:"
             yield from _yaml(value, origins, path)
         else:
+            if getattr(section, name + FILE, None) is not None and name + FILE != "hash_key_file":
+                value = SecretStr("")  # what was read from the file: with both it could not be read again
             origin = origin_of(origins, path)
             yield f"{indent}{name}: {scalar(value, hide=True)}" + (f"  # from {origin}" if origin else "")
 
@@ -138,10 +139,6 @@ def _section(info: FieldInfo) -> type[Section] | None:
 
 def _plain(item: object) -> object:
     return item.model_dump(mode="json", exclude_unset=True) if isinstance(item, BaseModel) else item
-
-
-def _secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("password", "secret", "token", "jaas", "key.pem", "user.info"))
 
 
 def _masked(secret: str) -> str:

@@ -6,6 +6,7 @@ part of a message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +16,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from connector.config import Config, Section
+from connector.config import FILE, Config, Section
 from connector.errors import ConfigError
+from connector.redaction import remember, secrets_of
 
 DEFAULT_FILE = Path("thl.yaml")
 PREFIX = "THL_"
 LEVEL = "__"
+# Mappings whose keys are others' names.
+PROPERTIES = {("kafka", "properties"), ("kafka", "spark_properties"), ("registry", "properties"), ("apply", "spark")}
 
 Path_ = tuple[str, ...]
 
@@ -87,7 +91,8 @@ def load_settings(
             layers.put(path, _typed(path, value, name), name)
     for text in sets:
         path, value = _assignment(text)
-        layers.put(path, _typed(path, value, f"--set {'.'.join(path)}"), f"--set {'.'.join(path)}")
+        layers.put(path, _typed(path, value, f"--set {_shown(path)}"), f"--set {_shown(path)}")
+    remember(_secrets(layers.values, ()))
     try:
         return Settings(Config.model_validate(layers.values), layers.origins)
     except ValidationError as error:
@@ -117,13 +122,23 @@ def find_field(path: Path_) -> tuple[FieldInfo, Path_] | None:
     return None
 
 
+def _is_section(path: Path_) -> bool:
+    section: type[BaseModel] = Config
+    for name in path:
+        found = section.model_fields.get(name)
+        if found is None or not (isinstance(found.annotation, type) and issubclass(found.annotation, Section)):
+            return False
+        section = found.annotation
+    return True
+
+
 def _put_file(layers: Layers, file: Path) -> None:
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"the configuration cannot be read: {error.strerror}", file=file) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration is not YAML: {' '.join(str(error).split())}", file=file) from error
+        raise ConfigError(f"the configuration is not YAML: {_told(error)}", file=file) from None
     if document is None:
         return
     if not isinstance(document, dict):
@@ -132,12 +147,44 @@ def _put_file(layers: Layers, file: Path) -> None:
         layers.put(path, value, str(file))
 
 
+def _told(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    """What is wrong and where, but for the excerpt and names out of it: a password may stand there."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return "it holds characters that YAML does not have"
+    what = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
+    return f"{what} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+
+
+def _secrets(values: Mapping[Any, Any], above: Path_) -> Iterator[str]:
+    """Whatever is to be hidden among values that may be refused."""
+    for name, value in values.items():
+        path = (*above, str(name))
+        if isinstance(value, dict):
+            yield from _secrets(value, path)
+            continue
+        known = find_field(path)
+        hidden = known is not None and "SecretStr" in str(known[0].annotation)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str | int | float):
+                if hidden and "://" not in str(text):
+                    yield str(text)
+                yield from secrets_of(path[-1], str(text))
+
+
+def _shown(path: Iterable[object]) -> str:
+    """A path as errors name it. A key may be `password=secret`, or `password:secret` without its blank: cut there."""
+    names = [(str(part), re.split(r"[=:@\s]", str(part), maxsplit=1)[0]) for part in path]
+    return ".".join(name if name == whole else f"{name}…" for whole, name in names)
+
+
 def _leaves(document: Mapping[object, Any], above: Path_) -> Iterator[tuple[Path_, object]]:
     for name, value in document.items():
         path = (*above, str(name))
         if isinstance(value, dict) and value and find_field(path) is None:
             yield from _leaves(value, path)
-        elif value is not None or find_field(path) is not None:
+        elif value is not None or not _is_section(path):  # `source:` with nothing below it says nothing
             yield path, value
 
 
@@ -154,19 +201,26 @@ def _variable_path(name: str) -> Path_ | None:
         raise ConfigError(f"{name} names a section, not a field", hint=f"for example {name}{LEVEL}…")
     path = (first.lower(), *(part.lower() for part in rest))
     known = find_field(path)
-    # The keys of a mapping are taken as they are written.
-    return (
-        (*path[: len(path) - len(known[1])], LEVEL.join(rest[len(rest) - len(known[1]) :]))
-        if known and known[1]
-        else path
-    )
+    if not known or not known[1]:
+        return path
+    key = LEVEL.join(rest[len(rest) - len(known[1]) :])
+    above = path[: len(path) - len(known[1])]
+    return (*above, _property(key) if above in PROPERTIES else key)
+
+
+def _property(key: str) -> str:
+    """A property as its owner writes it; a shell takes no dots: SASL_PASSWORD is sasl.password."""
+    if not re.fullmatch(r"[A-Z0-9_]+", key):
+        return key
+    name, file, _ = key.lower().partition(FILE) if key.endswith(FILE.upper()) else (key.lower(), "", "")
+    return name.replace("_", ".") + file
 
 
 def _assignment(text: str) -> tuple[Path_, str]:
     name, equals, value = text.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not equals or not all(path):
-        raise ConfigError(f"--set {name}: not section.field=value", hint="--set source.port=3307")
+        raise ConfigError(f"--set {_shown([name])}: not section.field=value", hint="--set source.port=3307")
     known = find_field(path)
     if known and known[1]:
         path = (*path[: len(path) - len(known[1])], ".".join(known[1]))
@@ -183,8 +237,8 @@ def _typed(path: Path_, text: str, origin: str) -> object:
         return text
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{'.'.join(path)}: not YAML (from {origin})") from error
+    except yaml.YAMLError:
+        raise ConfigError(f"{_shown(path)}: not YAML (from {origin})") from None
     if isinstance(default, tuple) and not isinstance(value, list):
         return [part.strip() for part in text.split(",") if part.strip()]
     return value
@@ -196,7 +250,7 @@ def _message(error: ValidationError, layers: Layers) -> str:
         path = tuple(str(part) for part in problem["loc"])
         what = "there is no such field" if problem["type"] == "extra_forbidden" else problem["msg"]
         origin = layers.origin(path)
-        lines.append(f"{'.'.join(path)}: {what}" + (f" (from {origin})" if origin else ""))
+        lines.append(f"{_shown(path)}: {what}" + (f" (from {origin})" if origin else ""))
     return "; ".join(_unique(lines))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from connector import redaction
 from connector.errors import SandboxError
 from connector.sandbox.environment import (
     Broker,
@@ -38,6 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.servers)
+
+
+@pytest.fixture(autouse=True)
+def no_secrets() -> Iterator[None]:
+    """Forget the secrets of a test's configurations: in another's errors they are ordinary words."""
+    yield
+    redaction.forget()
 
 
 @pytest.fixture(scope="session")

@@ -27,19 +27,26 @@ def warn_of_unverified(config: Config, *ends: End) -> None:
 
 
 def _reasons(config: Config, end: End) -> Iterator[str]:
-    from connector.capture import connection, replica
-    from connector.publish import client, registry
-    from connector.write import open as targets
-
+    """Imports what an end needs only where it is asked for: a producer starts without the target's drivers."""
     match end:
         case "source":
+            from connector.capture import connection
+
             reasons: Iterator[str] = iter([connection.unverified(config.source)])
         case "replicas":
+            from connector.capture import replica
+
             reasons = replica.unverified_replicas(config.publish.wait_for, config.source)
         case "kafka":
+            from connector.publish import client
+
             reasons = client.unverified(config.kafka)
         case "registry":
+            from connector.publish import registry
+
             reasons = iter([registry.unverified(config.registry)])
         case "target":
+            from connector.write import open as targets
+
             reasons = iter([targets.unverified(config.target)])
     return (why for why in reasons if why)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from connector.redaction import SPARK_NAMES
+
 _QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -49,6 +51,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.buffer.size": "2",
     # What was read and not sent yet: few, for a message may be as large as a row.
     "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
+    # What event logs, pages and plans do not show; Spark's own lists lack the names of Kafka's.
+    "spark.redaction.regex": SPARK_NAMES,
+    "spark.sql.redaction.options.regex": SPARK_NAMES,
     # SIGTERM is ours: a query is stopped, not interrupted in the middle of handing a batch over.
     "spark.sql.streaming.stopTimeout": "10s",
 }

@@ -12,6 +12,7 @@ import atexit
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, length, when
@@ -31,8 +33,13 @@ from connector.config import Apply, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.reassemble import checkpoint, profile
 from connector.reassemble.large import LARGE
+from connector.redaction import is_secret, secrets_of
 
 CLASS_PATH = "spark.driver.extraClassPath"
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+# What spark-submit has to know before there is a JVM.
+_AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
+             "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 EARLIEST = -2  # Spark's word for a partition's first offset
 
@@ -54,13 +61,17 @@ class Session:
         self.folder = checkpoint.fresh(apply.checkpoint_dir)
         builder = SparkSession.builder.appName(name)
         settings = self._settings(apply, jars, own=own) | apply.spark
-        if own:
-            _make_absolute(settings)
-            _put_beside(settings)
-        for key, value in settings.items():
-            builder = builder.config(key, value)
         try:
+            if own:
+                _make_absolute(settings)
+                _put_beside(settings)
+                settings |= _start_jvm(settings, self.folder)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
             self.spark = builder.getOrCreate()
+        except ConfigError:
+            checkpoint.remove(self.folder)
+            raise
         except Exception as error:
             checkpoint.remove(self.folder)
             raise ConfigError(
@@ -190,6 +201,42 @@ def _jvm_folder(parent: Path | None) -> Path:
     folder = checkpoint.fresh(parent)
     atexit.register(checkpoint.remove, folder)
     return folder
+
+
+def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Start the JVM with what has to be on its command line, which every user of the machine can read.
+
+    The JVM's own options go there in a file; all other settings are told to it when it runs.
+
+    Args:
+        settings: all of them.
+        folder: ours alone.
+
+    Returns:
+        What is then to be said instead.
+
+    Raises:
+        ConfigError: one that has to be on the command line holds a password.
+    """
+    file = folder / "jvm.options"
+    options = shlex.split(settings.get(_JVM_OPTIONS, ""))
+    file.write_text("".join('"{}"\n'.format(re.sub(r'(["\\])', r"\\\1", option)) for option in options))
+    file.chmod(0o600)
+    instead = {_JVM_OPTIONS: f'"@{file}"'}
+    conf = SparkConf(loadDefaults=False)
+    for name, value in {**settings, **instead}.items():
+        if name.startswith(_AT_START) and not is_secret(name):
+            if any(secrets_of(name, value)):
+                raise ConfigError(
+                    f"apply.spark: {name} holds a password, and would be on a command line",
+                    hint="for a repository with a password spark.jars.ivySettings names a file",
+                )
+            conf.set(name, value)
+    try:
+        SparkContext._ensure_initialized(conf=conf)
+    finally:
+        file.unlink()  # it has been read
+    return instead
 
 
 def _slots(master: str) -> int:

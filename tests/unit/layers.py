@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 STAGES = ("capture", "encode", "publish", "reassemble", "write")
-EVERY_STAGE = ("addresses", "config", "errors", "metrics", "clock", "faults", "private")
+EVERY_STAGE = ("addresses", "config", "errors", "metrics", "clock", "faults", "private", "redaction")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip
 
