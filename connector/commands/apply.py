@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.arguments import gtid, moment, position
+from connector.commands.arguments import gtid, moment, position, tables
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config import Config
     from connector.pipeline.until import Until
+    from connector.thl.layout import TableName
     from connector.thl.position import SourcePosition, TargetPosition
 
 
@@ -46,7 +47,21 @@ if TYPE_CHECKING:
     metavar="N",
     help="Leave event N out, and note that in the target; can be repeated, and wants --because.",
 )
-@click.option("--because", default="", metavar="TEXT", help="Why an event is left out.")
+@click.option(
+    "--done-seqno",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Event N, which is the next one and a DDL statement, was done on the target by hand; wants --because.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    callback=tables,
+    metavar="SCHEMA.TABLE",
+    help="Apply nothing of this table from the next event on, and note that in the target; can be repeated, and wants "
+    "--because.",
+)
+@click.option("--because", default="", metavar="TEXT", help="Why an event, or a table, is not applied.")
 @click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")
 def apply(
     config: Config,
@@ -59,6 +74,8 @@ def apply(
     from_seqno: int | None,
     from_event: SourcePosition | None,
     skip_seqnos: tuple[int, ...],
+    done_seqno: int | None,
+    without: tuple[TableName, ...],
     because: str,
     submitted: bool,
 ) -> None:
@@ -77,6 +94,7 @@ def apply(
     from connector.commands.who import who
     from connector.pipeline.apply import Applier
     from connector.pipeline.skips import Skips
+    from connector.pipeline.without import Without
     from connector.reassemble.spark import Session
     from connector.status.lookout import lookout
     from connector.thl.words import Seqno
@@ -84,9 +102,11 @@ def apply(
     until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
-    if bool(skip_seqnos) != bool(because.strip()):
-        raise click.UsageError("--skip-seqno and --because go together")
-    skips = Skips([Seqno(one) for one in skip_seqnos], who(), because)
+    if bool(skip_seqnos or without or done_seqno is not None) != bool(because.strip()):
+        raise click.UsageError("--skip-seqno, --done-seqno or --without, and --because go together")
+    done = None if done_seqno is None else Seqno(done_seqno)
+    skips = Skips([Seqno(one) for one in skip_seqnos], who(), because, done=done)
+    excluded = Without(without, who(), because) if without else None
     warn_of_unverified(config, "kafka", "target")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     if config.metrics.port:
@@ -98,7 +118,7 @@ def apply(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with lookout(config, clock):
-            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips)
+            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, without=excluded)
             position = applier.run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from connector.thl.layout import TableName
     from connector.thl.position import SourcePosition
 
 
@@ -21,6 +22,19 @@ def position(_: click.Context, option: click.Parameter, value: str | None) -> So
     if not (file and colon and offset.isascii() and offset.isdecimal()):
         raise click.BadParameter(f"{value!r} is not FILE:POS, as in binlog.000002:4", param=option)
     return SourcePosition(file, int(offset))
+
+
+def tables(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[TableName, ...]:
+    """SCHEMA.TABLE, any number of times."""
+    from connector.thl.layout import TableName
+
+    found = []
+    for value in values:
+        schema, dot, table = value.partition(".")
+        if not (schema and dot and table):
+            raise click.BadParameter(f"{value!r} is not SCHEMA.TABLE", param=option)
+        found.append(TableName(schema, table))
+    return tuple(found)
 
 
 def moment(_: click.Context, option: click.Parameter, value: str | None) -> int | None:

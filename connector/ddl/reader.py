@@ -164,6 +164,11 @@ class Reader:
             else:
                 self.take()
 
+    def skip_all(self) -> None:
+        """Pass everything up to the end."""
+        while not self.at_end:
+            self.take()
+
     def _integer(self) -> int:
         if self.token.kind is not Lexeme.NUMBER or not self.token.text.isdigit():
             self.stop("expected a number")

@@ -24,6 +24,7 @@ from connector.pipeline.retrying import Stopped, retry
 from connector.pipeline.rewind import rewind, seqno_of
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
+from connector.pipeline.without import Without
 from connector.publish.tails import TailWatch
 from connector.reassemble.backlog import Backlog
 from connector.reassemble.calm import Calm
@@ -57,6 +58,7 @@ class Applier:
         stop: set by whoever wants it to end; it does after the commit that is going on.
         until: end there; a seqno is the last event.
         skips: events to leave out, each of which is still to come.
+        without: tables to go on without, from the next event on.
         first: apply from this event on, again or without what came before; see `rewind`.
         opened: makes a target; `open_target` but in tests.
     """
@@ -71,6 +73,7 @@ class Applier:
         until: Until | Seqno | None = None,
         first: Seqno | SourcePosition | None = None,
         skips: Skips | None = None,
+        without: Without | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
@@ -80,6 +83,7 @@ class Applier:
         self._until = UntilSeqno(until) if isinstance(until, int) else until
         self._first = first
         self._skips = skips or Skips()
+        self._without = without
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._calm = Calm(clock.monotonic())
         self._position: TargetPosition | None = None
@@ -131,10 +135,12 @@ class Applier:
                 if self._fresh:
                     desk.forget_request(self._config.service)
                 if self._first is not None:
-                    begun = self._position = self._taken_back(target, begun, self._first)
+                    begun = self._position = self._taken_back(target, desk, begun, self._first)
                     self._first = None
                 if self._fresh:
                     self._check_skips(desk, begun)
+                    if self._without is not None:
+                        self._without.take(target, begun, self._clock)
                     self._fresh = False
                 core, offsets = self._agreed(target, begun, large)
                 try:
@@ -153,11 +159,20 @@ class Applier:
         past = {seqno for seqno in self._skips if seqno <= position.seqno} - desk.skipped(position.service)
         if past:
             raise ConfigError(f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno)
+        done, following = self._skips.done, position.seqno + 1
+        if done is not None and done > following:
+            raise ConfigError(
+                f"event {done} cannot be done by hand yet: the target needs event {following} next",
+                hint=f"thl apply --until-seqno {done - 1} first",
+                seqno=position.seqno,
+            )
 
-    def _taken_back(self, target: Target, position: TargetPosition, first: Seqno | SourcePosition) -> TargetPosition:
+    def _taken_back(
+        self, target: Target, desk: Desk, position: TargetPosition, first: Seqno | SourcePosition
+    ) -> TargetPosition:
         """The position before the event that is to be applied first."""
         seqno = first if isinstance(first, int) else seqno_of(self._config, first)
-        return rewind(self._config, target, position, seqno)
+        return rewind(self._config, target, position, seqno, desk.skipped(position.service))
 
     def _agreed(
         self, target: Target, position: TargetPosition, large: LargeMessages

@@ -278,7 +278,10 @@ class ApplyCore:
         for message in release.bodies:
             self._skips.look(message, self._topic)
         if release.complete:
-            self._target.leave_out(self._skips.left_out(release.header))
+            with self._located():
+                done = release.header.seqno == self._skips.done
+                tables = self._target.done_by_hand(self._skips.ddl(release.header)) if done else None
+            self._target.leave_out(self._skips.left_out(release.header, tables))
             self._open.staged = True
             self._finished(release.header)
             self._commit()

@@ -7,6 +7,7 @@ the target, and an initial load make a part of the log one that cannot be gone b
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -38,14 +39,23 @@ class Rehearsal:
         position: where it begins.
         last: the last event.
         catalog: the target's tables.
+        left_out: events that were left out, or done by hand.
     """
 
     def __init__(
-        self, topic: str, ledger: Ledger[Message, Messages], position: TargetPosition, last: Seqno, catalog: Catalog
+        self,
+        topic: str,
+        ledger: Ledger[Message, Messages],
+        position: TargetPosition,
+        last: Seqno,
+        catalog: Catalog,
+        *,
+        left_out: Collection[int] = (),
     ) -> None:
         self._ledger = ledger
         self._last = last
         self._catalog = catalog
+        self._left_out = left_out
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
         self._chunks = Chunks(topic)
@@ -83,7 +93,7 @@ class Rehearsal:
             Unsupported: rows of some cannot be applied again.
             TargetDiffers: one is not as the log has it.
         """
-        met = self._collapse.met()
+        met = [one for one in self._collapse.met() if one[0].name not in self._catalog.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
         if without and not keyless:
             raise Unsupported(f"tables without a key cannot be applied again: {_named(without)}", hint=_HINT)
@@ -109,12 +119,15 @@ class Rehearsal:
     def _look_at_ddl(self, message: Message, header: FragmentHeader) -> None:
         for statement in message.statements():
             try:
-                harmless = not plan(statement, self._catalog, header.commit_time or 0).operations
+                harmless = header.seqno not in self._left_out
+                harmless = harmless and not plan(statement, self._catalog, header.commit_time or 0).operations
             except (TargetDiffers, Unsupported):  # the tables are those after it, not those before
                 harmless = False
             if not harmless:
                 raise Unsupported(
-                    "a DDL that changed the target cannot be gone back over",
+                    "a DDL that was left out or done by hand cannot be gone back over"
+                    if header.seqno in self._left_out
+                    else "a DDL that changed the target cannot be gone back over",
                     hint=_HINT,
                     seqno=header.seqno,
                     sql=statement.sql[:200],

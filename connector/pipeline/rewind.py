@@ -12,7 +12,7 @@ missing there, so it is not consistent before an initial load has ended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -35,7 +35,9 @@ from connector.write.target import Target
 LOG: Final = logging.getLogger(__name__)
 
 
-def rewind(config: Config, target: Target, position: TargetPosition, first: Seqno) -> TargetPosition:
+def rewind(
+    config: Config, target: Target, position: TargetPosition, first: Seqno, left_out: Collection[int] = ()
+) -> TargetPosition:
     """Take a claimed target's position back to before an event.
 
     Args:
@@ -43,6 +45,7 @@ def rewind(config: Config, target: Target, position: TargetPosition, first: Seqn
         target: claimed.
         position: what the claim returned.
         first: the event that is to be applied next.
+        left_out: events that were left out, or done by hand.
 
     Returns:
         The new position, committed.
@@ -79,7 +82,7 @@ def rewind(config: Config, target: Target, position: TargetPosition, first: Seqn
         commit_time=0,
         head=max(position.head, position.seqno),
     )
-    rehearse(config, target, taken_back, agreed.history)
+    rehearse(config, target, taken_back, agreed.history, left_out=left_out)
     target.commit(taken_back, [])
     LOG.warning(
         "the target's position is taken back",
@@ -168,11 +171,18 @@ def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, in
 
 
 def rehearse(
-    config: Config, target: Target, position: TargetPosition, history: History, *, keyless: bool = False
+    config: Config,
+    target: Target,
+    position: TargetPosition,
+    history: History,
+    *,
+    keyless: bool = False,
+    left_out: Collection[int] = (),
 ) -> None:
     """Look at everything from a position up to its head.
 
     Args:
+        left_out: events that were left out, or done by hand.
         keyless: whether tables without a key are as good as others.
 
     Raises:
@@ -181,7 +191,7 @@ def rehearse(
     ledger = Ledger[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
-    rehearsal = Rehearsal(config.topic, ledger, position, position.head, target.catalog)
+    rehearsal = Rehearsal(config.topic, ledger, position, position.head, target.catalog, left_out=left_out)
     with Direct(config.kafka, config.topic, position.offsets) as log:
         while not rehearsal.done:
             batch = log.next()

@@ -1,4 +1,4 @@
-"""Events that an operator has named to be left out: which ones, and what they would have changed.
+"""Events that an operator has named to be left out, or has done by hand: which ones, and what they would have changed.
 
 What is left out is looked at only as far as it can be read: it may be left out for the very reason that it cannot.
 """
@@ -13,10 +13,11 @@ from connector.reassemble.collapse import Collapse
 from connector.reassemble.message import Message
 from connector.thl.header import FragmentHeader
 from connector.thl.layout import TableName
-from connector.thl.net import ANY, LeftOut
+from connector.thl.net import ANY, Ddl, LeftOut
+from connector.thl.piece import Statement
 from connector.thl.replay import SAVEPOINTS
 from connector.thl.run import EDGES
-from connector.thl.words import Seqno
+from connector.thl.words import Kind, Seqno
 
 
 class Skips:
@@ -26,14 +27,19 @@ class Skips:
         seqnos: which.
         by: who says so, user@host.
         because: why.
+        done: a DDL event that was done on the target by hand.
     """
 
-    def __init__(self, seqnos: Collection[Seqno] = (), by: str = "", because: str = "") -> None:
-        self._seqnos = sorted(seqnos)
+    def __init__(
+        self, seqnos: Collection[Seqno] = (), by: str = "", because: str = "", *, done: Seqno | None = None
+    ) -> None:
+        self.done = done
+        self._seqnos = sorted({*seqnos, *(() if done is None else (done,))})
         self._by = by
         self._because = because
         self._tables: set[TableName] = set()
         self._rows = 0
+        self._statements: list[Statement] = []
         self._chunks = Chunks("")
 
     def __bool__(self) -> bool:
@@ -55,6 +61,7 @@ class Skips:
         if header.fragno == 0:
             self._tables.clear()
             self._rows = 0
+            self._statements.clear()
             self._chunks = Chunks(topic)
         collapse = Collapse(topic)
         try:
@@ -62,14 +69,32 @@ class Skips:
             if whole is None:
                 return
             told = [one for one in whole.statements() if not one.sql.startswith(SAVEPOINTS)]
+            self._statements += told
             self._tables.update(TableName(one.schema or ANY, ANY) for one in told)
             self._rows = collapse.add(whole, self._rows)
         except (LogDamaged, Unsupported, ValueError):
             self._tables.add(TableName(ANY, ANY))  # a shard may have any name
         self._tables.update(layout.name for layout, _ in collapse.met())
 
-    def left_out(self, header: FragmentHeader) -> LeftOut:
+    def ddl(self, header: FragmentHeader) -> Ddl:
+        """The event that was done by hand, all of whose fragments were looked at.
+
+        Raises:
+            ConfigError: it is more than one statement, or other than DDL: what it does is in the log, row by row.
+        """
+        if header.kind is not Kind.DDL or len(self._statements) != 1 or header.rows:
+            raise ConfigError(
+                "only a DDL event of one statement, without rows, can be done by hand",
+                hint="an event of rows is left out by --skip-seqno; of a table, all that comes by --without",
+                seqno=header.seqno,
+            )
+        return Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)
+
+    def left_out(self, header: FragmentHeader, done: tuple[TableName, ...] | None = None) -> LeftOut:
         """What is to be noted of an event, all of whose fragments were looked at.
+
+        Args:
+            done: the tables that somebody has seen to by hand; None: nobody has.
 
         Raises:
             ConfigError: without it nothing behind it can be right.
@@ -82,5 +107,6 @@ class Skips:
             event_id=header.event_id or "",
             by=self._by,
             because=self._because,
-            tables=tuple(sorted(self._tables)),
+            tables=tuple(sorted(self._tables if done is None else done)),
+            by_hand=done is not None,
         )

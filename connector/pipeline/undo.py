@@ -42,6 +42,8 @@ LOG: Final = logging.getLogger(__name__)
 STEP_BYTES: Final = 16 << 20  # of messages
 STAGE_BYTES: Final = 16 << 20
 
+_HINT: Final = "nothing was changed"
+
 Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
 
@@ -72,7 +74,12 @@ def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPositio
             consistent=position.consistent,
         )
     if out := sorted(one for one in desk.skipped(config.service) if to < one <= position.seqno):
-        raise Unsupported(f"event {out[0]} was left out: it cannot be undone", hint="nothing was changed")
+        raise Unsupported(f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT)
+    if past := sorted((entry.since, name) for name, entry in target.catalog.excluded.items() if to < entry.since - 1):
+        since, name = past[0]
+        raise Unsupported(
+            f"the applier goes on without {name} since event {since}: what came before cannot be undone", hint=_HINT
+        )
     agreed = shake_hands(config, position)
     check_beginning(agreed.history, Seqno(to + 1))
     start = _before(config, agreed, position, Seqno(to + 1))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Final
 
 from connector.capture.replica import Replica
@@ -20,8 +21,10 @@ from connector.status.target import TargetRow, read_target
 from connector.thl.control import ControlState
 from connector.thl.fork import Range, outside
 from connector.thl.gtids import lacking
+from connector.thl.layout import TableName
 from connector.thl.position import PositionRecord
 from connector.thl.words import Seqno
+from connector.write.catalog import Excluded
 from connector.write.desk import Inconsistent, Request
 from connector.write.open import open_desk
 
@@ -48,6 +51,7 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     target: TargetRow | None = None
     request: Request | None = None
     doubtful: Sequence[Inconsistent] = ()
+    excluded: Mapping[TableName, Excluded] | None = None
     known = False
     try:
         with LogReader(config) as reader:
@@ -67,12 +71,15 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
             with open_desk(config.target) as desk:
                 request = desk.request(config.service)
                 doubtful = desk.inconsistent(config.service)
+                excluded = desk.excluded(config.service)
     except ConnectorError as error:
         problems.append(error.message)
     waits_for = tuple(_replicas(config, source, problems))
     producer = replace(producer_status(control, position, ends, source, now), waits_for=waits_for)
     trapped = control.trapped if control else ()
-    applier = applier_status(target, ends, now, known=known, request=request, doubtful=doubtful, trapped=trapped)
+    applier = applier_status(
+        target, ends, now, known=known, request=request, doubtful=doubtful, excluded=excluded, trapped=trapped
+    )
     if applier.events_behind and target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
     return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
@@ -128,6 +135,7 @@ def applier_status(
     known: bool,
     request: Request | None = None,
     doubtful: Sequence[Inconsistent] = (),
+    excluded: Mapping[TableName, Excluded] | None = None,
     trapped: Sequence[Range] = (),
 ) -> ApplierStatus:
     """The applier's half. What is trapped is in the log, and nothing that the target is to take."""
@@ -155,7 +163,12 @@ def applier_status(
         offline_requested_by=request.asked_by if request else "",
         offline_reason=request.because if request else "",
         inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in doubtful),
+        excluded_tables=tuple(starmap(_excluded, (excluded or {}).items())),
     )
+
+
+def _excluded(name: TableName, entry: Excluded) -> str:
+    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.because})"
 
 
 def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:

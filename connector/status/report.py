@@ -77,6 +77,7 @@ class ApplierStatus:
         offline_requested_by: who asked that it goes offline.
         offline_reason: why.
         inconsistent_tables: those that are not known to be equal to the source's, since when, and why.
+        excluded_tables: those that the applier goes on without, since when, by whom, and why.
     """
 
     state: State
@@ -93,6 +94,7 @@ class ApplierStatus:
     offline_requested_by: str = ""
     offline_reason: str = ""
     inconsistent_tables: tuple[str, ...] = ()
+    excluded_tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
             f"its first is {producer.minimum_stored_seqno}"
         )
     found += [f"not known to be equal: {table}" for table in applier.inconsistent_tables]
+    found += [f"not applied: {table}" for table in applier.excluded_tables]
     if applier.state in {State.NONE, State.LOADING}:
         found.append("the target is not consistent yet")
     return found

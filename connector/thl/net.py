@@ -126,6 +126,7 @@ class LeftOut:
         because: why.
         tables: what it would have changed, so that these are no longer known to be equal; `ANY` for a table or schema
             that cannot be told.
+        by_hand: whether somebody has done on the target what it would have done.
     """
 
     seqno: Seqno
@@ -134,6 +135,7 @@ class LeftOut:
     by: str
     because: str
     tables: tuple[TableName, ...]
+    by_hand: bool = False
 
 
 ANY = "*"

@@ -55,8 +55,16 @@ class PostgresReader:
                 tables = cursor.fetchall()
                 self._tables = {(schema, table): name for schema, table, name, _ in tables}
                 beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
+                cursor.execute("SELECT to_regclass('thl.thl_excluded')")
+                excluded = {}
+                if cursor.fetchone() != (None,):
+                    cursor.execute(
+                        "SELECT schema_name, table_name, since_seqno FROM thl.thl_excluded WHERE service = %s",
+                        (service,),
+                    )
+                    excluded = {(schema, table): since for schema, table, since in cursor.fetchall()}
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside, excluded)
         except psycopg.Error as error:
             raise TargetUnavailable(f"the target cannot be read: {error}") from error
         finally:

@@ -13,6 +13,7 @@ class What(StrEnum):
     EXTRA = "only on the target"
     CHANGED = "different"
     COUNT = "there another number of times"
+    EXCLUDED = "not applied"
     MORE = "…"
 
 

@@ -182,6 +182,9 @@ def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) 
 def _table(
     source: SourceReader, target: TargetReader, name: str, table: SourceTable | None, state: TargetState
 ) -> TableReport:
+    schema, _, named = name.partition(".")
+    if (since := state.excluded.get((schema, named))) is not None:
+        return TableReport(name, 0, (Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --without)"),))
     if table is None:
         return TableReport(name, 0, (Difference(What.EXTRA),))
     elsewhere = ".".join(table.target) if table.target != table.name else ""

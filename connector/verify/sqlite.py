@@ -43,11 +43,16 @@ class SqliteReader:
             ).fetchall()
             self._tables = {(schema, table): name for schema, table, name, _ in tables}
             beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
+            excluded = {}
+            if self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_excluded'").fetchone():
+                query = "SELECT schema_name, table_name, since_seqno FROM thl_excluded WHERE service = ?"
+                found_excluded = self._connection.execute(query, (service,))
+                excluded = {(schema, table): since for schema, table, since in found_excluded}
         except sqlite3.OperationalError as error:
             raise TargetUnavailable(f"the target cannot be read: {error}", file=self._path) from error
         try:
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside, excluded)
         finally:
             self._connection.execute("ROLLBACK")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from connector.verify.values import Column, Row
@@ -22,6 +22,7 @@ class TargetState:
         consistent: false during an initial load.
         tables: `(schema, table)` of the source → the name on the target.
         beside: of these the columns that only the target has, for they tell of the transaction that wrote a row.
+        excluded: tables that the applier goes on without, and the first event whose changes of them are not applied.
     """
 
     seqno: int
@@ -30,6 +31,7 @@ class TargetState:
     consistent: bool
     tables: dict[tuple[str, str], str]
     beside: dict[tuple[str, str], frozenset[str]]
+    excluded: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 class TargetReader(Protocol):

@@ -7,12 +7,12 @@ for us: so it stops the applier until somebody has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from connector.errors import ConfigError
 from connector.thl.layout import Column, TableName
-from connector.write.catalog import Catalog
+from connector.write.catalog import Catalog, Excluded
 from connector.write.table import Table
 
 
@@ -34,6 +34,7 @@ class Adopted:
 def adopted(
     tables: Collection[Table],
     wanted: tuple[Column, ...],
+    excluded: Mapping[TableName, Excluded],
     *,
     there: Callable[[TableName], Collection[str]],
     name: Callable[[TableName], str],
@@ -44,6 +45,7 @@ def adopted(
     Args:
         tables: as the target's record has them.
         wanted: what is configured.
+        excluded: those that the applier goes on without: they stay as they are.
         there: the names of the columns that a table of the target has.
         name: a table's quoted name.
         column: a column's quoted name, and its type.
@@ -53,7 +55,7 @@ def adopted(
     """
     statements, surplus, changed = [], [], []
     for table in tables:
-        if table.transaction == wanted:
+        if table.transaction == wanted or table.name in excluded:
             continue
         has = there(table.name)
         surplus += [
@@ -77,4 +79,4 @@ def adopted(
             hint=f"Name them there, or drop them: {'; '.join(surplus)}",
         )
     after = {table.name: table for table in (*tables, *changed)}
-    return Adopted(Catalog(after.values(), wanted), tuple(changed), tuple(statements))
+    return Adopted(Catalog(after.values(), wanted, excluded), tuple(changed), tuple(statements))

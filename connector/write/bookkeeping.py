@@ -1,11 +1,12 @@
-"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`, and of what was
-left out. Their columns, said once.
+"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`, and of what is not
+applied. Their columns, said once.
 
 - `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
 - `thl_tables`: the tables that we made, as the source defines them.
 - `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
 - `thl_skipped`: every event that was left out, who did it and why.
 - `thl_inconsistent`: the tables that are not known to be equal since, until `thl verify` finds them equal.
+- `thl_excluded`: the tables that the applier goes on without, from which event on, who decided it and why.
 - `thl_rewound`: the last event that a target had before it was taken back, until it is there again.
 """
 
@@ -15,9 +16,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, LeftOut
 from connector.thl.position import TargetPosition
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
+from connector.write.catalog import Excluded
 from connector.write.operations import Value
 
 POSITION: Final = (
@@ -32,6 +35,9 @@ POSITION: Final = (
     "commit_time",
 )
 """The columns of `thl_position` that are a `TargetPosition`; beside them: service, token, applied_at."""
+
+BY_HAND: Final = "done by hand: "
+"""How the reason begins in `thl_skipped` of an event that somebody has done on the target."""
 
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:
@@ -87,6 +93,26 @@ def applied_rows(
 def left_out_rows(service: str, event: LeftOut, at: int) -> tuple[tuple[Value, ...], list[tuple[Value, ...]]]:
     """The row of `thl_skipped`, and those of `thl_inconsistent`."""
     names = ", ".join(sorted(map(str, event.tables)))
-    skipped = (service, event.seqno, event.epoch, event.event_id, at, event.by, event.because, names)
-    because = f"event {event.seqno} was left out: {event.because}"
+    reason = f"{BY_HAND}{event.because}" if event.by_hand else event.because
+    skipped = (service, event.seqno, event.epoch, event.event_id, at, event.by, reason, names)
+    because = f"event {event.seqno} was {'' if event.by_hand else 'left out: '}{reason}"
     return skipped, [(service, *name, event.seqno, because) for name in event.tables]
+
+
+def excluded_row(service: str, name: TableName, entry: Excluded) -> tuple[Value, ...]:
+    """The row of `thl_excluded` for a table."""
+    return (service, *name, entry.since, entry.at, entry.by, entry.because, entry.changes)
+
+
+EXCLUDED: Final = "schema_name, table_name, since_seqno, excluded_at, excluded_by, because, changes"
+"""The columns of `thl_excluded` behind the service."""
+
+
+def excluded_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Excluded]:
+    """The tables that rows of `EXCLUDED` say."""
+    return {
+        TableName(str(schema), str(table)): Excluded(
+            since=Seqno(int(str(since))), at=int(str(at)), by=str(by), because=str(because), changes=int(str(changes))
+        )
+        for schema, table, since, at, by, because, changes in rows
+    }

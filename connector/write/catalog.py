@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from connector.errors import TargetDiffers
 from connector.thl.layout import Column, TableLayout, TableName
+from connector.thl.words import Seqno
 from connector.write.table import Table
 from connector.write.types import family
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """That the applier goes on without a table: it stays on the target as it is.
+
+    Args:
+        since: the first event whose changes of it are not applied.
+        at: µs since 1970 UTC.
+        by: who decided it, user@host.
+        because: why.
+        changes: row changes and statements that were not applied, as the last commit left it.
+    """
+
+    since: Seqno
+    at: int
+    by: str
+    because: str
+    changes: int = 0
 
 
 class Catalog:
@@ -17,10 +38,17 @@ class Catalog:
     Args:
         tables: those there are.
         transaction: the columns of the transaction that each table has which is made.
+        excluded: those that the applier goes on without, by the source's name. What is here of them is what they were.
     """
 
-    def __init__(self, tables: Iterable[Table] = (), transaction: tuple[Column, ...] = ()) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Table] = (),
+        transaction: tuple[Column, ...] = (),
+        excluded: Mapping[TableName, Excluded] = MappingProxyType({}),
+    ) -> None:
         self.transaction = transaction
+        self.excluded = excluded
         self._tables: Mapping[TableName, Table] = MappingProxyType({table.name: table for table in tables})
         self._checked: dict[TableName, TableLayout] = {}
 
@@ -54,11 +82,20 @@ class Catalog:
 
     def with_table(self, table: Table) -> Catalog:
         """This, and a table: a new one or another definition."""
-        return Catalog({**self._tables, table.name: table}.values(), self.transaction)
+        return Catalog({**self._tables, table.name: table}.values(), self.transaction, self.excluded)
 
     def without(self, name: TableName) -> Catalog:
         """This, less a table."""
-        return Catalog((table for table in self if table.name != name), self.transaction)
+        return Catalog((table for table in self if table.name != name), self.transaction, self.excluded)
+
+    def excluding(self, name: TableName, entry: Excluded) -> Catalog:
+        """This, with a table that the applier goes on without."""
+        return Catalog(self, self.transaction, {**self.excluded, name: entry})
+
+    def including(self, name: TableName) -> Catalog:
+        """This, with a table that is like any other again."""
+        kept = {other: entry for other, entry in self.excluded.items() if other != name}
+        return Catalog(self, self.transaction, kept)
 
     def check(self, layout: TableLayout) -> None:
         """Compare a layout of the log with the table: whatever both know must be the same.
@@ -73,23 +110,34 @@ class Catalog:
         table = self.get(layout.name)
         ours, theirs = table.stored, layout.columns
         if [column.name for column in ours] != [column.name for column in theirs]:
-            raise TargetDiffers(
+            raise _differs(
+                layout,
                 f"table {layout.name} has columns {', '.join(column.name for column in ours)}; "
-                f"the log has {', '.join(column.name for column in theirs)}"
+                f"the log has {', '.join(column.name for column in theirs)}",
             )
         for our, their in zip(ours, theirs, strict=True):
             if family(our) != family(their):
-                raise TargetDiffers(
-                    f"column {our.name} of table {layout.name} is {family(our)}; the log has {family(their)}"
+                raise _differs(
+                    layout, f"column {our.name} of table {layout.name} is {family(our)}; the log has {family(their)}"
                 )
             if our.labels and their.labels and our.labels != their.labels:
-                raise TargetDiffers(f"column {our.name} of table {layout.name} has other labels in the log")
+                raise _differs(layout, f"column {our.name} of table {layout.name} has other labels in the log")
         # Without a primary key MySQL finds rows by the first unique key that is NOT NULL, and logs it as if it were
         # one: rows are told by it, so they are found by it. The table has it as columns like others.
         told = not table.layout.key and not any(layout.columns[index].nullable for index in layout.key)
         if set(table.layout.key) != set(layout.key) and not told:
-            raise TargetDiffers(f"table {layout.name} has another primary key in the log")
+            raise _differs(layout, f"table {layout.name} has another primary key in the log")
         self._checked[layout.name] = layout
+
+
+def _differs(layout: TableLayout, what: str) -> TargetDiffers:
+    return TargetDiffers(what, hint=go_on_without(layout.name), table=layout.name)
+
+
+def go_on_without(*names: TableName) -> str:
+    """The way out that every table has."""
+    tables = " ".join(f"--without {name}" for name in names) or "--without SCHEMA.TABLE"
+    return f"to go on without {' and '.join(map(str, names)) or 'the table'}: thl apply {tables} --because …"
 
 
 def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:
@@ -97,6 +145,12 @@ def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Tabl
     gone = [table.name for table in before if not _same(after.find(table.name), table)]
     new = [table for table in after if not _same(before.find(table.name), table)]
     return gone, new
+
+
+def exclusions(before: Catalog, after: Catalog) -> tuple[list[TableName], dict[TableName, Excluded]]:
+    """The same for the tables that the applier goes on without."""
+    gone = [name for name in before.excluded if name not in after.excluded]
+    return gone, {name: entry for name, entry in after.excluded.items() if name not in before.excluded}
 
 
 def _same(one: Table | None, other: Table) -> bool:

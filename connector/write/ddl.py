@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from connector.ddl.mariadb import implicit_timestamps, of_mariadb, pass_patience
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
+from connector.ddl.subjects import subjects
 from connector.ddl.tokens import Lexeme, Token, readings
-from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
+from connector.thl.layout import TableName
 from connector.thl.piece import Statement
-from connector.write.catalog import Catalog
+from connector.write.catalog import Catalog, go_on_without
 from connector.write.ddl_alter import alter_table, drop_key
 from connector.write.ddl_create import create_table
 from connector.write.fill import Moment
@@ -36,13 +38,15 @@ class Plan:
     catalog: Catalog
 
 
-def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
+def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: bool = False) -> Plan:
     """Understand a statement.
 
     Args:
         statement: the text, its default schema and its session's options.
         catalog: the tables before.
         commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+        by_hand: what it does to rows is somebody else's care: of interest are the definitions after it, and the
+            operations only for the tables that they name.
 
     Raises:
         Unsupported: it is not understood, or its effect on rows cannot be known.
@@ -51,19 +55,26 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int) -> Plan:
     sql_mode = statement.options.get("sql_mode", "")
     moment = Moment(_micros(statement.options.get("timestamp"), commit_time), statement.options.get("time_zone", ""))
     read = readings(statement.sql, sql_mode)
-    plans = [_plan(tokens, statement, catalog, sql_mode, moment) for tokens in read]
+    plans = [_plan(tokens, statement, catalog, sql_mode, moment, by_hand=by_hand) for tokens in read]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
-    if implicit_timestamps(statement) and _names_timestamp(read[0]):
+    if not by_hand and implicit_timestamps(statement) and _names_timestamp(read[0]):
         _no_implicit_timestamps(plans[0])
     return plans[0]
 
 
 def located(error: ConnectorError, seqno: int, statement: Statement) -> ConnectorError:
-    """The same error with the event and the statement it is about."""
+    """The same error with the event and the statement it is about, and the ways out of a refusal."""
+    hint = error.hint
+    if isinstance(error, Unsupported | TargetDiffers | ValueNotRepresentable):
+        way_out = (
+            f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --because …; "
+            + go_on_without(*_tables_of(statement))
+        )
+        hint = f"{hint}; or {way_out}" if hint else way_out
     return type(error)(
         error.message,
-        hint=error.hint,
+        hint=hint,
         **{**error.where, "seqno": seqno, "schema": statement.schema, "sql": statement.sql},
     )
 
@@ -74,6 +85,14 @@ def _micros(timestamp: str | None, commit_time: int) -> int:
         return commit_time
     seconds, _, fraction = timestamp.partition(".")
     return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
+
+
+def _tables_of(statement: Statement) -> tuple[TableName, ...]:
+    """Those that a statement names, as far as it is understood."""
+    try:
+        return subjects(statement).tables
+    except Unsupported:
+        return ()
 
 
 def _names_timestamp(tokens: list[Token]) -> bool:
@@ -89,7 +108,9 @@ def _no_implicit_timestamps(found: Plan) -> None:
             raise Unsupported("ALTER TABLE with a timestamp column under explicit_defaults_for_timestamp=OFF")
 
 
-def _plan(tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, moment: Moment) -> Plan:
+def _plan(
+    tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, moment: Moment, *, by_hand: bool
+) -> Plan:
     reader = Reader(tokens, statement.schema, mariadb=of_mariadb(statement))
     failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
     command = " ".join(token.text.upper() for token in tokens[:2] if token.kind is Lexeme.WORD)
@@ -108,7 +129,8 @@ def _plan(tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode:
         return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("a command that is not known")
     if reader.accept("TRUNCATE"):
         reader.accept("TABLE")
-        return doing([Truncate(catalog.get(reader.table()))], catalog)
+        name = reader.table()
+        return doing([] if name in catalog.excluded else [Truncate(catalog.get(name))], catalog)
     if reader.accept("SET"):
         known = reader.peek("PASSWORD") or reader.peek("DEFAULT", "ROLE") or reader.peek("ROLE")
         return nothing() if known else reader.stop("a SET that is not known")
@@ -127,7 +149,8 @@ def _plan(tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode:
             if reader.name().upper() != "PRIMARY":
                 return nothing()
             reader.expect("ON")
-            return doing(*drop_key(catalog, reader.table()))
+            name = reader.table()
+            return nothing() if name in catalog.excluded else doing(*drop_key(catalog, name))
         if reader.accept_any(*ROWLESS):
             return nothing()
         if reader.accept_any("DATABASE", "SCHEMA"):
@@ -139,15 +162,14 @@ def _plan(tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode:
         if reader.accept_any("TABLES", "TABLE"):
             if failed and replace:  # MariaDB has dropped the old one
                 name = reader.table()
-                gone = [DropTable(catalog.get(name))] if name in catalog else []
-                return Plan(command, tuple(gone), catalog.without(name) if gone else catalog)
+                return Plan(command, *_dropped(catalog, name))
             if failed and verb != "DROP":
                 reader.stop("a statement that failed")
             if verb == "CREATE":
                 return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, moment=moment))
             if verb == "DROP":
                 return doing(*_drop(reader, catalog))
-            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment))
+            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment, by_hand=by_hand))
     return reader.stop("a statement that is not known")
 
 
@@ -160,10 +182,20 @@ def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operati
         return [CreateSchema(schema)], catalog
     reader.accept("IF", "EXISTS")
     schema = reader.name()
-    tables = catalog.of_schema(schema)
-    for table in tables:
-        catalog = catalog.without(table.name)
-    return [*(DropTable(table) for table in tables), DropSchema(schema)], catalog
+    operations: list[Operation] = []
+    ours = [table.name for table in catalog.of_schema(schema)]
+    for name in dict.fromkeys([*ours, *(other for other in catalog.excluded if other.schema == schema)]):
+        dropped, catalog = _dropped(catalog, name)
+        operations += dropped
+    return [*operations, DropSchema(schema)], catalog
+
+
+def _dropped(catalog: Catalog, name: TableName) -> tuple[tuple[Operation, ...], Catalog]:
+    """The end of a table, if we have it; one that the applier goes on without is no longer one of these."""
+    excluded, table = name in catalog.excluded, catalog.find(name)
+    gone = () if table is None else (DropTable(table, optional=excluded),)
+    after = catalog if table is None else catalog.without(name)
+    return gone, after.including(name) if excluded else after
 
 
 def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
@@ -171,9 +203,10 @@ def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
     operations: list[Operation] = []
     while True:
         name = reader.table()
-        if not optional or name in catalog:
-            operations.append(DropTable(catalog.get(name)))
-            catalog = catalog.without(name)
+        if not (optional or name in catalog.excluded):
+            catalog.get(name)
+        dropped, catalog = _dropped(catalog, name)
+        operations += dropped
         if not reader.accept(","):
             break
     reader.accept_any("RESTRICT", "CASCADE")
@@ -191,11 +224,14 @@ def _rename(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]
         table = catalog.find(old)
         if new in catalog:
             raise TargetDiffers(f"table {old} is to be renamed to {new}, which is there")
-        if table is None and old.schema != new.schema:
+        entry = catalog.excluded.get(old)
+        if table is None and entry is None and old.schema != new.schema:
             catalog.get(old)
         if table is not None:
-            operations.append(RenameTable(table, new))
+            operations.append(RenameTable(table, new, optional=entry is not None))
             catalog = catalog.without(old).with_table(table.renamed(new))
+        if entry is not None:
+            catalog = catalog.including(old).excluding(new, entry)
         # Else it is a view, which never leaves its schema; of a table that we lack, the next row stops.
         if not reader.accept(","):
             break

@@ -41,7 +41,25 @@ class _Rows:
         reader.stop("DROP PARTITION, which deletes rows that the log does not name,")
 
 
-def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Moment) -> tuple[list[Operation], Catalog]:
+class _ByHand:
+    """Somebody has seen to the rows."""
+
+    def added(self, spec: ColumnSpec) -> Origin:
+        return Filled(None)
+
+    def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
+        return item.origin
+
+    def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
+        pass
+
+    def partition_dropped(self, reader: Reader) -> None:
+        pass
+
+
+def alter_table(
+    reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Moment, by_hand: bool = False
+) -> tuple[list[Operation], Catalog]:
     """Read what follows ALTER TABLE.
 
     Args:
@@ -49,6 +67,7 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
         catalog: the tables before.
         sql_mode: the session's.
         moment: when the statement ran.
+        by_hand: whether rows are somebody else's care.
 
     Returns:
         What is to be done (nothing, if no clause changes rows), and the tables after.
@@ -59,6 +78,8 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
     """
     reader.accept("IF", "EXISTS")
     name = reader.table()
+    if name in catalog.excluded:
+        return _of_excluded(reader, catalog, name)
     table = catalog.find(name) or make_table(name, (), ())
     state = Alteration[Origin](
         name=name,
@@ -68,7 +89,7 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
         key=None,
         charset=table.charset,
         sql_mode=sql_mode,
-        meaning=_Rows(moment),
+        meaning=_ByHand() if by_hand else _Rows(moment),
     )
     read_clauses(reader, state, lambda: catalog.get(name))
     if name not in catalog:
@@ -84,7 +105,7 @@ def alter_table(reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Mome
         transaction=table.transaction,
     )
     operations: list[Operation] = []
-    if after != table:
+    if after != table or by_hand:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
     if after != table or after.defaults != table.defaults:
         catalog = catalog.with_table(after)
@@ -105,6 +126,27 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], moment: Momen
         if known is not None and not item.defaulted:
             found[item.column.name] = known.value
     return found
+
+
+def _of_excluded(reader: Reader, catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
+    """Of a table that the applier goes on without only the name is followed."""
+    new = name
+    while not reader.at_end:
+        if reader.peek("("):
+            reader.skip_parentheses()
+        elif not reader.accept("RENAME"):
+            reader.take()
+        elif not reader.accept_any("COLUMN", "INDEX", "KEY"):
+            if not reader.accept_any("TO", "AS"):
+                reader.accept("=")
+            new = reader.table()
+    if new == name:
+        return [], catalog
+    table, entry = catalog.find(name), catalog.excluded[name]
+    catalog = catalog.including(name).excluding(new, entry)
+    if table is None:
+        return [], catalog
+    return [RenameTable(table, new, optional=True)], catalog.without(name).with_table(table.renamed(new))
 
 
 def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:

@@ -34,7 +34,12 @@ def create_table(
     optional = reader.accept("IF", "NOT", "EXISTS")
     name = reader.table()
     existing = catalog.find(name)
+    if name in catalog.excluded:
+        reader.skip_all()
+        return [], catalog
     if (other := like(reader)) is not None:
+        if other in catalog.excluded:
+            reader.stop(f"a table like {other}, which is not applied,")
         table = catalog.get(other).renamed(name)
     else:
         table = _definition(reader, name, sql_mode, moment, catalog.transaction)

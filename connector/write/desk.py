@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from connector.thl.layout import TableName
 from connector.thl.net import ANY
+from connector.write.bookkeeping import EXCLUDED, excluded_from
+from connector.write.catalog import Excluded
 from connector.write.operations import Value
 
 
@@ -136,6 +139,14 @@ class Desk:
                 f"SELECT {columns} FROM {{thl_inconsistent}} WHERE service = ? ORDER BY 1, 2", service
             )
         ]
+
+    def excluded(self, service: str) -> dict[TableName, Excluded]:
+        """The tables that the applier goes on without."""
+        if not self._session.has("thl_excluded"):
+            return {}
+        return excluded_from(
+            self._run(f"SELECT {EXCLUDED} FROM {{thl_excluded}} WHERE service = ? ORDER BY 1, 2", service)
+        )
 
     def found_equal(self, service: str, tables: Collection[str], seqno: int, *, every: bool) -> list[Inconsistent]:
         """Take away the marks of tables that were compared.

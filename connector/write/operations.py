@@ -34,17 +34,27 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """A table is gone."""
+    """A table is gone.
+
+    Args:
+        optional: somebody may have dropped it on the target before.
+    """
 
     table: Table
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """A table has another name."""
+    """A table has another name.
+
+    Args:
+        optional: somebody may have dropped it on the target before.
+    """
 
     table: Table
     name: TableName
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

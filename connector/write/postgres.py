@@ -12,7 +12,8 @@ applier waits for an older one's running commit; one that is stopped inside of i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import psycopg
@@ -30,14 +31,15 @@ from connector.thl.transaction_columns import Value as TransactionValue
 from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping
 from connector.write.adopting import adopted
-from connector.write.catalog import Catalog, changed
+from connector.write.by_hand import done_by_hand
+from connector.write.catalog import Catalog, Excluded, changed, exclusions
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import check_names
 from connector.write.operations import DropTable, Operation, Value
 from connector.write.postgres_bookkeeping import ensure_bookkeeping
 from connector.write.postgres_connection import connect
-from connector.write.postgres_ddl import column_names_of, literal, run
+from connector.write.postgres_ddl import PostgresDictionary, column_names_of, literal, run
 from connector.write.postgres_errors import translated
 from connector.write.postgres_merge import Step
 from connector.write.postgres_missing import missing_rows
@@ -86,6 +88,7 @@ class PostgresTarget:
         self._last: dict[TableLayout, Staged] = {}
         self._told_keys = ToldKeys()
         self._left_out: list[LeftOut] = []
+        self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
         with translated():
             self._db = connect(url, "thl")
             self._db.execute(_SESSION)
@@ -125,7 +128,12 @@ class PostgresTarget:
                     "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s", (service,)
                 )
             ]
-            self._catalog = self._saved = self._adopted(tables)
+            excluded = {}
+            if "thl.thl_excluded" not in missing:
+                query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
+                excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
+            self._catalog = self._saved = self._adopted(tables, excluded)
+            self._passed.clear()
         faults.point("target.after_claim")
         return position
 
@@ -135,6 +143,9 @@ class PostgresTarget:
             if not last:
                 self._check_token()  # the commit, which would find out, may be far away
             for net in changes:
+                if net.layout.name in self._catalog.excluded:
+                    self._passed[net.layout.name] += net.changes
+                    continue
                 self._catalog.check(net.layout)
                 made = self._catalog.get(net.layout.name)
                 if (index := self._told_keys.missing(net, made)) is not None:
@@ -177,10 +188,29 @@ class PostgresTarget:
 
     def begin_snapshot(self) -> None:
         """Drop every table we made, at the commit."""
-        self._pending += [(DropTable(table), lambda error: error) for table in self._catalog]
+        excluded = self._catalog.excluded
+        self._pending += [
+            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._catalog
+        ]
         self._catalog = Catalog((), self._columns)
         self._last.clear()
         self._told_keys.forget()
+
+    def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
+        """Compare now; the commit notes it."""
+        with translated():
+            found = done_by_hand(ddl, self._catalog, PostgresDictionary(self._db))
+            check_names(NAMING, found.catalog)
+        self._catalog = found.catalog
+        self._last.clear()
+        self._told_keys.forget()
+        return found.tables
+
+    def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
+        """The commit notes it."""
+        for name, entry in tables.items():
+            if name not in self._catalog.excluded:
+                self._catalog = self._catalog.excluding(name, entry)
 
     def leave_out(self, event: LeftOut) -> None:
         """The commit notes it."""
@@ -207,6 +237,7 @@ class PostgresTarget:
                 self._staging.forget()
         self._saved = self._catalog
         self._position = position
+        self._passed.clear()
         self._left_out.clear()
         self._pending.clear()
         self._last.clear()
@@ -218,6 +249,7 @@ class PostgresTarget:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
         self._pending.clear()
+        self._passed.clear()
         self._left_out.clear()
         self._last.clear()
         self._catalog = self._saved
@@ -227,11 +259,12 @@ class PostgresTarget:
         """End the session; what is staged goes with it."""
         self._db.close()
 
-    def _adopted(self, tables: Sequence[Table]) -> Catalog:
-        """Give tables what they lack of the transaction's columns."""
+    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
+        """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
         found = adopted(
             tables,
             self._columns,
+            excluded,
             there=lambda name: column_names_of(self._db, name),
             name=table_name,
             column=lambda column: (column_name(column.name), postgres_type(column)),
@@ -281,11 +314,17 @@ class PostgresTarget:
             yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
         gone, new = changed(self._saved, self._catalog)
         for name in gone:
-            named = f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
-            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {named}")
+            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {_called(name)}")
         for table in new:
             target_name = ".".join(NAMING.table(table.name))
             yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
+        for name, count in self._passed.items():
+            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_called(name)}")
+        included, excluded = exclusions(self._saved, self._catalog)
+        for name in included:
+            yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_called(name)}")
+        for name, entry in excluded.items():
+            yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self._service, name, entry))
         for event in self._left_out:
             skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
             yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")
@@ -322,6 +361,10 @@ class PostgresTarget:
 
 def _fenced(service: str, token: int) -> Fenced:
     return Fenced("a newer applier has taken the target over", service=service, token=token)
+
+
+def _called(name: TableName) -> str:
+    return f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
 
 
 def _insert(table: str, values: Sequence[Value]) -> Step:

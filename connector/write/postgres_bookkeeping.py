@@ -57,6 +57,13 @@ CREATE TABLE thl.thl_inconsistent (
   PRIMARY KEY (service, schema_name, table_name))
 """
 
+_EXCLUDED: Final = """
+CREATE TABLE thl.thl_excluded (
+  service text, schema_name text, table_name text, since_seqno bigint NOT NULL, excluded_at bigint NOT NULL,
+  excluded_by text NOT NULL, because text NOT NULL, changes bigint NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name))
+"""
+
 _MYSQL_NUMBERS: Final = r"""
 CREATE FUNCTION thl.thl_gtid_numbers(gtids text) RETURNS TABLE (source text, numbers int8multirange)
 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
@@ -175,6 +182,7 @@ _RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
     ("thl.thl_requests", _REQUESTS),
     ("thl.thl_skipped", _SKIPPED),
     ("thl.thl_inconsistent", _INCONSISTENT),
+    ("thl.thl_excluded", _EXCLUDED),
     ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
 )
 _FUNCTIONS: Final[tuple[tuple[str, LiteralString], ...]] = (

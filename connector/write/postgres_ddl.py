@@ -15,6 +15,7 @@ from psycopg.errors import DataError, DuplicateTable
 
 from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.thl.layout import Column, TableName
+from connector.write.by_hand import RealTable
 from connector.write.operations import (
     AlterTable,
     CreateSchema,
@@ -57,6 +58,12 @@ SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i
   SELECT FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace WHERE n.nspname = %s AND o.relname = c.relname)
 """
 
+_REAL = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey::int2[]), false)
+FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
 
 def run(connection: psycopg.Connection, operation: Operation) -> None:
     """Do an operation.
@@ -92,9 +99,11 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield from _schema(connection, table.name.schema)
             yield from _no_index_called(connection, table.name)
             yield _create(table)
-        case DropTable(table):
-            yield f"DROP TABLE {table_name(table.name)}"
-        case RenameTable(table, name):
+        case DropTable(table, optional):
+            yield f"DROP TABLE {'IF EXISTS ' if optional else ''}{table_name(table.name)}"
+        case RenameTable(table, name, optional):
+            if optional and not column_names_of(connection, table.name):
+                return
             yield from _rename(connection, table.name, name)
         case Truncate(table):
             # Not TRUNCATE: a reader's older snapshot would see an empty table before this commits.
@@ -109,6 +118,31 @@ def column_names_of(connection: psycopg.Connection, name: TableName) -> set[str]
     """The names of a table's columns, as the database has them."""
     query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
     return {str(column) for (column,) in connection.execute(query, (table_name(name),))}
+
+
+class PostgresDictionary:
+    """See `connector.write.by_hand.Dictionary`.
+
+    Args:
+        connection: the database's.
+    """
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def real(self, name: TableName) -> RealTable | None:
+        """From the database's own dictionary."""
+        found = self._connection.execute(_REAL, (table_name(name),)).fetchall()
+        columns = {str(column): str(kind) for column, kind, _ in found}
+        return RealTable(columns, frozenset(str(column) for column, _, key in found if key)) if found else None
+
+    def expected(self, table: Table) -> RealTable:
+        """What `_create` makes, as the dictionary prints it."""
+        columns = {
+            NAMING.column(column.name): postgres_type(column).replace("numeric(20)", "numeric(20,0)")
+            for column in table.stored
+        }
+        return RealTable(columns, frozenset(map(NAMING.column, table.key)))
 
 
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,12 +28,13 @@ from connector.thl.transaction_columns import Value as TransactionValue
 from connector.thl.words import NO_SEQNO
 from connector.write import bookkeeping, sqlite_bookkeeping
 from connector.write.adopting import adopted
-from connector.write.catalog import Catalog, changed
+from connector.write.by_hand import done_by_hand
+from connector.write.catalog import Catalog, Excluded, changed, exclusions
 from connector.write.completing import completed
 from connector.write.ddl import located, plan
 from connector.write.names import SqliteNaming, check_names
 from connector.write.operations import DropTable
-from connector.write.sqlite_ddl import column_names_of, quoted, run, table_name
+from connector.write.sqlite_ddl import SqliteDictionary, column_names_of, quoted, run, table_name
 from connector.write.sqlite_errors import translated
 from connector.write.sqlite_rows import write_rows
 from connector.write.sqlite_types import sqlite_type
@@ -77,6 +79,7 @@ class SqliteTarget:
         self._catalog = Catalog()
         self._naming = SqliteNaming()
         self._told_keys = ToldKeys()
+        self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
         _private(path)
@@ -117,7 +120,11 @@ class SqliteTarget:
                     "SELECT schema_name, table_name, definition FROM thl_tables WHERE service = ?", (service,)
                 )
             ]
-            self._catalog = self._saved = self._adopted(tables)
+            excluded = bookkeeping.excluded_from(
+                self._db.execute(f"SELECT {bookkeeping.EXCLUDED} FROM thl_excluded WHERE service = ?", (service,))
+            )
+            self._catalog = self._saved = self._adopted(tables, excluded)
+            self._passed.clear()
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
@@ -128,6 +135,9 @@ class SqliteTarget:
         with translated():
             self._begin()
             for net in changes:
+                if net.layout.name in self._catalog.excluded:
+                    self._passed[net.layout.name] += net.changes
+                    continue
                 self._catalog.check(net.layout)
                 table = self._catalog.get(net.layout.name)
                 if (index := self._told_keys.missing(net, table)) is not None:
@@ -171,9 +181,25 @@ class SqliteTarget:
         with translated():
             self._begin()
             for table in self._catalog:
-                run(self._db, DropTable(table))
+                run(self._db, DropTable(table, optional=table.name in self._catalog.excluded))
             self._catalog = Catalog((), self._columns)
             self._written.clear()
+
+    def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
+        """Compare, in the open transaction."""
+        self._told_keys.forget()
+        with translated():
+            self._begin()
+            found = done_by_hand(ddl, self._catalog, SqliteDictionary(self._db))
+            check_names(self._naming, found.catalog)
+        self._catalog = found.catalog
+        return found.tables
+
+    def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
+        """The commit notes it."""
+        for name, entry in tables.items():
+            if name not in self._catalog.excluded:
+                self._catalog = self._catalog.excluding(name, entry)
 
     def leave_out(self, event: LeftOut) -> None:
         """Note it in the open transaction. Of a table that is marked already the older mark stays."""
@@ -208,6 +234,7 @@ class SqliteTarget:
             self._db.execute("COMMIT")
             self._written.clear()
             self._saved = self._catalog
+            self._passed.clear()
             self._position = position
             faults.point("target.after_commit")
 
@@ -217,6 +244,7 @@ class SqliteTarget:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             self._catalog = self._saved
+            self._passed.clear()
             self._written.clear()
             self._told_keys.forget()
 
@@ -224,11 +252,12 @@ class SqliteTarget:
         """Close the file; an open transaction is rolled back."""
         self._db.close()
 
-    def _adopted(self, tables: Sequence[Table]) -> Catalog:
-        """Give tables what they lack of the transaction's columns."""
+    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
+        """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
         found = adopted(
             tables,
             self._columns,
+            excluded,
             there=lambda name: column_names_of(self._db, name),
             name=table_name,
             column=lambda column: (quoted(column.name), sqlite_type(column)),
@@ -273,6 +302,17 @@ class SqliteTarget:
         self._db.executemany(
             "INSERT INTO thl_tables VALUES (?, ?, ?, ?, ?)",
             ((self._service, *table.name, *self._naming.table(table.name), to_json(table)) for table in new),
+        )
+        where = "WHERE service = ? AND schema_name = ? AND table_name = ?"
+        self._db.executemany(
+            f"UPDATE thl_excluded SET changes = changes + ? {where}",
+            ((count, self._service, *name) for name, count in self._passed.items()),
+        )
+        included, excluded = exclusions(self._saved, self._catalog)
+        self._db.executemany(f"DELETE FROM thl_excluded {where}", ((self._service, *name) for name in included))
+        self._db.executemany(
+            "INSERT INTO thl_excluded VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (bookkeeping.excluded_row(self._service, name, entry) for name, entry in excluded.items()),
         )
 
     def _patiently(self, sql: str) -> None:

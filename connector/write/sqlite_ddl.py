@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from connector.errors import TargetDiffers, Unsupported
 from connector.thl.layout import TableName
+from connector.write.by_hand import RealTable
 from connector.write.names import SqliteNaming
 from connector.write.operations import (
     AlterTable,
@@ -59,9 +60,11 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             pass  # SQLite has no schemas: they are part of the table's name.
         case CreateTable(table):
             _create(connection, table, table_name(table.name))
-        case DropTable(table):
-            connection.execute(f"DROP TABLE {table_name(table.name)}")
-        case RenameTable(table, name):
+        case DropTable(table, optional):
+            connection.execute(f"DROP TABLE {'IF EXISTS ' if optional else ''}{table_name(table.name)}")
+        case RenameTable(table, name, optional):
+            if optional and not column_names_of(connection, table.name):
+                return
             _refuse_foreign(connection, name)
             connection.execute(f"ALTER TABLE {table_name(table.name)} RENAME TO {table_name(name)}")
         case Truncate(table):
@@ -75,6 +78,28 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
 def column_names_of(connection: sqlite3.Connection, name: TableName) -> set[str]:
     """The names of a table's columns, as the file has them."""
     return {str(one) for (one,) in connection.execute("SELECT name FROM pragma_table_info(?)", _NAMING.table(name))}
+
+
+class SqliteDictionary:
+    """See `connector.write.by_hand.Dictionary`.
+
+    Args:
+        connection: the file's.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def real(self, name: TableName) -> RealTable | None:
+        """From the file's own dictionary."""
+        query = "SELECT name, type, pk FROM pragma_table_info(?)"
+        found = self._connection.execute(query, _NAMING.table(name)).fetchall()
+        columns = {str(column): str(kind) for column, kind, _ in found}
+        return RealTable(columns, frozenset(str(column) for column, _, key in found if key)) if found else None
+
+    def expected(self, table: Table) -> RealTable:
+        """What `_create` makes."""
+        return RealTable({column.name: sqlite_type(column) for column in table.stored}, frozenset(table.key))
 
 
 def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.thl.transaction_columns import Value as TransactionValue
-from connector.write.catalog import Catalog
+from connector.write.catalog import Catalog, Excluded
 
 
 class Target(Protocol):
@@ -80,6 +81,25 @@ class Target(Protocol):
 
     def begin_snapshot(self) -> None:
         """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""
+
+    def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
+        """Take a DDL event for done, with the next commit, which covers that event alone: somebody has seen to it.
+
+        What we know of the tables becomes what the statement makes of it, and is compared with what the target has.
+
+        Returns:
+            The tables whose rows are somebody else's work; `ANY` for what cannot be told.
+
+        Raises:
+            TargetDiffers: the target's tables do not have the columns, types and keys that they have after it.
+        """
+
+    def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
+        """Go on without some tables from the next commit on: they stay as they are.
+
+        Their rows are counted and not staged, their DDL is passed over, but for DROP and for what renames them. Those
+        that are excluded already stay so as they are. An initial load makes them tables like others again.
+        """
 
     def leave_out(self, event: LeftOut) -> None:
         """Note with the next commit, which covers that event alone, that it was left out, and of which tables."""

@@ -28,7 +28,15 @@ CREATE_LOOSE = "CREATE TABLE loose (a INT, b VARCHAR(20), c DOUBLE, j JSON)"
 
 
 class Place(Protocol):
-    """A database for one test."""
+    """A database for one test.
+
+    Attributes:
+        schemaless: whether a table's schema is a part of its name.
+        kinds: what an INT and a SMALLINT are.
+    """
+
+    schemaless: bool
+    kinds: tuple[str, str]
 
     def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> Target:
         """A target on it; closed when the test ends."""

@@ -31,10 +31,14 @@ from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
+from tests.contract.target_ways_out import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
 
 
 class PostgresPlace:
+    schemaless = False
+    kinds = ("integer", "smallint")
+
     def __init__(self, url: str) -> None:
         self.url = url
         self.opened: list[PostgresTarget] = []

@@ -23,10 +23,14 @@ from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
+from tests.contract.target_ways_out import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
 
 
 class SqlitePlace:
+    schemaless = True
+    kinds = ("INTEGER", "INTEGER")
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.opened: list[SqliteTarget] = []

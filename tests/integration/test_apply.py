@@ -6,6 +6,7 @@ import itertools
 import sqlite3
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -25,13 +26,16 @@ from connector.errors import (
     Fenced,
     HistoriesDiffer,
     LogDamaged,
+    TargetDiffers,
     TargetUnavailable,
     Unsupported,
 )
 from connector.listing.log import Ends
 from connector.pipeline.apply import Applier
 from connector.pipeline.skips import Skips
+from connector.pipeline.undo import undo
 from connector.pipeline.until import UntilTime
+from connector.pipeline.without import Without
 from connector.publish import tails
 from connector.reassemble.pace import Pace
 from connector.reassemble.spark import Session
@@ -39,10 +43,11 @@ from connector.sandbox.environment import Broker
 from connector.status.collect import applier_status
 from connector.status.report import Limits, ProducerStatus, State, problems_of
 from connector.status.target import read_target
+from connector.thl.layout import TableName
 from connector.thl.position import SourcePosition, TargetPosition
 from connector.thl.words import NO_SEQNO, Seqno
 from connector.write.desk import Request
-from connector.write.open import open_desk
+from connector.write.open import open_desk, open_target
 from tests.contract.target_again import random_records
 from tests.support.log_writer import LogWriter
 from tests.support.spark import session
@@ -492,6 +497,80 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
     assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
     with pytest.raises(ConfigError, match="event 6 is applied"):
         applier(6).run()
+
+
+def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(config: Config, spark: Session) -> None:
+    def applier(until: int, **options: Any) -> TargetPosition | None:
+        return Applier(config, spark, SystemClock(), Event(), until=Seqno(until), **options).run()
+
+    def done(seqno: int) -> Skips:
+        return Skips((), "me@here", "why", done=Seqno(seqno))
+
+    def ddl(seqno: int, sql: str, barrier: int) -> dict[str, Any]:
+        return record(seqno, [statement(sql)], kind="ddl", shard="#UNKNOWN", last_barrier=barrier)
+
+    def whole(*ids: int) -> dict[str, Any]:
+        return change("insert", [(None, [n, n]) for n in ids]) | {"columns": [ID, ID | {"name": "v"}]}
+
+    three = [ID, ID | {"name": "v"}, ID | {"name": "n"}]
+    file = Path(config.target.url.get_secret_value().removeprefix("sqlite:///"))
+    log = LogWriter(config)
+    log.online()
+    log.events(
+        [
+            create(0),
+            *inserts(1, 3),
+            ddl(4, "ALTER TABLE orders MODIFY v INT NOT NULL", 0),
+            record(5, [whole(5)], last_barrier=4),
+            ddl(6, "ALTER TABLE orders ADD n INT AS (v + 1)", 4),
+            record(7, [change("insert", [(None, [7, 7, 8])]) | {"columns": three}], last_barrier=6),
+            ddl(8, "CREATE TABLE other (id INT PRIMARY KEY)", 6),
+            record(9, [change("insert", [(None, [9])]) | {"table": "other", "columns": [ID]}], last_barrier=8),
+        ]
+    )
+    with pytest.raises(Unsupported, match=r"v changes from varchar") as refused:
+        applier(9)
+    assert "thl apply --done-seqno 4 --because" in refused.value.hint
+    assert "thl apply --without shop.orders --because" in refused.value.hint
+    with pytest.raises(ConfigError, match="needs event 4 next"):
+        applier(9, skips=done(6))
+    with pytest.raises(TargetDiffers, match="v is TEXT and must be INTEGER"):
+        applier(9, skips=done(4))
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute('ALTER TABLE "shop.orders" DROP COLUMN v')
+        db.execute('ALTER TABLE "shop.orders" ADD COLUMN v INTEGER')
+    for _ in range(2):  # as a supervisor would start it
+        with pytest.raises(Unsupported, match="n"):
+            applier(9, skips=done(4))
+    assert found(config) == [1, 2, 3, 5]
+    with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
+        with pytest.raises(Unsupported, match=r"event 4 was left out or done by hand"):
+            undo(config, target, desk, Seqno(2))
+        assert [(one.table, one.since) for one in desk.inconsistent(config.service)] == [("orders", 4)]
+    with pytest.raises(Unsupported, match="left out or done by hand"):
+        applier(9, first=Seqno(3))
+
+    without = Without([TableName("shop", "orders")], "me@here", "not wanted here")
+    for _ in range(2):
+        end = applier(9, without=without)
+        assert end is not None
+        assert end.consistent
+    assert found(config) == [1, 2, 3, 5]
+    with open_desk(config.target) as desk:
+        excluded = desk.excluded(config.service)
+    url = config.target.url.get_secret_value()
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, excluded=excluded)
+    assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
+        "not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
+    )
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute('SELECT id FROM "shop.other"').fetchall() == [(9,)]
+    with (
+        closing(open_target(config.target, SystemClock())) as target,
+        open_desk(config.target) as desk,
+        pytest.raises(Unsupported, match=r"without shop\.orders since event 6"),
+    ):
+        undo(config, target, desk, Seqno(4))
 
 
 def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(

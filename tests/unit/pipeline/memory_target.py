@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from connector.errors import Fenced
+from connector.thl.layout import TableName
 from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.thl.transaction_columns import Value
-from connector.write.catalog import Catalog
+from connector.write.catalog import Catalog, Excluded
 from tests.unit.reassemble.model import Counted, Keyed
 
 
@@ -22,6 +23,7 @@ class MemoryTarget:
         self.token = 0
         self.events: list[AppliedEvent] = []
         self.statements: list[str] = []
+        self.by_hand: list[str] = []
         self.log: list[str] = []
         self.left_out: list[LeftOut] = []
         self.stamped: list[list[Value]] = []
@@ -51,6 +53,14 @@ class MemoryTarget:
         self._say("ddl")
         assert not self._staged
         self._staged.append(ddl)
+
+    def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
+        self._say("done by hand")
+        self.by_hand += [one.sql for one in ddl.statements]
+        return (TableName("shop", "orders"),)
+
+    def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
+        self._say(f"exclude {', '.join(map(str, tables))}")
 
     def begin_snapshot(self) -> None:
         self._say("begin_snapshot")

@@ -16,10 +16,10 @@ from .memory_target import MemoryTarget
 from .test_core import UUID, Rig, history, ids, insert, log, record, table
 
 
-def applied(*records: dict[str, Any], skip: int, until: int | None = None) -> MemoryTarget:
-    """The target after a log from which an event was left out."""
+def applied(*records: dict[str, Any], skip: int, until: int | None = None, done: int | None = None) -> MemoryTarget:
+    """The target after a log from which an event was left out, and of which one was done by hand."""
     target = MemoryTarget()
-    skips = Skips([Seqno(skip)], "me@here", "it does not fit")
+    skips = Skips([Seqno(skip)], "me@here", "it does not fit", done=None if done is None else Seqno(done))
     last = None if until is None else UntilSeqno(Seqno(until))
     values = log(*records)
     rig = Rig(target, history([0], records[-1]["seqno"]), skips=skips, until=last)
@@ -90,3 +90,34 @@ def test_an_initial_load_s_edges_stay() -> None:
     begin = record(0, metadata={"snapshot": "begin"}, shard="#UNKNOWN", gtid=None)
     with pytest.raises(ConfigError, match="initial load"):
         applied(begin, skip=0)
+
+
+def ddl(seqno: int, *sql: str, barrier: int = -1) -> dict[str, Any]:
+    return record(seqno, [statement(one) for one in sql], kind="ddl", shard="#UNKNOWN", last_barrier=barrier)
+
+
+def test_a_ddl_that_was_done_by_hand_is_given_to_the_target_as_done() -> None:
+    target = applied(
+        record(0, [insert(0)]), ddl(1, "ALTER TABLE orders NONSENSE"), record(2, [insert(2)], last_barrier=1),
+        skip=9, done=1,
+    )  # fmt: skip
+    assert (target.statements, target.by_hand) == ([], ["ALTER TABLE orders NONSENSE"])
+    (event,) = target.left_out
+    assert (event.seqno, event.by_hand, list(map(str, event.tables))) == (1, True, ["shop.orders"])
+    assert [one for one in target.log if "commit" in one] == ["commit 0", "commit 1", "commit 2"]
+    assert ids(target) == {0, 2}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [record(0, [insert(0)]), record(1, [insert(1)]), record(2, [insert(2)])],
+        [record(0, [insert(0)]), ddl(1, "DROP TABLE a", "DROP TABLE b")],
+        [record(0, [insert(0)]), ddl(1, "CREATE TABLE a (n INT)") | {"rows": 1}],
+    ],
+    ids=["rows", "two statements", "a statement with rows"],
+)
+def test_nothing_else_can_be_done_by_hand(records: list[dict[str, Any]]) -> None:
+    with pytest.raises(ConfigError, match="only a DDL event of one statement") as raised:
+        applied(*records, skip=9, done=1)
+    assert raised.value.where["seqno"] in (1, "1")

@@ -1,0 +1,214 @@
+"""The ways out of what a target refuses: done by hand, and without a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.errors import TargetDiffers, Unsupported
+from connector.thl.layout import TableName
+from connector.thl.net import ANY, Ddl, LeftOut
+from connector.thl.piece import Statement
+from connector.thl.words import Epoch, Seqno
+from connector.write.catalog import Excluded
+from tests.contract.target_suite import USERS, Applier, Place, stops
+from tests.support.net import Row, layout, net
+
+REFUSED = "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1), DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"
+AFTER = layout("shop.users", ["id int", "name int", "mail varchar(50)", "n smallint"], ["id", "n"])
+PEOPLE = layout("shop.people", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"])
+SHOP_USERS = TableName("shop", "users")
+ROW: Row = (1, "7", None)
+
+
+def done(applier: Applier, sql: str, schema: str = "shop") -> tuple[TableName, ...]:
+    """Take a statement for done, as the apply core does; the tables that it marks."""
+    seqno = Seqno(applier.position.seqno + 1)
+    tables = applier.target.done_by_hand(
+        Ddl(seqno=seqno, statements=[Statement(schema, sql, {})], commit_time=1_700_000_000_000_000)
+    )
+    applier.target.leave_out(
+        LeftOut(seqno=seqno, epoch=Epoch(1), event_id="f:1;1", by="me@here", because="why", tables=tables, by_hand=True)
+    )
+    applier.commit()
+    return tables
+
+
+def again(place: Place, applier: Applier) -> Applier:
+    """Another applier, after an error."""
+    applier.target.close()
+    return Applier(place.open())
+
+
+class TestByHand:
+    def test_a_refused_statement_names_both_ways_out(self, applier: Applier) -> None:
+        error = stops(applier, Unsupported, REFUSED)
+        assert "thl apply --done-seqno 1 " in error.hint
+        assert "thl apply --without shop.users " in error.hint
+
+    def test_its_table_goes_on_behind_it(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[ROW]))
+        stops(applier, Unsupported, REFUSED)
+        applier = again(place, applier)
+        with pytest.raises(TargetDiffers, match=r"shop\.users") as raised:
+            done(applier, REFUSED)
+        assert "n " in raised.value.message
+        assert "primary key (id, n)" in raised.value.hint
+        applier = again(place, applier)
+        place.drop(USERS)
+        made, strict = ('"shop.users"', "STRICT") if place.schemaless else ("shop.users", "")
+        whole, small = place.kinds
+        columns = f"id {whole} NOT NULL, name {whole}, mail TEXT, n {small} NOT NULL, PRIMARY KEY (id, n)"
+        place.run(f"CREATE TABLE {made} ({columns}) {strict}")
+        place.run(f"INSERT INTO {made} VALUES (1, 7, NULL, 2)")
+        assert done(applier, REFUSED) == (SHOP_USERS,)
+        applier = again(place, applier)
+        applier.rows(net(AFTER, inserts=[(2, 8, "m", 3)], updates=[(1, 9, None, 2)]))
+        assert place.read(AFTER) == [(1, 9, None, 2), (2, 8, "m", 3)]
+        with place.desk() as desk:
+            assert desk.skipped("shop") == {2}
+            (mark,) = desk.inconsistent("shop")
+            assert (mark.schema, mark.table, mark.since) == ("shop", "users", 2)
+            assert mark.because == "event 2 was done by hand: why"
+
+    @pytest.mark.parametrize(
+        ("sql", "ours"),
+        [
+            ("ALTER TABLE users DROP PARTITION p1", (SHOP_USERS,)),
+            ("TRUNCATE users", (SHOP_USERS,)),
+            ("ALTER TABLE users EXCHANGE PARTITION p WITH TABLE loose", (TableName("shop", "loose"), SHOP_USERS)),
+            ("ALTER NONSENSE", (TableName("shop", ANY),)),
+            ("CREATE USER u", ()),
+        ],
+    )
+    def test_what_changes_no_columns(self, applier: Applier, sql: str, ours: tuple[TableName, ...]) -> None:
+        assert done(applier, sql) == ours
+        applier.rows(net(USERS, inserts=[ROW]))
+
+    def test_a_table_that_was_dropped_or_renamed(self, place: Place, applier: Applier) -> None:
+        with pytest.raises(TargetDiffers, match=r"shop\.loose is still on the target"):
+            done(applier, "DROP TABLE loose")
+        applier = again(place, applier)
+        place.drop(layout("shop.loose", ["a int"]))
+        assert done(applier, "DROP TABLE loose") == ()
+        with pytest.raises(TargetDiffers, match=r"shop\.people is not on the target|still on the target"):
+            done(applier, "RENAME TABLE users TO people")
+        applier = again(place, applier)
+        old, new = ('"shop.users"', '"shop.people"') if place.schemaless else ("shop.users", "people")
+        place.run(f"ALTER TABLE {old} RENAME TO {new}")
+        assert done(applier, "RENAME TABLE users TO people") == (TableName("shop", "people"),)
+        applier.rows(
+            net(layout("shop.people", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"]), inserts=[ROW])
+        )
+
+    def test_an_event_that_is_discarded_was_not_done(self, place: Place, applier: Applier) -> None:
+        place.drop(USERS)
+        applier.target.done_by_hand(
+            Ddl(seqno=Seqno(1), statements=[Statement("shop", "DROP TABLE users")], commit_time=0)
+        )
+        applier.target.discard()
+        assert SHOP_USERS in applier.target.catalog
+
+
+def exclude(applier: Applier, *names: str) -> None:
+    """As `connector.pipeline.without` does it."""
+    entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", because="why")
+    applier.target.exclude({TableName("shop", name): entry for name in names})
+    applier.target.commit(applier.position, [])
+
+
+def counted(place: Place) -> dict[str, int]:
+    with place.desk() as desk:
+        return {str(name): entry.changes for name, entry in desk.excluded("shop").items()}
+
+
+class TestWithout:
+    def test_its_rows_are_counted_and_not_applied(self, place: Place, applier: Applier) -> None:
+        other = layout("shop.other", ["id int"], ["id"])
+        applier.sql("CREATE TABLE other (id INT PRIMARY KEY)")
+        applier.rows(net(USERS, inserts=[ROW]))
+        exclude(applier, "users")
+        applier.rows(net(USERS, inserts=[(2, "b", None)], deletes=[(9, "not there", None)]), net(other, inserts=[(1,)]))
+        applier = again(place, applier)
+        applier.rows(net(USERS, updates=[(3, "not there", None)]), net(other, inserts=[(2,)]))
+        assert place.read(USERS) == [ROW]
+        assert place.read(other) == [(1,), (2,)]
+        assert counted(place) == {"shop.users": 3}
+        with place.desk() as desk:
+            entry = desk.excluded("shop")[SHOP_USERS]
+            assert (entry.since, entry.by, entry.because) == (3, "me@here", "why")
+
+    def test_again_it_stays_as_it_was_noted(self, place: Place, applier: Applier) -> None:
+        exclude(applier, "users")
+        applier.rows(net(USERS, inserts=[ROW]))
+        exclude(applier, "users")
+        assert counted(place) == {"shop.users": 1}
+
+    def test_discarded_it_is_not_counted(self, place: Place, applier: Applier) -> None:
+        exclude(applier, "users")
+        applier.target.stage([net(USERS, inserts=[ROW])], last=False)
+        applier.target.discard()
+        applier.commit()
+        assert counted(place) == {"shop.users": 0}
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            REFUSED,
+            "ALTER TABLE users NONSENSE",
+            "TRUNCATE TABLE users",
+            "DROP INDEX `PRIMARY` ON users",
+            "CREATE TABLE users (what IS THAT)",
+        ],
+    )
+    def test_what_its_ddl_does_is_passed_over(self, place: Place, applier: Applier, sql: str) -> None:
+        applier.rows(net(USERS, inserts=[ROW]))
+        exclude(applier, "users")
+        applier.sql(sql)
+        applier.rows(net(AFTER, inserts=[(1, 1, None, 1)]))
+        assert place.read(USERS) == [ROW]
+
+    def test_a_table_that_cannot_be_made_is_gone_on_without(self, place: Place, applier: Applier) -> None:
+        sql = "CREATE TABLE odd (a INT, b NONSENSE)"
+        odd = layout("shop.odd", ["a int", "b int"])
+        stops(applier, Unsupported, sql)
+        applier = again(place, applier)
+        exclude(applier, "odd")
+        applier.sql(sql)
+        applier.rows(net(odd, inserts=[(1, 1)]))
+        assert (place.read(odd), counted(place)) == (None, {"shop.odd": 1})
+        stops(applier, Unsupported, "CREATE TABLE like_it LIKE odd")
+
+    @pytest.mark.parametrize("sql", ["RENAME TABLE users TO people", "ALTER TABLE users ADD x NONSENSE, RENAME people"])
+    def test_it_is_followed_under_another_name(self, place: Place, applier: Applier, sql: str) -> None:
+        applier.rows(net(USERS, inserts=[ROW]))
+        exclude(applier, "users")
+        applier.sql(sql, "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
+        applier.rows(net(PEOPLE, inserts=[(2, None, None)]), net(USERS, inserts=[(5, None, None)]))
+        applier = again(place, applier)
+        applier.rows(net(PEOPLE, inserts=[(3, None, None)]))
+        assert place.read(PEOPLE) == [ROW]
+        assert place.read(USERS) == [(5, None, None)]
+        assert counted(place) == {"shop.people": 2}
+
+    @pytest.mark.parametrize("dropped", [False, True], ids=["is there", "was dropped by hand"])
+    @pytest.mark.parametrize("sql", ["DROP TABLE users", "DROP DATABASE shop", ""], ids=["table", "database", "load"])
+    def test_dropped_or_loaded_it_is_like_others(self, place: Place, applier: Applier, sql: str, dropped: bool) -> None:
+        exclude(applier, "users")
+        if dropped:
+            place.drop(USERS)
+        if sql:
+            applier.sql(sql)
+        else:
+            applier.target.begin_snapshot()
+            applier.commit()
+        applier = again(place, applier)
+        assert counted(place) == {}
+        applier.sql("CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
+        applier.rows(net(USERS, inserts=[ROW]))
+        assert place.read(USERS) == [ROW]
+
+    def test_dropped_by_hand_it_is_renamed_all_the_same(self, place: Place, applier: Applier) -> None:
+        exclude(applier, "users")
+        place.drop(USERS)
+        applier.sql("RENAME TABLE users TO people")
+        assert counted(place) == {"shop.people": 0}
