@@ -24,7 +24,7 @@ WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
 export THL_CACHE := $(CACHE)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test check unit model demo bench bench-peers figures sinks faults fuzz pins clean
+.PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults fuzz pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -57,11 +57,19 @@ fetch: build ## The servers and jars of the sandbox, into the cache
 	@$(BIN)/python -m connector.sandbox.fetch
 
 # Two processes with servers of their own, for tests mostly wait; those that take longest stand first. What failed is run
-# once more, alone: what fails again is broken, what does not is a race, stands above all the same, and is to be mended.
-test: check fetch ## What CI runs: the checks, then every test
-	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(ARGS) || { test $$? -eq 1 && \
-		echo 'what failed, once more and alone:' && \
-		$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none $(ARGS); }
+# once more, alone, to tell what is broken from what is a race; either fails (tests/races.py).
+test: check fetch ## What CI runs: the checks, then every test that is not long (18 minutes)
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --cache-clear --durations=20 $(ARGS) || \
+		{ test $$? -eq 1 && $(BIN)/python -m tests.races $(ARGS); }
+
+test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (80 minutes at most)
+	$(BIN)/python -m pytest -m long --durations=20 $(ARGS)
+	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.unit.thl.stories --stories 20000
+	$(MAKE) fuzz FUZZ_SECONDS=120
+
+mutants: fetch ## Puts faults into the code one by one: each must make a test fail (15 minutes; ARGS='--no-servers')
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 unit: build ## The tests that need no server
 	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)
@@ -91,7 +99,7 @@ sinks: fetch ## Debezium's JDBC sink fed by rows.py, on Kafka Connect; fetches b
 	$(BIN)/python -m pytest tests/sinks/*.py $(ARGS)
 
 faults: fetch ## The broker's network and the clocks; then kill things, many times, on both targets (KILLS=60)
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m 'long and faults'
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 
 fuzz: build ## Damaged logs through the reader (FUZZ_SECONDS=600); fetches a fuzzer the first time

@@ -16,12 +16,13 @@ from connector.encode.numbering import Limits, Numbering
 from connector.errors import Fenced, LogDamaged, Unsupported
 from connector.publish.loaded import Loaded
 from connector.publish.memory import position_message
-from connector.publish.publisher import Publisher
+from connector.publish.publisher import Point, Publisher
 from connector.publish.queue import Work
 from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
 from connector.sandbox.environment import Broker
+from connector.thl.definition import Definitions, TableDefinition
 from connector.thl.fragment import Fragment
 from connector.thl.online import OnlinePlan, SourceFacts, decide
 from connector.thl.piece import Passed, Piece, Statement
@@ -50,12 +51,12 @@ def config(kafka_broker: Broker) -> Config:
 class Log:
     """A producer's Kafka side."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, point: Point | None = None) -> None:
         self.config = config
         self.points: list[str] = []
         self.transactions = Transactions(config, SystemClock())
         self.transactions.open()
-        self.publisher = Publisher(config, self.transactions, SystemClock(), self.points.append)
+        self.publisher = Publisher(config, self.transactions, SystemClock(), point or self.points.append)
         limits = Limits(fragment=1000, shard=2000, message=1 << 20)
         self.encoder = Encoder(service=config.service, source_id="db:3306", partitions=2, limits=limits)
 
@@ -154,6 +155,36 @@ def test_an_initial_load_ends_with_its_last_event(config: Config, log: Log) -> N
     position = log.publisher.drain()
     assert (position.snapshot, position.gtid_set) == (False, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")
     assert log.points[-1] == "produce.snapshot_end_after_commit"
+
+
+def test_an_event_and_the_definition_it_leads_to_become_visible_together(config: Config) -> None:
+    """A start between the two would name columns by what the table was before."""
+    table = TableDefinition(LAYOUT, "utf8mb4")
+    seen: list[tuple[int, bool]] = []
+
+    def look_after_commit(point: str) -> None:
+        if point == "produce.after_commit":
+            with LogReader(config, settled=True) as reader:
+                tables = reader.control().tables
+            events = sum(record["kind"] != "epoch" for record in fragments(config))
+            seen.append((events, tables is not None and LAYOUT.name in tables.tables))
+
+    log = Log(config, look_after_commit)
+    try:
+        log.online()
+        log.publisher.put([*log.event(), Definitions({LAYOUT.name: table}), *log.event()])
+        log.publisher.drain()
+    finally:
+        log.close()
+    assert seen == [(2, True)]
+
+
+def test_what_was_passed_is_not_forgotten_behind_another(config: Config, log: Log) -> None:
+    log.online()
+    places = [SourcePosition("mysql-bin.000009", 7), SourcePosition("mysql-bin.000009", 8)]
+    log.publisher.put([Passed(place, None) for place in places])
+    log.publisher.drain()
+    assert position_of(config).resume == places[-1]
 
 
 def test_the_older_of_two_is_fenced_and_told(config: Config, log: Log) -> None:

@@ -35,6 +35,7 @@ RULES = [
     ShardRule(BY_TABLE, (("b.t", "a.t"),)),
 ]
 SMALL = Limits(fragment=64, shard=1 << 20, message=1 << 20)
+WHOLE = replace(SMALL, fragment=1 << 16)  # an event is one fragment, which takes the encoder's short way
 
 
 def encoder(partitions: int = 1, *, limits: Limits = SMALL, sharding: Sharding | None = None) -> Encoder:
@@ -62,11 +63,17 @@ def take(by: Encoder, pieces: list[Piece]) -> list[dict[str, Any]]:
     return decoded([fragment for piece in pieces for fragment in by.take(piece)])
 
 
-@given(st.lists(st.sampled_from(TABLES), max_size=4), st.sampled_from(RULES), st.booleans(), st.integers(1, 9))
+@given(
+    st.lists(st.sampled_from(TABLES), max_size=4),
+    st.sampled_from(RULES),
+    st.booleans(),
+    st.integers(1, 9),
+    st.sampled_from([SMALL, WHOLE]),
+)
 def test_an_event_is_of_its_tables_one_shard_or_unknown(
-    tables: list[TableName], rule: ShardRule, cut: bool, rows: int
+    tables: list[TableName], rule: ShardRule, cut: bool, rows: int, limits: Limits
 ) -> None:
-    by = encoder(5, sharding=Sharding(rule=rule))
+    by = encoder(5, limits=limits, sharding=Sharding(rule=rule))
     [whole] = transaction(*tables, rows=rows)
     pieces = [Piece(whole.begin, whole.changes[:1], None), Piece(None, whole.changes[1:], whole.ending)]
     found = take(by, pieces if cut else [whole])
@@ -87,12 +94,15 @@ def test_statements_and_ddl_are_of_no_shard(rule: ShardRule) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_events_of_bookkeeping_alone_are_marked(cut: bool) -> None:
-    sharding = Sharding(rule=ShardRule(BY_TABLE), bookkeeping=("a.t", "B"))
-    by = encoder(sharding=sharding)
+@pytest.mark.parametrize("limits", [SMALL, WHOLE])
+@pytest.mark.parametrize("rule", [ShardRule(), ShardRule(BY_TABLE)])
+def test_events_of_bookkeeping_alone_are_marked(cut: bool, limits: Limits, rule: ShardRule) -> None:
+    sharding = Sharding(rule=rule, bookkeeping=("a.t", "B"))
+    by = encoder(limits=limits, sharding=sharding)
     ours, theirs, data = TABLES[0], TABLES[2], TABLES[1]
     for tables, marked in (
-        ([ours], True), ([ours, theirs], True), ([data], False), ([ours, data], False), ([ours], True), ([], False),
+        ([ours], True), ([data], False), ([ours, theirs], True), ([data, ours], False), ([ours, data], False),
+        ([ours], True), ([], False),
     ):  # fmt: skip
         [whole] = transaction(*tables, rows=3)
         pieces = [Piece(whole.begin, whole.changes[:1], None), Piece(None, whole.changes[1:], whole.ending)]

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ConnectorError
+from connector.thl.fork import Forked, Range
 from connector.thl.header import FragmentHeader
+from connector.thl.history import History
 from connector.thl.ledger import Ledger, Voided
 from connector.thl.position import TargetPosition
 from connector.thl.run import Run, follows, is_plain, newest_barrier
 from connector.thl.words import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
-from tests.unit.thl.make import header, marker
+from tests.unit.thl.make import UUID, control, epochs, header, marker
 from tests.unit.thl.runs import take_in_runs
 
 PLAIN = header(5)
@@ -125,6 +127,61 @@ def test_a_run_that_does_not_come_next_changes_nothing() -> None:
     assert not ledger.take_run(Run(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
     assert ledger.released == 0
     assert ledger.resumable(Seqno(0)) == {0: 1}
+
+
+def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> Run[str]:
+    first = headers[0]
+    offsets = range(offset, offset + len(headers))
+    return Run(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
+
+
+@pytest.mark.parametrize(
+    ("run", "refusal"),
+    [
+        (run_of(header(1, barrier=0), header(2, barrier=0)), ""),
+        (run_of(header(1), header(2)), "The last barrier read is 0"),
+        (run_of(header(1, barrier=0, epoch=2), header(2, barrier=0, epoch=2)), "The epoch's marker is missing"),
+        (run_of(header(1, barrier=0, prev=-1), header(2, barrier=0)), "Events are missing"),
+        (run_of(header(1, barrier=0), header(2, barrier=0), offset=0), "read again from an earlier offset"),
+    ],
+)
+def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: Run[str], refusal: str) -> None:
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger.take(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
+    ledger.release()
+    assert ledger.take_run(run) is not bool(refusal)
+    if refusal:
+        first = replace(run.header, seqno=run.first, prev_seqno=run.prev_seqno, last_barrier=run.last_barrier)
+        assert ledger.released == 0
+        with pytest.raises(ConnectorError, match=refusal):
+            ledger.take(first, 0, run.offsets[0], "b")
+
+
+def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
+    """Who reads one shard reads its partition and partition 0: elsewhere a barrier would be missed."""
+    for partition in (0, 1):
+        ledger = Ledger[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
+        ledger.take(header(0), partition, 0, "a")
+        headers = header(1), header(2, shard=UNKNOWN_SHARD)
+        assert ledger.take_run(run_of(*headers, partition=partition)) is (partition == 0)
+    ledger.take(headers[0], 1, 10, "b")
+    with pytest.raises(ConnectorError, match="A barrier outside partition 0"):
+        ledger.take(headers[1], 1, 11, "c")
+
+
+def test_trapped_events_of_a_run_are_passed_over() -> None:
+    forked = replace(epochs(0, 4)[1], forked=Forked(f"{UUID}:3-4", (Range(Seqno(2), Seqno(3)),)))
+    known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(3))
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
+    messages = [(seqno, header(seqno), f"m{seqno}") for seqno in range(4)]
+    ledger.take(*_first(messages))
+    assert take_in_runs(ledger, 0, messages[1:]) == 0
+    assert [seqno for seqno, *_ in flat(ledger)] == [0, 1]
+
+
+def _first(messages: list[tuple[int, FragmentHeader, str]]) -> tuple[FragmentHeader, int, int, str]:
+    offset, one, body = messages[0]
+    return one, 0, offset, body
 
 
 @pytest.mark.parametrize(
