@@ -21,7 +21,7 @@ from connector.redaction import remember, secrets_of
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header, and enough beside it
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MIN_HASH_KEY = 16
 LARGEST_EVENT: Final = 256 << 20  # an UPDATE of a row of 64 MiB, and as much again
 FILE: Final = "_file"  # behind the name of a secret: the file that holds it

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, start_http_server
+
+from connector.errors import ConfigError
 
 LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
 
@@ -60,3 +62,20 @@ verified_rows = Gauge("thl_verified_rows", "Rows of the source that it compared 
 verified_different = Gauge("thl_verified_different_tables", "Tables that differed then", ["service"])
 verified_not_compared = Gauge("thl_verified_not_compared_tables", "Tables that it could not compare then", ["service"])
 ignored_ddl = Counter("thl_ignored_ddl", "DDL without effect on rows, left out", ["service", "command"])
+
+
+def serve(port: int) -> None:
+    """Serve the metrics on loopback; 0: do not.
+
+    Raises:
+        ConfigError: another program has the port, or this user may not have it.
+    """
+    if not port:
+        return
+    try:
+        start_http_server(port, addr="127.0.0.1")
+    except OSError as error:
+        raise ConfigError(
+            f"metrics.port {port} cannot be had: {error.strerror}",
+            hint="each process needs a port of its own: another metrics.port, or 0 for none",
+        ) from error

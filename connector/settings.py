@@ -134,7 +134,7 @@ def _is_section(path: Path_) -> bool:
 
 def _put_file(layers: Layers, file: Path) -> None:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = _parsed(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"the configuration cannot be read: {error.strerror}", file=file) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -147,12 +147,43 @@ def _put_file(layers: Layers, file: Path) -> None:
         layers.put(path, value, str(file))
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as its specification has it: a key that stands twice in a mapping is an error, not the last one's."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """One mapping."""
+        seen: set[object] = set()
+        for key, _ in node.value:
+            name = getattr(key, "value", None)
+            if isinstance(name, str) and name in seen:
+                raise yaml.MarkedYAMLError(problem="a key that stands there already", problem_mark=key.start_mark)
+            if isinstance(name, str):
+                seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _parsed(text: str) -> Any:
+    """A YAML document, of plain values only.
+
+    Raises:
+        yaml.YAMLError: it is none.
+    """
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 (it is a safe one)
+    except ValueError as error:
+        raise yaml.MarkedYAMLError(problem="a date or number that is none") from error
+    except RecursionError as error:
+        raise yaml.MarkedYAMLError(problem="too many levels") from error
+
+
 def _told(error: yaml.YAMLError | UnicodeDecodeError) -> str:
     """What is wrong and where, but for the excerpt and names out of it: a password may stand there."""
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+    if not isinstance(error, yaml.MarkedYAMLError):
         return "it holds characters that YAML does not have"
+    if error.problem_mark is None:
+        return error.problem or "what it holds"
     what = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
     return f"{what} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
 
@@ -236,10 +267,10 @@ def _typed(path: Path_, text: str, origin: str) -> object:
     if not isinstance(default, tuple | dict):
         return text
     try:
-        value = yaml.safe_load(text)
+        value = _parsed(text)
     except yaml.YAMLError:
         raise ConfigError(f"{_shown(path)}: not YAML (from {origin})") from None
-    if isinstance(default, tuple) and not isinstance(value, list):
+    if isinstance(default, tuple) and not isinstance(value, list | dict):
         return [part.strip() for part in text.split(",") if part.strip()]
     return value
 

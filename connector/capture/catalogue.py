@@ -225,6 +225,8 @@ def _charset(base: str, row: Row) -> str:
         return "binary"
     if base not in TEXTS and base not in LABELLED:
         return ""
+    if row["charset"] is None:  # ENUM and SET of CHARACTER SET binary, at some servers
+        return BINARY
     return "utf8mb3" if row["charset"] == "utf8" else str(row["charset"])
 
 
@@ -254,9 +256,12 @@ def _select(row: Row, double: str) -> str:
 
 
 def _text(table: TableName, column: Column, filter: Filter) -> Spec | None:
-    if column.charset in {"", BINARY}:
+    if column.charset == BINARY and column.type in LABELLED:
+        spec = text_spec("utf8mb4")  # as labels are read from the log
+    elif column.charset in {"", BINARY}:
         return None
-    spec = text_spec(column.charset)
+    else:
+        spec = text_spec(column.charset)
     return keeping_invalid(spec) if filter.keeps_invalid_text(*table, column.name) else spec
 
 

@@ -70,7 +70,7 @@ def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = No
             host=source.host,
             port=source.port,
             user=source.user,
-            password=source.password.get_secret_value(),
+            password=source.password.get_secret_value().encode(),  # a str would be sent in Latin 1
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=patience,
@@ -163,6 +163,8 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
     except OSError as error:
         raise SourceUnavailable(f"{who} does not answer: {error}", **where) from error
+    except UnicodeError as error:
+        raise ConfigError(f"{who} has no host name that can be looked up: {error}", **where) from error
 
 
 def unverified(source: Source) -> str:

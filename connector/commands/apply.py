@@ -87,8 +87,7 @@ def apply(
     import signal
     from threading import Event
 
-    from prometheus_client import start_http_server
-
+    from connector import metrics
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.commands.who import who
@@ -109,8 +108,7 @@ def apply(
     excluded = Without(without, who(), because) if without else None
     warn_of_unverified(config, "kafka", "target")
     first = from_event if from_seqno is None else Seqno(from_seqno)
-    if config.metrics.port:
-        start_http_server(config.metrics.port, addr="127.0.0.1")
+    metrics.serve(config.metrics.port)
     clock = SystemClock()
     stop = Event()
     with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:

@@ -21,6 +21,9 @@ def demo(folder: Path | None, seconds: float, rows: int) -> None:
     from connector.demo.story import Scale
 
     folder = folder or Path(tempfile.mkdtemp(prefix="thl-demo-"))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"--folder {folder} cannot be made: {error.strerror}") from error
     equal = show(folder, Scale(seconds=seconds, huge=rows), Console(highlight=False))
     sys.exit(0 if equal else 1)

@@ -40,8 +40,7 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     from pathlib import Path
     from threading import Event
 
-    from prometheus_client import start_http_server
-
+    from connector import metrics
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
@@ -72,8 +71,7 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if config.metrics.port:
-        start_http_server(config.metrics.port, addr="127.0.0.1")
+    metrics.serve(config.metrics.port)
     # What passes through has no cycles, but is many objects: looking for cycles among them at every 700th costs a
     # fifth of the time.
     gc.freeze()

@@ -78,16 +78,14 @@ def _go_on(
     import signal
     from threading import Event
 
-    from prometheus_client import start_http_server
-
+    from connector import metrics
     from connector.clock import SystemClock
     from connector.verify.watch import watch
 
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if config.metrics.port:
-        start_http_server(config.metrics.port, addr="127.0.0.1")
+    metrics.serve(config.metrics.port)
     clock = SystemClock()
     return watch(config, tables or None, told, patience=patience, every=every, stop=stop, clock=clock, without=without)
 

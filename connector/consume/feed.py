@@ -13,7 +13,7 @@ from connector.config import Config
 from connector.consume.assembly import Message
 from connector.consume.position import ConsumerPosition
 from connector.errors import ConfigError, LogDamaged
-from connector.publish.client import LOG, Refusals, failure, properties
+from connector.publish.client import LOG, Refusals, checked_properties, failure, properties
 from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 AT_ONCE: Final = 500  # messages
@@ -43,7 +43,8 @@ class Feed:
             check_crcs=True,
         )
         ours = {"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100}
-        self._consumer = Consumer({**ours, **chosen, "error_cb": self._refusals}, logger=LOG)
+        with checked_properties():
+            self._consumer = Consumer({**ours, **chosen, "error_cb": self._refusals}, logger=LOG)
         self._held: set[int] = set()
         self.places: dict[int, int] = {}  # partition → everything before this offset was given
 

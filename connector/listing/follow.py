@@ -20,7 +20,7 @@ from connector.listing.attempts import Attempt, Gathering
 from connector.listing.decoding import header_of
 from connector.listing.log import Listed, LogList
 from connector.listing.partitions import Partitions
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, checked_properties, failure, properties
 from connector.publish.tails import TailWatch, check_tails
 from connector.thl.words import NO_SEQNO, Seqno
 
@@ -93,18 +93,17 @@ class Following:
                     wanted = attempt.seqno + 1
 
     def _consumer(self) -> Consumer:
-        return Consumer(
-            properties(
-                self._config.kafka,
-                group_id=f"{self._config.topic}.tail",
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                check_crcs=True,
-            ),
-            logger=LOG,
+        chosen = properties(
+            self._config.kafka,
+            group_id=f"{self._config.topic}.tail",
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            auto_offset_reset="error",
+            check_crcs=True,
         )
+        with checked_properties():
+            return Consumer(chosen, logger=LOG)
 
     def _read(self, consumer: Consumer, lanes: dict[int, _Lane]) -> bool:
         """Take what comes next, whether there is anything."""

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from connector.addresses import on_this_machine
 from connector.config import Kafka
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, Unsupported
+from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, Fenced, PreflightError, Unsupported
 
 LOG: Final = logging.getLogger("connector.publish.kafka")
 
@@ -53,6 +53,22 @@ def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str 
         **kafka.properties,
         **{name.replace("_", "."): value for name, value in ours.items()},
     }
+
+
+@contextmanager
+def checked_properties() -> Iterator[None]:
+    """Make a client in the context.
+
+    Raises:
+        ConfigError: librdkafka refuses one of its properties.
+    """
+    try:
+        yield
+    except (KafkaException, TypeError, ValueError) as error:
+        cause = error.args[0].str() if isinstance(error, KafkaException) else error
+        raise ConfigError(
+            f"kafka.properties: {cause}", hint="they are librdkafka's; Spark's own are kafka.spark_properties"
+        ) from error
 
 
 def unverified(kafka: Kafka) -> Iterator[str]:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.publish.client import LOG, Refusals, failure, properties
+from connector.publish.client import LOG, Refusals, checked_properties, failure, properties
 from connector.publish.header import Place, place_of
 from connector.publish.memory import control_state, position_record
 from connector.publish.prepared import Found, PreparedState, piece_key
@@ -73,7 +73,8 @@ class LogReader:
         if self._sparing:
             chosen |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
             chosen |= {"auto.offset.reset": "earliest"}
-        return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
+        with checked_properties():
+            return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, checked_properties, failure, properties
 from connector.publish.memory import OFFLINE_KEY, control_message, offline_request
 from connector.thl.control import OfflineRequest
 
@@ -39,7 +39,8 @@ def tell(config: Config, request: OfflineRequest) -> int:
         told.append((error, message.offset() or 0))
 
     chosen = properties(config.kafka, acks="all", message_timeout_ms=int(PATIENCE * 1000))
-    producer = Producer({**chosen, "on_delivery": delivered}, logger=LOG)
+    with checked_properties():
+        producer = Producer({**chosen, "on_delivery": delivered}, logger=LOG)
     key, value = control_message(request)
     producer.produce(config.control_topic, value, key, 0)
     producer.flush(PATIENCE + 5)
@@ -79,7 +80,9 @@ def _listen(config: Config, start: int, heard: Callable[[OfflineRequest], None],
         enable_auto_commit=False,
         auto_offset_reset="earliest",
     )
-    with closing(Consumer(chosen, logger=LOG)) as consumer:
+    with checked_properties():
+        made = Consumer(chosen, logger=LOG)
+    with closing(made) as consumer:
         consumer.assign([TopicPartition(config.control_topic, 0, start)])
         while not ended.is_set():
             message = consumer.poll(LOOK)

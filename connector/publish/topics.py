@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from connector.config import LEAST_MESSAGE, Config, Kafka
 from connector.errors import PreflightError, UnsafeTopic
-from connector.publish.client import LOG, Refusals, failure, properties
+from connector.publish.client import LOG, Refusals, checked_properties, failure, properties
 
 PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
@@ -143,7 +143,8 @@ class Topics:
         self._config = config
         self._refusals = Refusals()
         chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": self._refusals}
-        self._admin = AdminClient(chosen, logger=LOG)
+        with checked_properties():
+            self._admin = AdminClient(chosen, logger=LOG)
 
     def ensure(self) -> Kafka:
         """Create what is missing, and check everything.

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, checked_properties, failure, properties
 
 PATIENCE: Final = 60.0  # seconds a step may take, retried within
 STEP: Final = 10.0
@@ -49,26 +49,27 @@ class Transactions:
         self._lost: KafkaError | None = None
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
-        self._producer = Producer(
-            {
-                "linger.ms": linger_ms,
-                "queue.buffering.max.kbytes": buffered,
-                "queue.buffering.max.messages": 1_000_000,
-                "compression.type": config.publish.compression,
-                "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
-                **properties(
-                    config.kafka,
-                    transactional_id=self._id,
-                    enable_idempotence=True,
-                    acks="all",
-                    message_max_bytes=largest,
-                    delivery_report_only_error=True,
-                    **ours,
-                ),
-                "on_delivery": self._delivered,
-            },
-            logger=LOG,
-        )
+        with checked_properties():
+            self._producer = Producer(
+                {
+                    "linger.ms": linger_ms,
+                    "queue.buffering.max.kbytes": buffered,
+                    "queue.buffering.max.messages": 1_000_000,
+                    "compression.type": config.publish.compression,
+                    "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
+                    **properties(
+                        config.kafka,
+                        transactional_id=self._id,
+                        enable_idempotence=True,
+                        acks="all",
+                        message_max_bytes=largest,
+                        delivery_report_only_error=True,
+                        **ours,
+                    ),
+                    "on_delivery": self._delivered,
+                },
+                logger=LOG,
+            )
 
     def open(self) -> None:
         """Fence older producers; wait until their transactions have ended."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from connector.config import Kafka
+from connector.errors import ConfigError
 
 
 class OnDemand:
@@ -36,9 +37,13 @@ class OnDemand:
         """The consumer.
 
         Raises:
-            KafkaException: a property is refused.
+            ConfigError: a property is refused.
         """
-        self._consumer = self._consumer or Consumer(self._properties, **self._options)
+        try:
+            self._consumer = self._consumer or Consumer(self._properties, **self._options)
+        except (KafkaException, TypeError, ValueError) as error:
+            cause = error.args[0].str() if isinstance(error, KafkaException) else error
+            raise ConfigError(f"kafka.properties: {cause}") from error
         return self._consumer
 
     def close(self) -> None:

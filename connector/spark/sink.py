@@ -19,7 +19,7 @@ from connector import faults
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.publish.client import LOG, failure, properties
+from connector.publish.client import LOG, checked_properties, failure, properties
 from connector.publish.topics import Topic, create
 from connector.publish.transactions import PARTITION_BY_KEY, Transactions
 from connector.thl.words import Epoch, LogId, Seqno
@@ -53,7 +53,8 @@ class Sink:
         self._config = config
         self._progress = f"{name}.progress"
         self._partitions = partitions
-        self._admin = AdminClient(properties(config.kafka), logger=LOG)
+        with checked_properties():
+            self._admin = AdminClient(properties(config.kafka), logger=LOG)
         self._topics: set[str] = set()
         self._transactions = Transactions(
             config,

@@ -10,8 +10,8 @@ create table prefixed (a varchar(100) not null, n int, primary key (a(5)));
 insert into prefixed values ('aaaaab', 1), ('aaaab', 2);
 create table zeros (d date, dt datetime(6), ts timestamp null, t time(3), y year, c char(5) charset latin1, b binary(3), vb varbinary(3), x text charset utf8mb3);
 insert into zeros values ('0000-00-00', '0000-00-00 00:00:00', '0000-00-00 00:00:00', '-00:00:00.001', 0, '', '', '', ''), ('2020-00-00', '2020-02-00 10:11:12.000001', null, '100:00:00', 1901, x'8081', x'20', x'200000', 'ü');
-create table labelled (e enum('', 'a\\b', 'c"d', 'e''f', 'new\nline', ' lead') charset latin1, s set('ä', 'b') charset latin1, e2 enum('x') character set utf8mb3 not null, primary key (e2));
-insert into labelled values ('c"d', 'ä,b', 'x'), ('new\nline', '', 0);
+create table labelled (e enum('', 'a\\b', 'c"d', 'e''f', 'new\nline', ' lead') charset latin1, s set('ä', 'b') charset latin1, e2 enum('x') character set utf8mb3 not null, b enum('x','ü') character set binary, bs set('p','q') character set binary, primary key (e2));
+insert into labelled values ('c"d', 'ä,b', 'x', 'ü', 'q,p'), ('new\nline', '', 0, 'x', null);
 create table computed (a int, `odd ``name``` varchar(10) as (concat('v', a)) virtual, c int as (a + 1) stored, d int invisible default 3, unique key fx ((a * 2)));
 insert into computed (a) values (1), (2);
 insert into everything (t1,t1u,s2,m3,m3u,i4,i4u,i8,i8u,b1,zf,d,d2,f,fu,db,db2,b,b17,b64,y,dt,ti,ti6,da,da3,ts,ts6,c,cl,v,v3,bi,vb,tt,tx,mt,lt,tb,bl,mb,lb,e,st,j,g,p,ve) values

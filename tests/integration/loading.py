@@ -49,11 +49,11 @@ def as_source(server: SqlServer, do: tuple[str, ...] = (), **more: Any) -> Sourc
 def a_user(server: SqlServer, *grants: str, **source: Any) -> Iterator[Source]:
     """A source section of a new user with some privileges; he is dropped afterwards."""
     name = f"u{uuid.uuid4().hex[:8]}"
-    server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
+    server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'sécret€'")
     for grant in grants:
         server.run_sql(f"GRANT {grant} TO {name}")
     try:
-        yield as_source(server, **{"user": name, "password": "secret", **source})
+        yield as_source(server, **{"user": name, "password": "sécret€", **source})
     finally:
         server.run_sql(f"DROP USER {name}")
 
