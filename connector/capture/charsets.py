@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 from connector.capture import mariadb_charsets, multibyte
 from connector.capture.charset_data import COLLATIONS, SINGLE_BYTE
 from connector.capture.text import meaningless, multibyte_text
-from connector.errors import Unsupported
+from connector.errors import Unsupported, ValueNotRepresentable
 
 BINARY: Final = "binary"
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
+# What stands for a byte without meaning, less the byte.
+STRAY: Final = 0xDC00
+STRAYS: Final = re.compile("[\udc00-\udcff]")
+ASCII: Final = re.compile(rb"[\x00-\x7f]+")
 # Sets whose Python codec is exactly MySQL's: every code unit has one meaning.
 WIDE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 # The most bytes a character has, where that is not one.
@@ -73,6 +79,60 @@ def table(charset: str) -> bytes:
         else bytes(4)
         for byte, char in enumerate(alphabet(charset))
     )
+
+
+def decode_leniently(text: bytes, charset: str) -> str:
+    """A text whose bytes may mean nothing in its character set: each such byte is U+DC00 and the byte, which no text
+    has otherwise. What `decode` gives where all of them mean something.
+
+    Where a first byte of two means nothing with the byte behind it, neither does that one, where a second byte may be
+    ASCII: the server's parser passes both at once.
+    """
+    if charset in UTF8 or charset == BINARY:
+        return text.decode(errors="surrogateescape")
+    try:
+        return decode(text, charset)
+    except ValueNotRepresentable:
+        if charset in WIDE:  # no session's
+            raise
+    if charset not in multibyte.LONGEST:
+        chars = alphabet(charset)
+        return "".join(chars[byte] if chars[byte] != "\0" or not byte else chr(STRAY + byte) for byte in text)
+    return "".join(_characters(text, charset))
+
+
+def _characters(text: bytes, charset: str) -> Iterator[str]:
+    """One after the other, of a set of several bytes."""
+    codes, longest = multibyte.codes(charset), multibyte.LONGEST[charset]
+    ascii_seconds = not charset.startswith("euc") and charset not in {"ujis", "gb2312"}
+    at = 0
+    while at < len(text):
+        run = ASCII.match(text, at)
+        if run is not None:
+            yield run[0].decode("ascii")
+            at = run.end()
+            continue
+        for size in range(1, longest + 1):
+            try:
+                yield multibyte_text(text[at : at + size], codes, longest)
+            except ValueNotRepresentable:
+                continue
+            break
+        else:
+            second = text[at + 1 : at + 2]
+            size = 2 if ascii_seconds and second >= b"\x40" else 1
+            yield "".join(chr(STRAY + byte) for byte in text[at : at + size])
+        at += size
+
+
+def shown(text: str) -> str:
+    """A text that was decoded leniently, for people: bytes that mean nothing as `\\xe9`."""
+    return STRAYS.sub(lambda found: f"\\x{ord(found[0]) - STRAY:02x}", text)
+
+
+def strays(text: str) -> bool:
+    """Whether a text that was decoded leniently holds bytes that mean nothing."""
+    return STRAYS.search(text) is not None
 
 
 def decode(text: bytes, charset: str) -> str:

@@ -58,7 +58,7 @@ from connector.capture.gtid_tagged import tagged_gtid
 from connector.capture.heartbeat import heartbeat
 from connector.capture.payload import payload as open_payload
 from connector.capture.query import query as read_query
-from connector.capture.query import may_want
+from connector.capture.query import may_want, told
 from connector.capture.rows_query import rows_query
 from connector.capture.statements import HINT, PARTS, Statements
 from connector.ddl.mariadb import NOT_LOGGED, brings_virtual
@@ -410,7 +410,7 @@ cdef class Decoder:
         return self._finish(timestamp, COMMIT) if alone else 0
 
     cdef int _add(self, object statement, bint definition) except -1:
-        self.group.statement(statement, definition)
+        self.group.statement(told(statement), definition)
         if self.group.size >= self.piece_bytes:
             self.produced += self.group.size
             self._cut()

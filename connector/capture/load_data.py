@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from connector.capture.charsets import decode
+from connector.capture.charsets import decode_leniently, shown
 from connector.capture.fields import Fields
 from connector.errors import CorruptBinlog, Unsupported
 from connector.thl import replay
@@ -111,7 +111,7 @@ def load_options(file_id: int, query: bytes, charset: str, place: tuple[int, int
         raise Unsupported(f"LOAD DATA with the unknown treatment {duplicates} of duplicates")
     return {
         replay.LOAD_FILE: str(file_id),
-        replay.LOAD_FROM: str(len(decode(text[:start], charset))),
-        replay.LOAD_TO: str(len(decode(text[:end], charset))),
+        replay.LOAD_FROM: str(len(shown(decode_leniently(text[:start], charset)))),
+        replay.LOAD_TO: str(len(shown(decode_leniently(text[:end], charset)))),
         replay.LOAD_DUPLICATES: DUPLICATES[duplicates],
     }

@@ -6,15 +6,17 @@ each, its value's length known by the code alone), the default schema, the text.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connector.capture.charsets import charset_of, decode
+from connector.capture.charsets import charset_of, decode_leniently, shown, strays
 from connector.capture.fields import Fields
 from connector.capture.reshape import Shape
 from connector.capture.xa import xa_statement
+from connector.ddl.tokens import in_tokens
 from connector.errors import Unsupported
 from connector.thl import replay
 from connector.thl.layout import TableLayout, TableName
@@ -96,7 +98,8 @@ class Query:
     """The event, decoded.
 
     Args:
-        statement: the text and its options.
+        statement: the text and its options; the text as `decode_leniently` gives it, so that what it is about can be
+            asked whatever bytes it holds. `told` makes what is handed out.
         control: begin | commit | rollback | savepoint | "rollback to" for what steers a transaction, "change" for what
             changes rows; xa start | xa end | xa commit | xa rollback; "" for definitions.
         schemas: those that the statement touches, as the source noted; empty where it did not.
@@ -138,7 +141,10 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
     state.read(Fields(event.text(2)))
     schema = event.take(schema_size).decode(errors="replace")
     event.take(1)
-    sql = decode(event.rest(), state.charset)
+    text = event.rest()
+    sql = decode_leniently(text, state.charset)
+    if strays(sql):
+        state.options[replay.TEXT] = base64.b64encode(text).decode("ascii")
     state.options["timestamp"] = f"{timestamp}.{state.options.pop('microseconds', '0').zfill(6)}"
     if error:
         state.options["error_code"] = str(error)
@@ -189,6 +195,20 @@ def _control(sql: str) -> tuple[str, str]:
     if words == ["ROLLBACK", "TO"]:
         return "rollback to", ""
     return CONTROL.get(words[0], ""), ""
+
+
+def told(statement: Statement) -> Statement:
+    """The statement as it is handed out: bytes that mean nothing in its character set are shown.
+
+    Where they stand in comments alone, no more is to be said. Otherwise the text does not do what the source's did: an
+    option holds its bytes.
+    """
+    if replay.TEXT not in statement.options:
+        return statement
+    options = dict(statement.options)
+    if not in_tokens(statement, strays):
+        del options[replay.TEXT]
+    return Statement(statement.schema, shown(statement.sql), options)
 
 
 class State:

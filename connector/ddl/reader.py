@@ -108,7 +108,7 @@ class Reader:
         """Pass a name, quoted or not."""
         if self.token.kind not in (Lexeme.WORD, Lexeme.NAME):
             self.stop("expected a name")
-        return self.take().text
+        return self._meant(self.take())
 
     def table(self) -> TableName:
         """Pass a table's name, resolved with the default schema."""
@@ -123,9 +123,9 @@ class Reader:
         """Pass a string literal; adjacent ones are one."""
         if self.token.kind is not Lexeme.STRING:
             self.stop("expected a string")
-        text = self.take().text
+        text = self._meant(self.take())
         while self.token.kind is Lexeme.STRING:
-            text += self.take().text
+            text += self._meant(self.take())
         return text
 
     def numbers(self) -> tuple[int, ...]:
@@ -168,6 +168,12 @@ class Reader:
         """Pass everything up to the end."""
         while not self.at_end:
             self.take()
+
+    def _meant(self, token: Token) -> str:
+        """A token's text, of bytes that mean something: U+DC00 … U+DCFF stand for others."""
+        if any("\udc00" <= character <= "\udcff" for character in token.text):
+            self.stop("bytes that mean nothing in their character set")
+        return token.text
 
     def _integer(self) -> int:
         if self.token.kind is not Lexeme.NUMBER or not self.token.text.isdigit():

@@ -10,10 +10,12 @@ statement is not known here, so `readings` gives both: whoever reads must come t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from connector.errors import Unsupported
+from connector.thl.piece import Statement
 
 # Every server whose log we read executes comments up to this version.
 ALWAYS_EXECUTED = 50500
@@ -73,6 +75,13 @@ def readings(sql: str, sql_mode: str = "", *, whole: bool = True) -> list[list[T
     every = _tokens(sql, modes, None, whole)
     sure = _tokens(sql, modes, ALWAYS_EXECUTED, whole)
     return [every] if every == sure else [every, sure]
+
+
+def in_tokens(statement: Statement, found: Callable[[str], bool]) -> bool:
+    """Whether something is found in a statement's tokens, and not in its comments alone."""
+    sql = statement.sql
+    ways = readings(sql, statement.options.get("sql_mode", ""), whole=False)
+    return any(found(sql[token.at : token.end]) for tokens in ways for token in tokens)
 
 
 def sql_modes(sql_mode: str) -> set[str]:

@@ -4,7 +4,8 @@ A statement is replayed by setting its options in their order, then executing it
 (`sql_mode`, `time_zone` …) come first, and one that is missing had its default: MySQL logs `auto_increment_*`,
 `lc_time_names` and `time_zone` only where they differ from it or were used. A user variable is called `@name`, its
 value an expression that gives exactly that type, character set and collation. A file that LOAD DATA reads comes before
-the statement in blocks, each a statement of its own whose text is a comment.
+the statement in blocks, each a statement of its own whose text is a comment. A text that holds bytes without meaning in
+`character_set_client`, other than in comments, is shown with `\\xe9` for such a byte; `text_base64` is what to execute.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ LOAD_BLOCK: Final = "load_data_block"  # the block's bytes in base64
 LOAD_FROM: Final = "load_data_from"  # the characters of the text that name the file
 LOAD_TO: Final = "load_data_to"
 LOAD_DUPLICATES: Final = "load_data_duplicates"  # error | ignore | replace
+TEXT: Final = "text_base64"  # its text's bytes, where some mean nothing in its character set and are shown as \xe9
 DIALECT: Final = "dialect"  # of a definition: whose DDL it is, where that is not MySQL's
 MARIADB_DIALECT: Final = "mariadb"
 

@@ -14,6 +14,7 @@ from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_define
 from connector.ddl.subjects import subjects
 from connector.ddl.tokens import Lexeme, Token, readings
 from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
+from connector.thl import replay
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
 from connector.write.catalog import Catalog, go_on_without
@@ -58,6 +59,8 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: b
     plans = [_plan(tokens, statement, catalog, sql_mode, moment, by_hand=by_hand) for tokens in read]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
+    if not by_hand and replay.TEXT in statement.options and plans[0].operations:
+        raise Unsupported("DDL with bytes that mean nothing in its session's character set")
     if not by_hand and implicit_timestamps(statement) and _names_timestamp(read[0]):
         _no_implicit_timestamps(plans[0])
     return plans[0]

@@ -70,13 +70,17 @@ class Replay:
             elif name in QUOTED:
                 self._do(f"SET {name} = '{value}'")
             else:
-                assert name in TOLD or name.startswith("load_data_"), name
+                assert name in TOLD or name == replay.TEXT or name.startswith("load_data_"), name
         self._encoding = CODECS.get(options.get("character_set_client", ""), "utf-8")
         sql = change["sql"]
         if replay.LOAD_FROM in options:
             word = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}[options[replay.LOAD_DUPLICATES]]
             name = f" LOCAL INFILE '{self._folder / options[replay.LOAD_FILE]}'{word} INTO"
             sql = sql[: int(options[replay.LOAD_FROM])] + name + sql[int(options[replay.LOAD_TO]) :]
+        if replay.TEXT in options:
+            with self._connection.cursor():
+                self._connection.query(base64.b64decode(options[replay.TEXT], validate=True))
+            return
         self._do(sql)
 
     def _rows(self, change: dict[str, Any]) -> None:
