@@ -30,6 +30,7 @@ COMMANDS = {
     "index": ("connector.commands.index:index", "Print which events are where in the log."),
     "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have."),
     "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
+    "acls": ("connector.commands.acls:acls", "Say, or set, who may write where on Kafka."),
     "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
     "sandbox": ("connector.sandbox.commands:sandbox", "Start and end disposable servers to try things on."),
     "demo": ("connector.commands.demo:demo", "Run everything on real servers: load, kill, compare."),

@@ -7,14 +7,23 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, Producer
 
-from connector.config import Config
-from connector.errors import BrokerUnavailable
-from connector.publish import reading, topics
+from connector import cli
+from connector.clock import SystemClock
+from connector.config import Config, Kafka
+from connector.consume import Consumer as LogConsumer
+from connector.errors import BrokerUnavailable, PreflightError
+from connector.publish import acls, reading, topics
 from connector.publish.reading import LogReader
+from connector.publish.requests import tell
 from connector.publish.topics import Topics
+from connector.publish.transactions import Transactions
 from connector.reassemble.large import LargeMessages
 from connector.reassemble.spark import EARLIEST, Session
+from connector.sandbox.environment import Broker
+from connector.thl.control import OfflineRequest
+from connector.thl.words import Epoch
 from tests.bench.certificates import write_certificates
 from tests.contract.test_publish_log import Log, position_of
 from tests.integration.producing import until
@@ -22,11 +31,12 @@ from tests.support.secure_kafka import SecureBroker, secure_broker
 from tests.support.spark import PROFILES, Profile, session
 
 pytestmark = pytest.mark.servers
+ROLES = ("producer", "consumer", "operator", "stranger")
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    with secure_broker(tmp_path_factory.mktemp("secure")) as started:
+    with secure_broker(tmp_path_factory.mktemp("secure"), ROLES) as started:
         yield started
 
 
@@ -114,3 +124,119 @@ def test_a_broker_that_others_vouch_for_is_not_believed(
             Topics(misled).ensure()
         with LogReader(misled) as reader, pytest.raises(BrokerUnavailable, match="certificate verify failed"):
             reader.partitions(misled.topic)
+
+
+@pytest.fixture(scope="module")
+def ruled(broker: SecureBroker) -> Config:
+    """A log with rules, made by its own producer under these; its configuration is the super user's."""
+    made = Config(service=f"s{uuid.uuid4().hex[:8]}", kafka=broker.kafka())
+    roles = {f"{role}s": [f"User:{role}"] for role in ROLES[:3]}
+    acls.create(made, acls.rules(made, **roles))
+    producer = role_of(made, broker, "producer")
+    Topics(producer).ensure()
+    log = Log(producer)
+    log.online()
+    log.publisher.put([*log.event("one"), *log.event("two")])
+    log.publisher.drain()
+    log.close()
+    return made
+
+
+def role_of(config: Config, broker: SecureBroker, role: str) -> Config:
+    return config.model_copy(update={"kafka": broker.kafka(user=role)})
+
+
+def written(kafka: Kafka, topic: str, value: bytes) -> str:
+    """What the brokers say to who writes a message: "" when they take it."""
+    answers: list[KafkaError | None] = []
+    told: dict[str, str | int] = {
+        **kafka.properties,
+        "bootstrap.servers": kafka.bootstrap,
+        "message.timeout.ms": 10_000,
+    }
+    producer = Producer({**told, "on_delivery": lambda error, _: answers.append(error)})
+    producer.produce(topic, value, partition=0)
+    producer.flush(15)
+    (error,) = answers
+    return "" if error is None else error.name()
+
+
+def newest(config: Config) -> bytes:
+    """A well-formed event of the log, to be put in once more by others."""
+    with LargeMessages(config.kafka, config.topic) as messages:
+        value = messages.fetch(0, 2)["value"][0].as_py()
+    assert isinstance(value, bytes)
+    return value
+
+
+@pytest.mark.parametrize("role", ["consumer", "operator", "stranger"])
+def test_only_the_producer_writes_events_positions_and_prepared_transactions(
+    ruled: Config, broker: SecureBroker, role: str
+) -> None:
+    event, kafka = newest(ruled), role_of(ruled, broker, role).kafka
+    for topic in (ruled.topic, ruled.position_topic, ruled.prepared_topic):
+        assert written(kafka, topic, event) == "TOPIC_AUTHORIZATION_FAILED", topic
+    # Nor may they take its transactional id: it would be fenced.
+    with pytest.raises(PreflightError, match="uthoriz"):
+        Transactions(role_of(ruled, broker, role), SystemClock()).open()
+
+
+@pytest.mark.parametrize("role", ["consumer", "operator"])
+def test_consumers_and_operators_read(ruled: Config, broker: SecureBroker, role: str) -> None:
+    reading_it = role_of(ruled, broker, role)
+    with LogReader(reading_it, settled=True) as reader:
+        assert reader.partitions(ruled.topic) == 2
+        assert reader.control().epochs[-1].epoch == 1
+    kafka = reading_it.kafka
+    with LogConsumer(
+        kafka.bootstrap, ruled.service, properties=kafka.properties, group=f"{ruled.topic}.{role}", until_end=True
+    ) as consumer:
+        found = []
+        for event in consumer:
+            found.append(event.seqno)
+            consumer.commit()
+    assert found == [0, 1]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_spark_reads_as_a_consumer(ruled: Config, broker: SecureBroker, spark: Session, profile: Profile) -> None:
+    stream = profile(spark, role_of(ruled, broker, "consumer").kafka, ruled.topic, OFFSETS)
+    try:
+        until(lambda: stream.next(0.2) is not None)
+    finally:
+        stream.stop()
+
+
+def test_requests_are_for_producers_and_operators(ruled: Config, broker: SecureBroker) -> None:
+    request = OfflineRequest(epoch=Epoch(0), asked_at=1, asked_by="me", because="")
+    for role in ("producer", "operator"):
+        assert tell(role_of(ruled, broker, role), request) > 0
+    for role in ("consumer", "stranger"):
+        with pytest.raises(PreflightError, match="uthoriz"):
+            tell(role_of(ruled, broker, role), request)
+
+
+def test_a_stranger_sees_nothing(ruled: Config, broker: SecureBroker) -> None:
+    with (
+        LogReader(role_of(ruled, broker, "stranger")) as reader,
+        pytest.raises(PreflightError, match=r"uthoriz"),
+    ):
+        reader.partitions(ruled.topic)
+
+
+def test_the_command_makes_the_same_rules(
+    ruled: Config, broker: SecureBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roles = [part for role in ROLES[:3] for part in (f"--{role}", f"User:{role}")]
+    where = ["--set", f"service={ruled.service}", "--set", f"kafka.bootstrap={broker.plain}"]
+    assert cli.run(["acls", *where, *roles, "--create"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert f"allow User:producer write on topic {ruled.position_topic}" in said
+    assert f"allow User:operator write on topic {ruled.control_topic}" in said
+    assert [line for line in said if "write" in line and "producer" not in line and ".control" not in line] == []
+
+
+def test_brokers_without_an_authorizer_are_told(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
+    assert cli.run(["acls", *where, "--producer", "User:p", "--create"]) == PreflightError.exit_code
+    assert "no authorizer" in capsys.readouterr().err

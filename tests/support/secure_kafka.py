@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +27,14 @@ class SecureBroker:
     Args:
         bootstrap: of the listener with TLS and password.
         authority: the file with which its certificate is verified.
+        plain: the listener without either, on which everybody may do everything.
     """
 
     bootstrap: str
     authority: Path
+    plain: str
 
-    def kafka(self, *, password: str = PASSWORD, authority: Path | None = None) -> Kafka:
+    def kafka(self, *, user: str = USER, password: str = PASSWORD, authority: Path | None = None) -> Kafka:
         """The section of the configuration that a user would write."""
         trusted = str(authority or self.authority)
         return Kafka(
@@ -45,7 +47,7 @@ class SecureBroker:
                 "security.protocol": "SASL_SSL",
                 "ssl.ca.location": trusted,
                 "sasl.mechanism": MECHANISM,
-                "sasl.username": USER,
+                "sasl.username": user,
                 "sasl.password": password,
             },
             spark_properties={
@@ -53,14 +55,19 @@ class SecureBroker:
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": trusted,
                 "sasl.mechanism": MECHANISM,
-                "sasl.jaas.config": f'{_LOGIN} username="{USER}" password="{password}";',
+                "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";',
             },
         )
 
 
 @contextmanager
-def secure_broker(folder: Path) -> Iterator[SecureBroker]:
-    """Start one, with one user; it is ended with the block."""
+def secure_broker(folder: Path, others: Sequence[str] = ()) -> Iterator[SecureBroker]:
+    """Start one; it is ended with the block.
+
+    Args:
+        folder: for its files.
+        others: users beside USER, with the same password; he may do everything, they what rules allow.
+    """
     plain, secure, controller = free_port(), free_port(), free_port()
     listeners = f"PLAINTEXT://{HOST}:{plain},SASL_SSL://{HOST}:{secure}"
     with write_certificates() as certificates:
@@ -73,11 +80,14 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(_chained(certificates, folder)),
             "sasl.enabled.mechanisms": MECHANISM,
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:ANONYMOUS;User:{USER}",
             f"listener.name.sasl_ssl.{MECHANISM.lower()}.sasl.jaas.config": f"{_LOGIN};",
         }
         with KafkaBroker(folder / "kafka", plain, settings, die_with_parent=True) as broker:
-            _add_user(broker.bootstrap)
-            yield SecureBroker(f"{HOST}:{secure}", certificates.authority)
+            for user in (USER, *others):
+                _add_user(broker.bootstrap, user)
+            yield SecureBroker(f"{HOST}:{secure}", certificates.authority, broker.bootstrap)
 
 
 def _chained(certificates: Certificates, folder: Path) -> Path:
@@ -88,8 +98,8 @@ def _chained(certificates: Certificates, folder: Path) -> Path:
     return both
 
 
-def _add_user(bootstrap: str) -> None:
+def _add_user(bootstrap: str, user: str) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    added = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+    added = UserScramCredentialUpsertion(user, info, PASSWORD.encode())
     admin = AdminClient({"bootstrap.servers": bootstrap})  # alive until it has answered
-    admin.alter_user_scram_credentials([added])[USER].result(30)
+    admin.alter_user_scram_credentials([added])[user].result(30)
