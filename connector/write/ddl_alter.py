@@ -7,12 +7,14 @@ from dataclasses import replace
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.reader import Reader
+from connector.ddl.type_names import FLOATS
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
 from connector.write.fill import Moment, default, fill
+from connector.write.narrowing import Narrowing, Unfit, narrowing, recoded
 from connector.write.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable, Value
-from connector.write.table import make_table
-from connector.write.types import widening
+from connector.write.table import Table, make_table
+from connector.write.types import Widening, widening
 
 Origin = Kept | Filled | Unknowable
 
@@ -31,11 +33,15 @@ class _Rows:
         return fill(spec, self._moment)
 
     def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
-        return _widened(reader, item, spec)
+        return _changed(reader, item, spec)
 
     def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
-        if charset != "utf8mb4" and any(item.column.charset != charset for item in texts):
-            reader.stop(f"a conversion to {charset}, which may lose characters,")
+        for item in texts:
+            unfit = recoded(item.column.charset, charset)
+            if unfit is None or charset == "binary" or not all(_fit(label, unfit) for label in item.column.labels):
+                reader.stop(f"a conversion to {charset}, which may lose characters,")
+            if isinstance(item.origin, Kept):
+                item.origin = replace(item.origin, unfit=item.origin.unfit + unfit)
 
     def partition_dropped(self, reader: Reader) -> None:
         reader.stop("DROP PARTITION, which deletes rows that the log does not name,")
@@ -94,6 +100,8 @@ def alter_table(
     read_clauses(reader, state, lambda: catalog.get(name))
     if name not in catalog:
         return [], catalog
+    if not by_hand:
+        _compute_anew(state, table)
     key = state.key_after(reader, table.key)
     after = make_table(
         name,
@@ -105,7 +113,8 @@ def alter_table(
         transaction=table.transaction,
     )
     operations: list[Operation] = []
-    if after != table or by_hand:
+    anew = any(isinstance(item.origin, Unknowable) for item in state.columns)
+    if after != table or anew or by_hand:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
     if after != table or after.defaults != table.defaults:
         catalog = catalog.with_table(after)
@@ -157,17 +166,44 @@ def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalo
     return [AlterTable(before, after, origins)], catalog.with_table(after)
 
 
-def _widened(reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Kept:
+def _changed(reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
     """Where the values of a changed column come from: from itself, if each of them stays what it is."""
     old, new = item.column, spec.column
     if not isinstance(item.origin, Kept):
         reader.stop("a column is changed twice")
-    if item.generated or spec.generated or spec.inexact:
+    if spec.generated:
+        return Unknowable(f"the source computes column {new.name}")
+    if spec.inexact:
         reader.stop(f"column {old.name} gets values that only the source knows")
-    change = widening(old, new)
+    change: Widening | Narrowing | None = widening(old, new) or narrowing(old, new)
     if change is None:
         reader.stop(f"column {old.name} changes from {_shown(old)} to {_shown(new)}, which may change values,")
-    return Kept(item.origin.name, item.origin.pad + change.pad, filled=old.nullable and not new.nullable)
+    unfit = change.unfit if isinstance(change, Narrowing) else ()
+    if item.origin.cut or (item.origin.pad and unfit):
+        reader.stop("a column is changed twice")
+    filled = item.origin.filled or (old.nullable and not new.nullable)
+    return Kept(item.origin.name, item.origin.pad + change.pad, filled, item.origin.unfit + unfit)
+
+
+def _compute_anew(state: Alteration[Origin], before: Table) -> None:
+    """What the source computes from columns whose text, or whose bytes, are others may be another value."""
+    for item in state.columns:
+        old = before.column(item.old)
+        if item.generated or old is None or not isinstance(item.origin, Kept):
+            continue
+        new = item.column
+        floats = new.type in FLOATS and new.type != old.type
+        if item.origin.pad or item.origin.cut or floats or old.charset != new.charset:
+            break
+    else:
+        return
+    for item in state.columns:
+        if item.generated and isinstance(item.origin, Kept):
+            item.origin = Unknowable(f"the source computes column {item.column.name}, from others that change")
+
+
+def _fit(label: str, unfit: tuple[Unfit, ...]) -> bool:
+    return not any(one.holds(label) for one in unfit)
 
 
 def _shown(column: Column) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.thl.layout import TableName
+from connector.errors import Unsupported
+from connector.thl.layout import Column, TableName
+from connector.write.narrowing import Tail, Unfit
 from connector.write.table import Table
 
 Value = int | float | str | bytes | None
@@ -72,11 +74,18 @@ class Kept:
         name: its name before.
         pad: what is appended to each value's text.
         filled: whether NULL is allowed no more: a NULL there stops.
+        unfit: values that would not stay what they are: one of them stops (`write/narrowing.py`).
     """
 
     name: str
     pad: str = ""
     filled: bool = False
+    unfit: tuple[Unfit, ...] = ()
+
+    @property
+    def cut(self) -> int:
+        """How many characters are cut off at the end of each value's text."""
+        return max((one.cut for one in self.unfit if isinstance(one, Tail)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,17 @@ class IndexKey:
 
     table: Table
     columns: tuple[str, ...]
+
+
+def would_change(change: AlterTable, column: Column, value: object) -> Unsupported:
+    """That existing rows have a value which does not stay what it is."""
+    kind = f"{column.type}{' unsigned' if column.unsigned else ''}{f' {column.charset}' if column.charset else ''}"
+    return Unsupported(
+        f"column {column.name} of {change.before.name} becomes {kind}: its value {value!r:.100} would be another one",
+        hint="a source in strict mode refuses that, unless it cuts blanks or digits off: thl verify tells whether the "
+        "target is as the source was",
+        table=change.before.name,
+    )
 
 
 Operation = CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable | IndexKey

@@ -30,8 +30,10 @@ from connector.write.operations import (
     Truncate,
     Unknowable,
     Value,
+    would_change,
 )
 from connector.write.postgres_errors import ours
+from connector.write.postgres_looks import condition
 from connector.write.postgres_names import NAMING, column_name, column_names, quoted, table_name
 from connector.write.postgres_types import by_bytes, postgres_type
 from connector.write.table import Table
@@ -297,15 +299,18 @@ def literal(column: Column, value: Value) -> str:
 
 def _refuse_unknown(connection: psycopg.Connection, change: AlterTable) -> None:
     name = table_name(change.before.name)
-    for origin in change.origins:
-        if isinstance(origin, Unknowable) and _exists(connection, name):
-            raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
-        if (
-            isinstance(origin, Kept)
-            and origin.filled
-            and _exists(connection, name, f"{column_name(origin.name)} IS NULL")
-        ):
-            raise Unsupported(f"column {origin.name} of {change.before.name} becomes NOT NULL and has NULLs")
+    for origin, column in zip(change.origins, change.after.columns, strict=True):
+        match origin:
+            case Unknowable(reason) if _exists(connection, name):
+                raise Unsupported(f"rows of {change.before.name} get values that are not known: {reason}")
+            case Kept(old, filled=True) if _exists(connection, name, f"{column_name(old)} IS NULL"):
+                raise Unsupported(f"column {old} of {change.before.name} becomes NOT NULL and has NULLs")
+            case Kept(old, unfit=unfit):
+                for one in unfit:
+                    where = condition(column_name(old), one, column)
+                    query = f"SELECT {column_name(old)}::text FROM {name} WHERE {where} LIMIT 1"
+                    if found := connection.execute(query.encode()).fetchone():
+                        raise would_change(change, column, found[0])
 
 
 def _exists(connection: psycopg.Connection, name: str, where: str = "true") -> bool:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.thl.layout import TableName
+from connector.thl.layout import Column, TableName
 from connector.write.by_hand import RealTable
 from connector.write.names import SqliteNaming
 from connector.write.operations import (
@@ -23,6 +23,7 @@ from connector.write.operations import (
     Truncate,
     Unknowable,
     Value,
+    would_change,
 )
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import Table
@@ -124,11 +125,13 @@ def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
 def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
     name = table_name(change.before.name)
     filled = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0]
-    for origin in change.origins:
+    for origin, column in zip(change.origins, change.after.columns, strict=True):
         if isinstance(origin, Unknowable) and filled:
             raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
         if isinstance(origin, Kept) and origin.filled:
             _refuse_nulls(connection, change, origin.name)
+        if isinstance(origin, Kept):
+            _refuse_unfit(connection, change, origin, column)
     if _same_storage(change):
         return
     _create(connection, change.after, _REBUILT)
@@ -148,6 +151,16 @@ def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: st
     sql = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {quoted(column)} IS NULL)"
     if connection.execute(sql).fetchone()[0]:
         raise Unsupported(f"column {column} of {change.before.name} becomes NOT NULL and has NULLs")
+
+
+def _refuse_unfit(connection: sqlite3.Connection, change: AlterTable, origin: Kept, column: Column) -> None:
+    """Look for a value that would not stay what it is."""
+    name, table = quoted(origin.name), table_name(change.before.name)
+    for unfit in origin.unfit:
+        connection.create_function("thl_unfit", 1, unfit.holds, deterministic=True)
+        sql = f"SELECT {name} FROM {table} WHERE {name} IS NOT NULL AND thl_unfit({name}) LIMIT 1"
+        if found := connection.execute(sql).fetchone():
+            raise would_change(change, column, found[0])
 
 
 def _index(connection: sqlite3.Connection, table: TableName, columns: tuple[str, ...]) -> None:
@@ -170,7 +183,7 @@ def _same_storage(change: AlterTable) -> bool:
         and [(column.name, sqlite_type(column)) for column in before.columns]
         == [(column.name, sqlite_type(column)) for column in after.columns]
         and all(
-            isinstance(origin, Kept) and origin.name == column.name and not origin.pad
+            isinstance(origin, Kept) and origin.name == column.name and not origin.pad and not origin.cut
             for origin, column in zip(change.origins, after.columns, strict=True)
         )
     )
@@ -181,6 +194,9 @@ def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
     values: list[Value] = []
     for origin in change.origins:
         match origin:
+            case Kept(name) if origin.cut:
+                parts.append(f"substr({quoted(name)}, 1, length({quoted(name)}) - ?)")
+                values.append(origin.cut)
             case Kept(name, pad):
                 parts.append(f"{quoted(name)} || ?" if pad else quoted(name))
                 values += [pad] if pad else []

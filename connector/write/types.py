@@ -83,7 +83,7 @@ def widening(old: Column, new: Column) -> Widening | None:
     """How values of `old` become values of `new`, or None unless every one of them stays the same value."""
     was, becomes = parse(old.type), parse(new.type)
     if was.base in INTEGERS and becomes.base in INTEGERS:
-        (low, high), (lowest, highest) = _range(old), _range(new)
+        (low, high), (lowest, highest) = whole_range(old), whole_range(new)
         return Widening() if lowest <= low and high <= highest else None
     if was.base in FLOATS and becomes.base in FLOATS:
         return Widening() if (was.base, becomes.base) != ("double", "float") and _signed(old, new) else None
@@ -92,7 +92,8 @@ def widening(old: Column, new: Column) -> Widening | None:
     if was.base == becomes.base and was.base in TEMPORALS:
         return _zeros(fraction(old), fraction(new))
     if was.base in CHARACTERS and becomes.base in CHARACTERS:
-        charset = new.charset in (old.charset, "utf8mb4")
+        # Of a TEXT the bytes are limited, and other characters may have more.
+        charset = new.charset == old.charset or (new.charset == "utf8mb4" and was.base not in TEXTS)
         return Widening() if charset and _longer(was, becomes, TEXTS, "char") else None
     if was.base in BYTES and becomes.base in BYTES:
         return Widening() if _longer(was, becomes, BLOBS, "binary") else None
@@ -104,9 +105,15 @@ def widening(old: Column, new: Column) -> Widening | None:
     return Widening() if was == becomes else None
 
 
-def _range(column: Column) -> tuple[int, int]:
+def whole_range(column: Column) -> tuple[int, int]:
+    """The least and the greatest value of an integer column."""
     bits = INTEGERS[parse(column.type).base]
     return (0, 2**bits - 1) if column.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def room_of(kind: Type) -> int:
+    """The most bytes that a value of a type of bytes has."""
+    return BLOBS[kind.base] if kind.base in BLOBS else kind.sizes[0]
 
 
 def _signed(old: Column, new: Column) -> bool:

@@ -6,8 +6,9 @@ import pytest
 
 from connector.capture.heartbeat_row import COLUMNS
 from connector.errors import TargetDiffers, Unsupported
+from connector.write.narrowing import Value
 from tests.contract.target_suite import Applier, Place, stops
-from tests.support.net import Row, layout, net
+from tests.support.net import Row, in_order, layout, net
 
 ITEM = ["id int", "name varchar(20)", "price decimal(5,1)", "at datetime"]
 ITEMS = layout("shop.items", ITEM, ["id"])
@@ -288,17 +289,22 @@ WIDENED = [
     ("price DECIMAL(7,2)", "price decimal(7,2)", lambda row: (*row[:2], row[2] and row[2] + "0", row[3])),
     ("price DECIMAL(9,1)", "price decimal(9,1)", lambda row: row),
     ("id BIGINT", "id bigint", lambda row: row),
-    ("id BIGINT UNSIGNED", None, None),
+    ("id BIGINT UNSIGNED", "id bigint unsigned", lambda row: row),
+    ("id TINYINT", "id tinyint", lambda row: row),
     ("name VARCHAR(300)", "name varchar(300)", lambda row: row),
     ("name TEXT", "name text", lambda row: row),
-    ("name VARCHAR(5)", None, None),
-    ("name CHAR(30)", None, None),
+    ("name VARCHAR(3)", "name varchar(3)", lambda row: row),
+    ("name VARCHAR(2)", None, None),
+    ("name CHAR(30)", "name char(30)", lambda row: row),
+    ("name ENUM('ink','pen')", "name enum('ink','pen')", lambda row: row),
+    ("name ENUM('ink')", None, None),
     ("name VARCHAR(30) CHARACTER SET latin1", None, None),
     ("name INT", None, None),
     ("at DATETIME(3)", "at datetime(3)", lambda row: (*row[:3], row[3] and row[3] + ".000")),
     ("at TIMESTAMP", None, None),
     ("at DATE", None, None),
-    ("price DECIMAL(4,1)", None, None),
+    ("price DECIMAL(4,1)", "price decimal(4,1)", lambda row: row),
+    ("price DECIMAL(5,0)", None, None),
     ("price DOUBLE", None, None),
     ("price DECIMAL(5,1) NOT NULL", None, None),
 ]
@@ -319,6 +325,91 @@ def test_modify_is_applied_if_every_value_stays(  # type: ignore[no-untyped-def]
     items.rows(net(after, updates=[turned(ROWS[0])]))
 
 
+# Type before, type after, values that stay, values that do not, what those that stay have become.
+NARROWED: list[tuple[str, str, list[Value], list[Value], list[Value] | None]] = [
+    ("INT", "SMALLINT", [32767, -32768, 0], [32768, -32769], None),
+    ("INT", "INT UNSIGNED", [0, 2**31 - 1], [-1], None),
+    ("BIGINT UNSIGNED", "BIGINT", [0, 2**63 - 1], [str(2**63)], None),
+    ("BIGINT UNSIGNED", "TINYINT UNSIGNED", [255], [256, str(2**64 - 1)], None),
+    ("DOUBLE", "DOUBLE UNSIGNED", [0.5], [-0.5], None),
+    ("DECIMAL(7,2)", "DECIMAL(5,2)", ["999.99", "-999.99", "0.00"], ["1000.00", "-1000.00"], None),
+    ("DECIMAL(2,2)", "DECIMAL(2,2) UNSIGNED", ["0.99"], ["-0.01"], None),
+    ("DECIMAL(7,3)", "DECIMAL(7,1)", ["1.500", "-2.000"], ["1.501", "1.510"], ["1.5", "-2.0"]),
+    ("DECIMAL(7,3)", "DECIMAL(7,0)", ["15.000"], ["15.100"], ["15"]),
+    ("DECIMAL(5,1)", "DECIMAL(5,3)", ["99.9"], ["100.0"], ["99.900"]),
+    ("DATETIME(3)", "DATETIME", ["2024-01-01 10:00:00.000"], ["2024-01-01 10:00:00.001"], ["2024-01-01 10:00:00"]),
+    ("TIMESTAMP(6)", "TIMESTAMP(1)", ["2024-01-01 10:00:00.100000"], ["2024-01-01 10:00:00.110000"],
+     ["2024-01-01 10:00:00.1"]),
+    ("TIME(2)", "TIME(1)", ["-838:59:58.90"], ["10:00:00.05"], ["-838:59:58.9"]),
+    ("VARCHAR(20)", "VARCHAR(3)", ["ééé", "ab ", ""], ["abcd", "ab  "], None),
+    ("VARCHAR(20)", "CHAR(3)", ["ééé"], ["ab "], None),
+    ("VARCHAR(300) CHARACTER SET utf8mb4", "TINYTEXT CHARACTER SET utf8mb4", ["é" * 127], ["é" * 128], None),
+    ("TEXT", "VARCHAR(3)", ["ééé"], ["abcd"], None),
+    ("VARCHAR(9) CHARACTER SET utf8mb4", "VARCHAR(9) CHARACTER SET utf8mb3", ["a\uffff"], ["a😀"], None),
+    ("VARCHAR(9) CHARACTER SET utf8mb3", "VARCHAR(9) CHARACTER SET ascii", ["a\x7f"], ["a\x80"], None),
+    ("VARCHAR(9) CHARACTER SET ascii", "VARCHAR(9) CHARACTER SET utf8mb3", ["a\x7f"], [], None),
+    ("VARCHAR(9) CHARACTER SET latin1", "VARCHAR(9) CHARACTER SET ucs2", ["é"], [], None),
+    ("VARBINARY(9)", "VARBINARY(3)", [b"\0\0\0"], [b"\0\0\0\0"], None),
+    ("VARBINARY(9)", "BINARY(3)", [b"\0\0\1"], [b"\1", b"\0\0\0\0"], None),
+    ("BLOB", "TINYBLOB", [b"x" * 255], [b"x" * 256], None),
+    ("ENUM('a','b','c')", "ENUM('c','a')", ["a", "c"], ["b"], None),
+    ("ENUM('a','bc')", "VARCHAR(3)", ["a", "bc"], [], None),
+    ("SET('a','b','c')", "SET('a','c')", ["a", "a,c", ""], ["b", "a,b,c"], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", NARROWED, ids=[f"{old} to {new}" for old, new, *_ in NARROWED])
+def test_modify_that_may_change_values_is_applied_after_a_look_at_them(
+    place: Place, applier: Applier, line: tuple[str, str, list[Value], list[Value], list[Value] | None]
+) -> None:
+    old, new, fit, unfit, become = line
+    before, after = (
+        layout("shop.t", ["id int", f"v {kind.lower().partition(' character')[0]}"], ["id"]) for kind in (old, new)
+    )
+    sql = f"ALTER TABLE t MODIFY v {new}"
+    applier.sql(f"CREATE TABLE t (id INT PRIMARY KEY, v {old})")
+    rows: list[Row] = [(number, value) for number, value in enumerate([*fit, None])]
+    applier.rows(net(before, inserts=rows))
+    for value in unfit:
+        applier.rows(net(before, inserts=[(99, value)]))
+        error = stops(applier, Unsupported, sql)
+        assert "v of shop.t" in error.message
+        applier.target.close()
+        applier = Applier(place.open())
+        assert place.read(before) == [*rows, (99, value)]
+        applier.rows(net(before, deletes=[(99, value)]))
+    applier.sql(sql)
+    turned: list[Row] = [(number, value) for number, value in enumerate([*(become or fit), None])]
+    assert place.read(after) == turned
+    applier.rows(net(after, updates=[turned[0]]))
+
+
+class TestGenerated:
+    def test_one_that_is_computed_no_longer_keeps_its_values(self, place: Place, items: Applier) -> None:
+        items.sql("CREATE TABLE g (id INT PRIMARY KEY, v INT AS (id + 1) STORED)")
+        before, after = (layout("shop.g", ["id int", f"v {kind}"], ["id"]) for kind in ("int", "bigint"))
+        items.rows(net(before, inserts=[(1, 2)]))
+        items.sql("ALTER TABLE g MODIFY v BIGINT")
+        assert place.read(after) == [(1, 2)]
+
+    @pytest.mark.parametrize(
+        "change", ["MODIFY v INT AS (id + 2) STORED", "MODIFY p DECIMAL(9,2)", "CONVERT TO CHARACTER SET utf8mb4"]
+    )
+    def test_one_that_is_computed_anew_stops_where_there_are_rows(
+        self, place: Place, items: Applier, change: str
+    ) -> None:
+        columns = "id INT PRIMARY KEY, p DECIMAL(9,1), t TEXT CHARACTER SET latin1, v INT AS (LENGTH(CONCAT(p, t)))"
+        table = layout("shop.g", ["id int", "p decimal(9,1)", "t text", "v int"], ["id"])
+        items.sql(f"CREATE TABLE g ({columns})")
+        items.rows(net(table, inserts=[(1, "1.5", "é", 4)]))
+        error = stops(items, Unsupported, f"ALTER TABLE g {change}")
+        assert "column v" in error.message
+        items.target.close()
+        items = Applier(place.open())
+        items.rows(net(table, deletes=[(1, "1.5", "é", 4)]))
+        items.sql(f"ALTER TABLE g {change}")
+
+
 def test_modify_of_enum_and_set_and_float(place: Place, items: Applier) -> None:
     items.sql("CREATE TABLE e (id INT PRIMARY KEY, e ENUM('a','b'), s SET('x'), f FLOAT, t TINYTEXT, u INT UNSIGNED)")
     before = layout(
@@ -336,6 +427,32 @@ def test_modify_of_enum_and_set_and_float(place: Place, items: Applier) -> None:
     grown: Row = (1, "c", "x,y", 0.1, "t", str(2**64 - 1))
     items.rows(net(after, updates=[grown]))
     assert place.read(after) == [grown]
+
+
+@pytest.mark.parametrize(
+    ("sets", "text", "applied"),
+    [
+        (("ascii", "utf8mb3"), "a", True),
+        (("latin1", "utf8mb3"), "é", True),
+        (("utf8mb4", "utf8mb3"), "é", True),
+        (("utf8mb4", "utf8mb3"), "😀", False),
+        (("utf8mb4", "latin1"), "a", False),
+        (("ascii", "binary"), "a", False),
+    ],
+)
+def test_convert_to_another_character_set(
+    place: Place, items: Applier, sets: tuple[str, str], text: str, applied: bool
+) -> None:
+    old, new = sets
+    items.sql(f"CREATE TABLE c (v TEXT, e ENUM('x')) CHARACTER SET {old}")
+    table = layout("shop.c", ["v text", "e enum('x')"])
+    items.rows(net(table, inserts=[(text, "x"), (None, None)]))
+    sql = f"ALTER TABLE c CONVERT TO CHARACTER SET {new}"
+    if not applied:
+        stops(items, Unsupported, sql)
+        return
+    items.sql(sql)
+    assert place.read(table) == in_order([(text, "x"), (None, None)])
 
 
 def test_convert_to_utf8mb4(place: Place, items: Applier) -> None:

@@ -13,10 +13,11 @@ from connector.thl.layout import TableName
 from connector.thl.piece import Statement
 from connector.write.catalog import Catalog
 from connector.write.ddl import plan
+from connector.write.narrowing import Narrowing, Value, narrowing
 from connector.write.operations import AlterTable, Filled
 from connector.write.table import Table
 from connector.write.types import family, widening
-from tests.contract.target_ddl import FILLED
+from tests.contract.target_ddl import FILLED, NARROWED
 from tests.contract.target_values import VALUES
 from tests.support.mysql import connect
 from tests.unit.write.test_ddl import TYPES
@@ -164,3 +165,36 @@ def test_a_modify_that_we_apply_keeps_the_value(mysql: Cursor, old: str, new: st
     change = widening(table.columns[0], column)
     assert change is not None
     assert after == (f"{before}{change.pad}" if change.pad else before)
+
+
+@pytest.mark.parametrize("line", NARROWED, ids=[f"{old} to {new}" for old, new, *_ in NARROWED])
+def test_a_value_that_we_keep_after_a_look_is_kept_in_each_mode(
+    mysql: Cursor, line: tuple[str, str, list[Value], list[Value], list[Value] | None]
+) -> None:
+    """And what we stop at is another one afterwards, or the server refuses it, too."""
+    old, new, fit, unfit, become = line
+    kinds = [re.sub(r" CHARACTER SET \w+", "", kind.lower()) for kind in (old, new)]
+    for value, expected in [*zip(fit, become or fit, strict=True), *((value, None) for value in unfit)]:
+        for mode in ("", "STRICT_ALL_TABLES"):
+            mysql.execute("DROP TABLE IF EXISTS t")
+            mysql.execute(f"CREATE TABLE t (v {old})")
+            mysql.execute("SET time_zone = '+00:00'")
+            mysql.execute("INSERT INTO t VALUES (%s)", (value,))
+            before, (was,) = read(mysql, "v", kinds[0]), table_of(mysql).columns
+            mysql.execute("SET sql_mode = %s", (mode,))
+            try:
+                mysql.execute(f"ALTER TABLE t MODIFY v {new}")
+            except pymysql.err.DataError:
+                assert (expected, mode) == (None, "STRICT_ALL_TABLES")
+                continue
+            finally:
+                mysql.execute("SET sql_mode = ''")
+            after, (becomes,) = read(mysql, "v", kinds[1]), table_of(mysql).columns
+            assert before is not None
+            change = narrowing(was, becomes)
+            assert isinstance(change, Narrowing)
+            assert any(one.holds(before) for one in change.unfit) is (expected is None)
+            if expected is not None:
+                assert after == expected
+            else:
+                assert str(after) != str(before)
