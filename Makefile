@@ -102,9 +102,10 @@ faults: fetch ## The broker's network and the clocks; then kill things, many tim
 	$(BIN)/python -m pytest -m 'long and faults'
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 
-fuzz: build ## Damaged logs through the reader (FUZZ_SECONDS=600); fetches a fuzzer the first time
+fuzz: build ## Damaged binary logs, then wrong messages through their readers (FUZZ_SECONDS=600 each); fetches a fuzzer
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q --no-deps atheris==3.0.0
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+	$(BIN)/python -m tests.fuzz.log --seconds $(FUZZ_SECONDS)
 
 pins: ## Write what is installed now into constraints.txt
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt

@@ -19,6 +19,7 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 
 from connector.encode.schema import change_schema, fragment_schema
 from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.thl import checked
 from connector.thl.chunks import Change, Chunks
 from connector.thl.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
 from connector.thl.header import FragmentHeader
@@ -135,9 +136,10 @@ class Decoder:
                     "shard": ShardId(found["shard"]),
                     "kind": _KINDS[found["kind"]],
                     "outcome": _OUTCOMES[found["outcome"]] if found["outcome"] else None,
+                    "commit_time": checked.commit_time(found["commit_time"]),
                 }
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise LogDamaged(f"A fragment's header says what is not known: {error}", at=place) from error
 
     def changes(self, values: Iterable[bytes], place: str) -> Iterator[RowChanges | Statement]:
@@ -155,7 +157,7 @@ class Decoder:
             written = self._schema_of(value, place)
             fragment = self._read(value, place, written.whole)
             if chunks is None:
-                chunks = Chunks(partial(self._read, place=place, written=written.change, at=0))
+                chunks = Chunks(partial(self._read, place=place, written=written.change, at=0), place)
             for change in chunks.whole(fragment["fragno"], fragment["changes"]):
                 rows = "rows" in change
                 yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])

@@ -176,7 +176,7 @@ class _Look:
             if found is None:
                 deleted = self.record.tails.get(partition, NO_SEQNO)
             else:
-                place = place_of(found[1])
+                place = place_of(found[1], f"{self.config.topic}-{partition}@{found[0]}")
                 deleted = place.seqno if place.fragno else place.prev_seqno
             oldest = max(oldest, Seqno(deleted + 1))
         return oldest

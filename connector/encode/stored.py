@@ -82,7 +82,10 @@ class Restoring:
         if message[:1] != ENDS or crc32(body[:-CHECK]) != int.from_bytes(body[-CHECK:], "big"):
             raise LogDamaged("what is kept of a prepared transaction is not what was written")
         reader = _Reader(body[:-CHECK])
-        changes = [self._change(reader) for _ in range(reader.long())]
+        try:
+            changes = [self._change(reader) for _ in range(reader.long())]
+        except (ValueError, OverflowError) as error:
+            raise LogDamaged(f"a piece of a prepared transaction cannot be read: {error}", at=reader.at) from error
         if reader.left:
             raise LogDamaged("a piece of a prepared transaction holds more than its changes", left=reader.left)
         return changes

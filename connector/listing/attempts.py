@@ -88,7 +88,7 @@ class Gathering:
         Raises:
             LogDamaged: it is not a fragment.
         """
-        place = place_of(value)
+        place = place_of(value, f"partition {self._partition}, offset {offset}")
         if place.fragno == 0:  # so is an epoch's marker
             yield from self.end()
         if place.kind is Kind.EPOCH:

@@ -91,7 +91,7 @@ def floor_of(config: Config, tails: Tails, starts: Mapping[int, int], ends: Mapp
                 continue
             met = log.first(partition, start, ends[partition])
             if met is not None:
-                place = place_of(met[1])
+                place = place_of(met[1], f"{config.topic}-{partition}@{met[0]}")
                 floor = max(floor, place.seqno if place.fragno else place.prev_seqno)
                 continue
             tail = tails.found[partition]

@@ -10,6 +10,7 @@ import fastavro
 
 from connector.encode.schema import change_schema, fragment_schema, schema_fingerprint
 from connector.errors import LogDamaged
+from connector.thl import checked
 from connector.thl.chunks import Chunks
 from connector.thl.framing import REGISTERED, body_at, schema_of
 
@@ -31,7 +32,7 @@ def fragment_of(value: bytes, at: str) -> dict[str, Any]:
 
 def chunks(at: str) -> Chunks:
     """For the fragments of one event, of which one stands there: what is a change in parts becomes one."""
-    return Chunks(lambda data: _read(data, 0, at, _change_schema()))
+    return Chunks(lambda data: _read(data, 0, at, _change_schema()), at)
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:
@@ -74,6 +75,10 @@ def _read(value: bytes, body: int, at: str, schema: Any) -> dict[str, Any]:
     except (EOFError, ValueError, IndexError, OverflowError) as error:
         raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
     fragment: dict[str, Any] = decoded
+    try:
+        checked.commit_time(fragment.get("commit_time"))
+    except ValueError as error:
+        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
     return fragment
 
 

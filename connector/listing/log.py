@@ -175,8 +175,8 @@ class LogList:
 
     def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
         """The first event that is whole."""
-        for _, value in self._partitions.messages(partition, start, end, log):
-            place = place_of(value)
+        for offset, value in self._partitions.messages(partition, start, end, log):
+            place = place_of(value, self._partitions.at(partition, offset))
             if place.kind is not Kind.EPOCH and place.fragno == 0:
                 return place.seqno
         return NO_SEQNO
@@ -194,7 +194,7 @@ class LogList:
             begin = max(start, before - width)
             found: tuple[int, bytes] | None = None
             for offset, value in self._partitions.messages(partition, begin, before, log):
-                if place_of(value).finishes:
+                if place_of(value, self._partitions.at(partition, offset)).finishes:
                     found = offset, value
             if found is not None:
                 return self._header(partition, *found)

@@ -61,7 +61,7 @@ class Partitions:
         found = log.first(partition, offset, end)
         if found is None:
             return end
-        place = place_of(found[1])
+        place = place_of(found[1], self.at(partition, found[0]))
         return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
 
     def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
@@ -95,7 +95,7 @@ class Partitions:
         return f"{self.topic}-{partition}@{offset}"
 
     def _timed(self, partition: int, offset: int, value: bytes) -> Timed:
-        place = place_of(value)
+        place = place_of(value, self.at(partition, offset))
         if place.kind is Kind.EPOCH:
             return Timed(place.seqno, None)
         return Timed(place.seqno, header_of(value, self.at(partition, offset))["commit_time"])

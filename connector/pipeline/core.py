@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from connector import faults, metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError, LogDamaged
+from connector.errors import ConnectorError
 from connector.pipeline.covered import Covered
 from connector.pipeline.skips import Skips
 from connector.pipeline.until import Place, Until, cut
@@ -289,14 +289,7 @@ class ApplyCore:
     def _statements(self, message: Message) -> None:
         """Take one DDL fragment's statements. Rows after them (CREATE TABLE … SELECT) need the tables to be there."""
         collected = self._open
-        try:
-            collected.statements += message.statements()
-        except ValueError as error:
-            raise LogDamaged(
-                f"the statements of a DDL event are wrong: {error}",
-                seqno=message.header.seqno,
-                at=f"{self._topic}-{message.partition}@{message.offset}",
-            ) from error
+        collected.statements += message.statements(self._topic)
         if message.header.rows > collected.rows:
             self._define(message.header)
 

@@ -56,6 +56,7 @@ class Rehearsal:
         self._last = last
         self._catalog = catalog
         self._left_out = left_out
+        self._topic = topic
         self._scanner = Scanner(topic)
         self._collapse = Collapse(topic)
         self._chunks = Chunks(topic)
@@ -117,7 +118,7 @@ class Rehearsal:
             self._done = header.seqno
 
     def _look_at_ddl(self, message: Message, header: FragmentHeader) -> None:
-        for statement in message.statements():
+        for statement in message.statements(self._topic):
             try:
                 harmless = header.seqno not in self._left_out
                 harmless = harmless and not plan(statement, self._catalog, header.commit_time or 0).operations

@@ -68,7 +68,7 @@ class Skips:
             whole = self._chunks.whole(message)
             if whole is None:
                 return
-            told = [one for one in whole.statements() if not one.sql.startswith(SAVEPOINTS)]
+            told = [one for one in whole.statements(topic) if not one.sql.startswith(SAVEPOINTS)]
             self._statements += told
             self._tables.update(TableName(one.schema or ANY, ANY) for one in told)
             self._rows = collapse.add(whole, self._rows)

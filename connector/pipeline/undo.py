@@ -141,7 +141,7 @@ def _taken_back(
 
 def fold(collapse: Collapse, topic: str, fragments: Sequence[bytes]) -> None:
     """Fold what undoes an event into net operations."""
-    for value in undoing(fragments):
+    for value in undoing(fragments, topic):
         columns = {
             "partition": pa.array([0], pa.int32()),
             "offset": pa.array([0], pa.int64()),

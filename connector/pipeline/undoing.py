@@ -15,6 +15,8 @@ from typing import Any, Final
 import fastavro
 
 from connector.encode.schema import change_schema, fragment_schema, single_object_header
+from connector.errors import LogDamaged
+from connector.thl import checked
 from connector.thl.chunks import Change, Chunks
 from connector.thl.framing import body_at
 
@@ -22,29 +24,38 @@ CRC_BYTES: Final = 4
 _UNDOES: Final = {"insert": "delete", "delete": "insert", "update": "update"}
 
 
-def undoing(fragments: Sequence[bytes]) -> Iterator[bytes]:
+def undoing(fragments: Sequence[bytes], at: str = "") -> Iterator[bytes]:
     """Turn an event round.
 
     Args:
         fragments: of a whole event, whose images have all columns, in order.
+        at: the topic they are of, for errors.
 
     Returns:
         Fragments that undo it, in the order in which to take them, each with the number of its own rows.
+
+    Raises:
+        LogDamaged: they are none.
     """
     schema = _schema()
     parts: list[Change] = []  # of a change in several fragments: the last one comes first
     for fragment in reversed(fragments):
-        decoded = _read(fragment[body_at(fragment) :], schema)
+        decoded = _read(fragment[body_at(fragment) :], at, schema)
         found = decoded["changes"]
         if found and "data" in found[0]:
             parts += found
             if found[0]["start"]:
                 continue
-            found, parts = _joined(parts), []
+            found, parts = _joined(parts, at), []
         changes = [_undone(change) for change in reversed(found) if "rows" in change]
         rows = sum(len(change["rows"]) for change in changes)
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, schema, {**decoded, "changes": changes, "rows": rows})
+        try:
+            for change in changes:
+                checked.change(change)
+            fastavro.schemaless_writer(out, schema, {**decoded, "changes": changes, "rows": rows})
+        except (ValueError, KeyError) as error:
+            raise LogDamaged(f"an event that is to be undone cannot be: {str(error)[:200]}", at=at) from error
         body = out.getvalue()[:-CRC_BYTES]
         yield single_object_header() + body + zlib.crc32(body).to_bytes(CRC_BYTES, "big")
 
@@ -57,13 +68,16 @@ def _undone(change: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _joined(parts: Sequence[Change]) -> Sequence[Change]:
-    chunks = Chunks(partial(_read, schema=_change_schema()))
+def _joined(parts: Sequence[Change], at: str) -> Sequence[Change]:
+    chunks = Chunks(partial(_read, at=at, schema=_change_schema()), at)
     return [change for part in reversed(parts) for change in chunks.whole(part["start"], [part])]
 
 
-def _read(data: bytes, schema: Any) -> Any:
-    return fastavro.schemaless_reader(io.BytesIO(data), schema, None)
+def _read(data: bytes, at: str, schema: Any) -> Any:
+    try:
+        return fastavro.schemaless_reader(io.BytesIO(data), schema, None)
+    except (EOFError, ValueError, IndexError, OverflowError) as error:
+        raise LogDamaged(f"an event that is to be undone cannot be read: {error}", at=at) from error
 
 
 @cache

@@ -27,30 +27,38 @@ class Place(NamedTuple):
         return self.last_frag and self.kind is not Kind.EPOCH
 
 
-def place_of(value: bytes) -> Place:
+def place_of(value: bytes, at: str) -> Place:
     """Read the beginning of a message of the event topic.
+
+    Args:
+        value: the message.
+        at: where it stands, for the error.
 
     Raises:
         LogDamaged: not a fragment.
     """
-    body = body_of(value)
+    body = body_of(value, at)
     try:
-        seqno, at = _long(value, body)
-        fragno, at = _long(value, at)
-        last = bool(value[at])
-        epoch, at = _long(value, at + 1)
-        kind, at = _long(value, at)
-        shard, at = _long(value, at)
+        seqno, there = _long(value, body)
+        fragno, there = _long(value, there)
+        last = bool(value[there])
+        epoch, there = _long(value, there + 1)
+        kind, there = _long(value, there)
+        shard, there = _long(value, there)
         if shard < 0:
-            raise LogDamaged("a fragment's shard has a negative length", begins=value[:SHOWN].hex())
-        prev_seqno, _ = _long(value, at + shard)
+            raise LogDamaged("a fragment's shard has a negative length", at=at, begins=value[:SHOWN].hex())
+        prev_seqno, _ = _long(value, there + shard)
         return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
     except (IndexError, ValueError) as error:
-        raise LogDamaged("a fragment ends within its header", begins=value[:SHOWN].hex()) from error
+        raise LogDamaged("a fragment ends within its header", at=at, begins=value[:SHOWN].hex()) from error
 
 
-def body_of(value: bytes) -> int:
+def body_of(value: bytes, at: str) -> int:
     """Where a message's Avro value begins.
+
+    Args:
+        value: the message.
+        at: where it stands, for the error.
 
     Raises:
         LogDamaged: not a fragment.
@@ -58,7 +66,7 @@ def body_of(value: bytes) -> int:
     try:
         return body_at(value)
     except ValueError as error:
-        raise LogDamaged("a message of the event topic is not a fragment", begins=value[:SHOWN].hex()) from error
+        raise LogDamaged("a message of the event topic is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
 
 
 def _long(value: bytes, at: int) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from connector.errors import LogDamaged
+from connector.publish.json_record import reading
+from connector.thl import checked
 from connector.thl.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.thl.definition import Definitions, Redefined, TableDefinition
 from connector.thl.fork import Forked, Range
@@ -69,10 +71,8 @@ def offline_request(value: bytes) -> OfflineRequest:
     Raises:
         LogDamaged: not one that we wrote.
     """
-    try:
-        return OfflineRequest(**json.loads(value))
-    except (ValueError, TypeError) as error:
-        raise LogDamaged(f"a control record cannot be read: {error}", key=OFFLINE_KEY) from error
+    with reading("a control record", key=OFFLINE_KEY):
+        return checked.record(OfflineRequest(**json.loads(value)))
 
 
 def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
@@ -107,7 +107,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
     tables = dict[TableName, TableDefinition]()
     schemas = dict[str, str]()
     for key, value in messages:
-        try:
+        with reading("a control record", key=key[:80]):
             if key.startswith((TABLE_KEY, SCHEMA_KEY)):
                 _read_definition(key, value, tables, schemas)
                 continue
@@ -115,19 +115,18 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
                 raise LogDamaged("a control record was deleted", key=key[:80])
             found = json.loads(value)
             if key == LOG_KEY:
-                log = LogRecord(LogId(found["log_id"]), found["created"], found["format"])
+                log = checked.record(LogRecord(LogId(found["log_id"]), found["created"], found["format"]))
             elif key == PARTITIONS_KEY:
-                partitions = _read_partitions(found)
+                partitions = checked.record(_read_partitions(found))
             elif key.startswith(EPOCH_KEY):
-                epochs[found["epoch"]] = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
+                epoch = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
+                epochs[epoch.epoch] = checked.record(epoch)
             elif key == OFFLINE_KEY:
                 offline = offline_request(value)
             elif key == TABLES_KEY:
                 told = True
             else:
                 raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
-        except (ValueError, KeyError, TypeError) as error:
-            raise LogDamaged(f"a control record cannot be read: {error}", key=key[:80]) from error
     known = Definitions(tables, schemas) if told else None
     return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known, offline)
 
@@ -159,10 +158,10 @@ def position_record(value: bytes) -> PositionRecord:
     Raises:
         LogDamaged: not one that we wrote.
     """
-    try:
+    with reading("the position record", value=value[:200]):
         found = json.loads(value)
         last = found["finished"]
-        return PositionRecord(
+        record = PositionRecord(
             finished=_read_finished(last) if last else None,
             resume=SourcePosition(*found["resume"]),
             gtid_set=found["gtid_set"],
@@ -173,8 +172,7 @@ def position_record(value: bytes) -> PositionRecord:
             server_uuid=found["server_uuid"],
             prepared=Kept(*found["prepared"]),
         )
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise LogDamaged(f"the position record cannot be read: {error}", value=value[:200]) from error
+        return checked.record(record)
 
 
 def _table(table: TableDefinition) -> bytes:
@@ -193,7 +191,10 @@ def _read_definition(
         schema = key.removeprefix(SCHEMA_KEY).decode()
         schemas.pop(schema, None)
         if value is not None:
-            schemas[schema] = json.loads(value)["charset"]
+            charset = json.loads(value)["charset"]
+            if not isinstance(charset, str):
+                raise TypeError(f"a schema's character set is {charset!r}")
+            schemas[schema] = charset
         return
     name = TableName(*json.loads(key.removeprefix(TABLE_KEY)))
     tables.pop(name, None)
@@ -204,7 +205,7 @@ def _read_definition(
             for column, type_, unsigned, charset, labels, nullable in found["columns"]
         )
         layout = TableLayout(name, columns, tuple(found["key"]))
-        tables[name] = TableDefinition(layout, found["charset"], found["unknown"])
+        tables[name] = checked.record(TableDefinition(layout, found["charset"], found["unknown"]))
 
 
 def _read_partitions(found: Mapping[str, Any]) -> PartitionMap:

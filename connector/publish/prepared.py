@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connector.errors import LogDamaged
+from connector.publish.json_record import reading
+from connector.thl import checked
 from connector.thl.pending import Kept, Pending, PendingSet, Stored
 from connector.thl.position import SourcePosition
 from connector.thl.words import Kind
@@ -105,13 +107,14 @@ class Found:
         starts, strays = {}, []
         closed = {pending.attempt: pending for pending in self._closings.values()}
         for pending in closed.values():
-            if sorted(self._attempts.get(pending.attempt, {})) != list(range(pending.messages)):
+            there = sorted(self._attempts.get(pending.attempt, {}))
+            if len(there) != pending.messages or there != list(range(len(there))):
                 raise LogDamaged(
                     "What is kept of a prepared transaction is not all there",
                     xid=pending.xid,
                     attempt=pending.attempt,
                     messages=pending.messages,
-                    found=len(self._attempts.get(pending.attempt, {})),
+                    found=len(there),
                 )
         for attempt, offsets in self._attempts.items():
             if attempt in closed:
@@ -122,9 +125,9 @@ class Found:
 
 
 def _pending(value: bytes) -> Pending:
-    try:
+    with reading("the record of a prepared transaction", value=value[:200]):
         found = json.loads(value)
-        return Pending(
+        pending = Pending(
             xid=found["xid"],
             attempt=found["attempt"],
             pieces=found["pieces"],
@@ -134,5 +137,4 @@ def _pending(value: bytes) -> Pending:
             time=found["time"],
             kind=Kind(found["kind"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LogDamaged(f"the record of a prepared transaction cannot be read: {error}", value=value[:200]) from error
+        return checked.record(pending)

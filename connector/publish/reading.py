@@ -165,7 +165,7 @@ class LogReader:
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
             return TailFound(start=low, end=high)
-        place = _place(f"{self._config.topic}-{partition}@{message.offset()}", _value(message))
+        place = place_of(_value(message), f"{self._config.topic}-{partition}@{message.offset()}")
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
@@ -231,7 +231,7 @@ class LogReader:
 
         def read(offset: int) -> Met[Place] | None:
             found = self.first(partition, offset, high)
-            return found and Met(found[0], _place(f"{self._config.topic}-{partition}@{found[0]}", found[1]))
+            return found and Met(found[0], place_of(found[1], f"{self._config.topic}-{partition}@{found[0]}"))
 
         met = first_of(read, low, high, seqno)
         return (met.offset, met.header.seqno) if met else (high, None)
@@ -256,7 +256,7 @@ class LogReader:
     def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, Place], None, None]:
         with closing(self.fragments(partition, start, end)) as found:
             for offset, value in found:
-                yield offset, _place(f"{self._config.topic}-{partition}@{offset}", value)
+                yield offset, place_of(value, f"{self._config.topic}-{partition}@{offset}")
 
     def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
         """The fragments and markers of a partition of the event topic that are not of earlier events."""
@@ -312,14 +312,6 @@ class LogReader:
                     return
         finally:
             self._consumer.unassign()
-
-
-def _place(at: str, value: bytes) -> Place:
-    """As `place_of`, with the message's place in the error."""
-    try:
-        return place_of(value)
-    except LogDamaged as error:
-        raise LogDamaged(error.message, hint=error.hint, at=at, **error.where) from error
 
 
 def _key(message: Message) -> bytes:

@@ -66,7 +66,7 @@ def trapped_events(
     oldest: LoggedEvent | None = None
     with LogReader(config) as reader:
         for partition in position.tails:
-            for event in _events(reader.since(partition, bound), is_trapped, parsed):
+            for event in _events(f"{config.topic}-{partition}", reader.since(partition, bound), is_trapped, parsed):
                 if not bound <= event.seqno <= position.last_finished:
                     continue
                 if oldest is None or event.seqno < oldest.seqno:
@@ -84,23 +84,23 @@ def trapped_events(
 
 
 def _events(
-    values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool], schemas: Schemas
+    at: str, values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool], schemas: Schemas
 ) -> Iterator[LoggedEvent]:
     """The finished events of a partition; of those that are wanted also what they change."""
     whole, header, one = schemas
-    chunks = Chunks(lambda data: _read(data, one, whole=True))
+    chunks = Chunks(lambda data: _read(data, one, at, whole=True), at)
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
-        place = place_of(value)
+        place = place_of(value, at)
         if place.kind is Kind.EPOCH or place.fragno == 0:
             rows, statements, next_fragno = Counter(), 0, 0
         if place.kind is Kind.EPOCH or place.fragno != next_fragno:
             continue
         next_fragno += 1
-        fragment = _read(value, header)
+        fragment = _read(value, header, at)
         if wanted(place.seqno, fragment["gtid"]):
-            for change in chunks.whole(place.fragno, _read(value, whole)[BODY]):
+            for change in chunks.whole(place.fragno, _read(value, whole, at)[BODY]):
                 if "rows" in change:
                     rows[f"{change['schema']}.{change['table']}"] += len(change["rows"])
                 else:
@@ -131,11 +131,11 @@ def _schemas(schema: dict[str, Any]) -> Schemas:
     )
 
 
-def _read(value: bytes, schema: Any, *, whole: bool = False) -> dict[str, Any]:
+def _read(value: bytes, schema: Any, at: str, *, whole: bool = False) -> dict[str, Any]:
     try:
-        body = io.BytesIO(value if whole else value[body_of(value) :])
+        body = io.BytesIO(value if whole else value[body_of(value, at) :])
         fragment: Any = fastavro.schemaless_reader(body, schema, None)
     except (EOFError, ValueError, IndexError) as error:
-        raise LogDamaged("a message of the event topic is not a fragment", begins=value[:SHOWN].hex()) from error
+        raise LogDamaged("a message of the event topic is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
     found: dict[str, Any] = fragment
     return found

@@ -14,6 +14,7 @@ cdef class Message:
     cdef Py_ssize_t start
     cdef Py_ssize_t changes
     cdef Py_ssize_t end
+    cdef list read_statements(self)
 
 
 cdef class Headers:

@@ -7,6 +7,7 @@ are the CRC-32 of those before them.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from connector.reassemble.avro cimport Reader, read_block, read_byte, read_long, skip, skip_map
+from connector.errors import LogDamaged
 from connector.thl.header import FragmentHeader
 from connector.thl.piece import Statement
 from connector.thl.words import Kind, Outcome
@@ -43,12 +44,25 @@ cdef class Message:
         self.end -= self.start
         self.start = 0
 
-    def statements(self):
+    def statements(self, str topic=""):
         """The statements that a fragment begins with; row changes may follow them (CREATE TABLE … SELECT).
 
+        Args:
+            topic: named in errors.
+
         Raises:
-            ValueError: the bytes are not what the schema says.
+            LogDamaged: the bytes are not what the schema says.
         """
+        try:
+            return self.read_statements()
+        except (ValueError, IndexError) as error:
+            raise LogDamaged(
+                f"the statements of an event are wrong: {error}",
+                seqno=self.header.seqno,
+                at=f"{topic}-{self.partition}@{self.offset}",
+            ) from error
+
+    cdef list read_statements(self):
         cdef Reader r = Reader.__new__(Reader)
         cdef long long count
         r.data = self.block.data

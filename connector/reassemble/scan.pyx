@@ -15,7 +15,7 @@ from libc.string cimport memcmp
 from connector.errors import LogDamaged
 from connector.reassemble.avro cimport Reader, read_byte, read_long, skip, skip_map, skip_text
 from connector.reassemble.message cimport Block, Headers, Message, present
-from connector.thl import framing
+from connector.thl import checked, framing
 from connector.thl.run import EDGES, Run
 from connector.thl.words import UNKNOWN_SHARD
 
@@ -28,6 +28,8 @@ cdef str SCHEMA = framing.SCHEMA
 cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
 cdef object EDGE_NAMES = EDGES
+
+cdef long long LATEST = checked.LATEST
 
 cdef enum:
     TRANSACTION = 0  # connector.thl.words.Kind, as Avro writes it
@@ -253,6 +255,8 @@ cdef class Scanner:
             skip_text(r)  # event_id
         if present(r):
             place.commit_time = read_long(r)
+            if not 0 <= place.commit_time <= LATEST:
+                raise ValueError("a commit time that is none")
         if present(r):
             outcome = read_byte(r)
             if outcome & 1 or outcome > LAST_OUTCOME:

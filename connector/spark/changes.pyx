@@ -238,6 +238,9 @@ cdef class Changes:
 
         Args:
             schema: of Arrow; the columns are those of `connector.spark.columns`.
+
+        Raises:
+            LogDamaged: a text is not UTF-8.
         """
         cdef Py_ssize_t rows = self.rows
         types = dict(zip(schema.names, schema.types))
@@ -262,7 +265,16 @@ cdef class Changes:
         if self.with_layout:
             columns.append(self.layout.array(types["layout"], rows))
         self.rows = 0
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            seqnos = batch.column("seqno")
+            first, last = (seqnos[0].as_py(), seqnos[rows - 1].as_py()) if rows else (None, None)
+            raise LogDamaged(
+                f"text of an event is not UTF-8: {error}", at=self.topic, first_seqno=first, last_seqno=last
+            ) from error
+        return batch
 
     cdef int told(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
                   long long rows) except -1:

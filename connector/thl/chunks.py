@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from connector.errors import LogDamaged
+from connector.thl import checked
 
 Change = Mapping[str, Any]
 """An item of `changes`, as the schema says."""
@@ -24,10 +25,12 @@ class Chunks:
 
     Args:
         decode: reads a change from its Avro bytes.
+        at: where the event stands, for errors.
     """
 
-    def __init__(self, decode: Callable[[bytes], Change]) -> None:
+    def __init__(self, decode: Callable[[bytes], Change], at: str) -> None:
         self._decode = decode
+        self._at = at
         self._data = bytearray()
         self._size = 0  # of the change that is incomplete
 
@@ -39,13 +42,13 @@ class Chunks:
             changes: the fragment's.
 
         Raises:
-            LogDamaged: the parts do not follow each other.
+            LogDamaged: the parts do not follow each other, or a change is not one of its table.
         """
         if fragno == 0:
             self._data, self._size = bytearray(), 0
         if len(without_parts(changes)) == len(changes):
             self._expect(not self._size)
-            return changes
+            return self._checked(changes)
         self._expect(len(changes) == 1)
         part = changes[0]
         self._expect(part["start"] == len(self._data) and (not self._size or part["size"] == self._size))
@@ -55,8 +58,17 @@ class Chunks:
         if len(self._data) < self._size:
             return ()
         data, self._data, self._size = bytes(self._data), bytearray(), 0
-        return (self._decode(data),)
+        return self._checked((self._decode(data),))
+
+    def _checked(self, changes: Sequence[Change]) -> Sequence[Change]:
+        for change in changes:
+            if "rows" in change:
+                try:
+                    checked.change(change)
+                except (ValueError, KeyError) as error:
+                    raise LogDamaged(f"a change is not one of its table: {error}", at=self._at) from error
+        return changes
 
     def _expect(self, right: bool) -> None:
         if not right:
-            raise LogDamaged("the parts of a large change do not follow each other")
+            raise LogDamaged("the parts of a large change do not follow each other", at=self._at)

@@ -96,8 +96,12 @@ def ranges_text(ranges: Iterable[Range]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def parse_ranges(text: str) -> tuple[Range, ...]:
+def parse_ranges(text: str, at: str) -> tuple[Range, ...]:
     """Read `ranges_text`.
+
+    Args:
+        text: what it made.
+        at: where the marker stands, for the error.
 
     Raises:
         LogDamaged: it is none.
@@ -106,7 +110,7 @@ def parse_ranges(text: str) -> tuple[Range, ...]:
         parts = [part.partition("-") for part in text.split(",") if part]
         return tuple(Range(Seqno(int(first)), Seqno(int(last or first))) for first, _, last in parts)
     except ValueError as error:
-        raise LogDamaged("A marker tells trapped events in a way that is not ours", text=text[:200]) from error
+        raise LogDamaged("A marker tells trapped events in a way that is not ours", at=at, text=text[:200]) from error
 
 
 def meets(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:

@@ -103,7 +103,7 @@ def trapped_by(header: FragmentHeader, taken: Seqno, at: str, *, message: str, h
     Raises:
         HistoriesDiffer: he has.
     """
-    trapped = parse_ranges(header.metadata[TRAPPED_EVENTS])
+    trapped = parse_ranges(header.metadata[TRAPPED_EVENTS], at)
     if meets(trapped, Seqno(0), taken):
         raise HistoriesDiffer(
             message,

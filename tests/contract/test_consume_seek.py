@@ -26,7 +26,10 @@ def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
     with LogReader(story.log.config, settled=True) as walking, LogReader(story.log.config, sparing=True) as seeking:
         for partition in range(3):
             start, end = walking.bounds(partition)
-            places = [(offset, place_of(value)) for offset, value in walking.fragments(partition, start, end)]
+            places = [
+                (offset, place_of(value, f"{partition}@{offset}"))
+                for offset, value in walking.fragments(partition, start, end)
+            ]
             assert len(places) > 10
             for seqno in range(0, story.seqno + 3, 3):
                 wanted = [offset for offset, place in places if place.seqno >= seqno]

@@ -1,1 +1,1 @@
-"""The reader against damaged logs, for as long as one likes: `make fuzz`."""
+"""The readers against damaged binary logs and wrong messages, for as long as one likes: `make fuzz`."""

@@ -68,7 +68,7 @@ class Log:
         self.producer.begin_transaction()
         for partition, value in messages:
             self.producer.produce(self.topic, value, partition=partition)
-            if not abort and (place := place_of(value)).finishes:
+            if not abort and (place := place_of(value, f"{self.topic}-{partition}")).finishes:
                 self.tails[partition] = place.seqno
         key, value = position_message(self.position)
         self.producer.produce(self.config.position_topic, value, key)

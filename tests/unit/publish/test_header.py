@@ -33,7 +33,7 @@ places = st.builds(
 
 @given(places, st.text(max_size=200), st.none() | st.integers(0, 2**31 - 1))
 def test_every_place_survives(place: Place, shard: str, number: int | None) -> None:
-    found = place_of(fragment(place, shard, number))
+    found = place_of(fragment(place, shard, number), "t-0@0")
     assert found == place
     assert found.finishes == (place.last_frag and place.kind is not Kind.EPOCH)
 
@@ -42,9 +42,9 @@ def test_every_place_survives(place: Place, shard: str, number: int | None) -> N
 def test_a_message_that_ends_early_is_damage(size: int) -> None:
     place = Place(Seqno(70_000), 0, True, Epoch(3), Kind.TRANSACTION, Seqno(69_999))
     with pytest.raises(LogDamaged):
-        place_of(fragment(place, "a-long-shard")[:size])
+        place_of(fragment(place, "a-long-shard")[:size], "t-0@0")
 
 
 def test_a_message_of_someone_else_is_damage() -> None:
     with pytest.raises(LogDamaged, match="not a fragment"):
-        place_of(b'{"a": 1, "b": "some json"}')
+        place_of(b'{"a": 1, "b": "some json"}', "t-0@0")

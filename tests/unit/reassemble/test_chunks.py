@@ -30,7 +30,7 @@ def part(data: bytes, start: int, stop: int, size: int | None = None) -> dict[st
 
 def by_decoded(fragments: list[Fragment]) -> list[Any]:
     """How many changes each fragment adds."""
-    joining = Chunks(of)
+    joining = Chunks(of, "t-0@0")
     return [len(joining.whole(fragno, changes)) for fragno, changes in fragments]
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from connector.errors import LogDamaged
 from connector.reassemble.message import Message
 from connector.reassemble.scan import Scanner
+from connector.thl import checked
 from connector.thl.header import FragmentHeader
 from connector.thl.piece import Statement
 from connector.thl.run import follows
@@ -51,7 +52,7 @@ def headers(draw: st.DrawFn) -> dict[str, Any]:
         sequence_number=draw(LONG),
         metadata=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
         event_id=draw(OPTIONAL_TEXT),
-        commit_time=draw(st.none() | LONG),
+        commit_time=draw(st.none() | st.integers(0, checked.LATEST)),
         outcome=draw(st.sampled_from([None, "commit", "rollback", "void"])),
     )
 

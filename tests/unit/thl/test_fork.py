@@ -57,7 +57,7 @@ def at() -> PositionRecord:
 @given(st.sets(st.integers(0, 40)))
 def test_ranges_are_the_seqnos(seqnos: set[int]) -> None:
     ranges = ranges_of(map(Seqno, seqnos))
-    assert parse_ranges(ranges_text(ranges)) == ranges
+    assert parse_ranges(ranges_text(ranges), "t-0@0") == ranges
     assert {s for s in range(41) if meets(ranges, Seqno(s), Seqno(s))} == seqnos
     assert all(before.last + 1 < after.first for before, after in pairwise(ranges))
 
@@ -71,7 +71,7 @@ def test_what_is_outside_of_ranges_is_counted(seqnos: set[int], first: int, last
 
 def test_what_is_no_range_is_damage() -> None:
     with pytest.raises(LogDamaged):
-        parse_ranges("6-x")
+        parse_ranges("6-x", "t-0@0")
 
 
 def test_what_is_trapped_is_told_with_its_events() -> None:

@@ -1,0 +1,93 @@
+"""What a record or a fragment holds is what its type says: for values that come from outside, decoded.
+
+Avro and JSON hold whatever somebody wrote with a right checksum. What is wrong is found where it is read, and said with
+its place, not where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Final, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+LATEST: Final = 253_402_214_400_000_000  # µs since 1970 UTC: the last day that every time zone has a date for
+UNION: Final = type(int | str)
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
+def commit_time(value: int | None) -> int | None:
+    """The same.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    if value is not None and not 0 <= value <= LATEST:
+        raise ValueError(f"the commit time {value} is none")
+    return value
+
+
+def change(found: Mapping[str, Any]) -> None:
+    """Make sure that a change of rows, as `schemas/fragment.avsc` says it, is one of its table.
+
+    Raises:
+        ValueError: it has another number of values than columns, or a key that the table does not have.
+    """
+    width = len(found["columns"])
+    if not width or not all(0 <= index < width for index in found["key_columns"]):
+        raise ValueError("a table without columns, or with a key of others")
+    images = {"insert": ("after",), "update": ("before", "after"), "delete": ("before",)}[found["action"]]
+    for image in ("before", "after"):
+        bits = found[f"{image}_present"]
+        if bits and len(bits) * 8 < width:
+            raise ValueError("a bitmap that does not tell of every column")
+        there = sum(bits[index // 8] >> index % 8 & 1 for index in range(width)) if bits else width
+        for row in found["rows"]:
+            values = row[image]
+            if (values is not None) != (image in images) or (values is not None and len(values) != there):
+                raise ValueError(f"an image of a row that its {found['action']} or its columns do not have")
+
+
+def record(value: T) -> T:
+    """The same, a dataclass whose fields are of their types: with all that they hold.
+
+    Raises:
+        TypeError: one is not.
+    """
+    hints = _hints(cast(Hashable, type(value)))
+    for field in fields(value):  # type: ignore[arg-type]
+        held = getattr(value, field.name)
+        # What is compiled has no hints: its fields have their types in C.
+        if field.name in hints and not _fits(held, hints[field.name]):
+            raise TypeError(f"{field.name} is {str(held)[:80]!r}")
+    return value
+
+
+@cache
+def _hints(kind: Hashable) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if isinstance(hint, NewType):
+        return _fits(value, hint.__supertype__)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in {Union, UNION}:
+        return any(_fits(value, one) for one in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        each = inner[:1] * len(value) if inner[1:] == (...,) else inner
+        return len(each) == len(value) and all(_fits(item, one) for item, one in zip(value, each, strict=True))
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(key, inner[0]) and _fits(value[key], inner[1]) for key in value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST
+    if not isinstance(value, origin or hint):
+        return False
+    if isinstance(value, tuple):  # a NamedTuple
+        return all(_fits(getattr(value, name), one) for name, one in _hints(type(value)).items())
+    if is_dataclass(value):
+        record(value)
+    return True

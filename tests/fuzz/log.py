@@ -1,0 +1,50 @@
+"""`make fuzz`: messages of the log that are wrong, with a right checksum, through every reader of it.
+
+Each is read, or is one of our errors with its place: no other exception, no crash, no second that a message takes. What
+a reader does not bear ends the run, and is shown with the seed that makes it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+from tests.fuzz.log_readers import read_message, read_record
+from tests.fuzz.messages import changed, changed_record, message_seeds, record_seeds
+
+SLOW = 5.0  # seconds that one may take: the machine may do something else meanwhile
+
+
+def main() -> None:
+    """Ends the process: 0 when the time is over, 1 when something was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.log")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(1 << 32), help="of the first; the next is one more"
+    )
+    options = parser.parse_args()
+    messages, records = message_seeds(), record_seeds()
+    end, seed, errors = time.monotonic() + options.seconds, options.seed, 0
+    while (begun := time.monotonic()) < end:
+        draw = random.Random(seed)
+        what: object = None
+        try:
+            if draw.random() < 0.7:
+                what = changed(draw.choice(messages), draw.choice(messages), draw)
+                errors += sum(1 for _ in read_message(what))
+            else:
+                what = changed_record(draw.choice(records), draw.choice(records), draw)
+                errors += sum(1 for _ in read_record(what))
+        except BaseException:
+            print(f"--seed {seed}: {what!r}", file=sys.stderr)
+            raise
+        if time.monotonic() - begun > SLOW:
+            sys.exit(f"--seed {seed} takes {time.monotonic() - begun:.1f} s: {what!r}")
+        seed += 1
+    print(f"{seed - options.seed} messages and records, {errors} errors, all ours")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Messages of the log's topics through every reader of them, each of which ends in what it reads or in our error."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from connector.consume.assembly import Assembly, Message, WholeLog
+from connector.consume.decoding import Decoder
+from connector.consume.fragments import Fragments
+from connector.encode.stored import Restoring
+from connector.errors import ConnectorError
+from connector.listing.decoding import body_of, chunks, fragment_of, header_of
+from connector.listing.log import Listed
+from connector.listing.printing import Layout, Part, View, log_printer
+from connector.pipeline import undo
+from connector.publish.header import place_of
+from connector.publish.memory import control_state, position_record
+from connector.publish.prepared import Found
+from connector.reassemble.chunks import Chunks
+from connector.reassemble.collapse import Collapse
+from connector.reassemble.scan import Scanner
+from connector.spark.changes import Changes
+from connector.spark.columns import arrow_schema
+from connector.thl.control import EpochRecord
+from connector.thl.history import History
+from connector.thl.joined import Joined
+from connector.thl.ledger import Ledger
+from connector.thl.position import TargetPosition
+from connector.thl.transaction_columns import TransactionColumns, transaction_columns
+from connector.thl.words import Epoch, Seqno
+from tests.fuzz.messages import LOG_ID, Record
+from tests.unit.reassemble.fragments import batch
+
+TOPIC = "thl.s"
+AT = f"{TOPIC}-0@0"
+DECODER = Decoder(TOPIC)
+COLUMNS = transaction_columns((one, f"_{one}") for one in ("seqno", "gtid", "commit_time", "event_id", "server_id"))
+EPOCHS = tuple(
+    EpochRecord(epoch=Epoch(n), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=0, reason="online")
+    for n in (1,)
+)
+BEGIN = TargetPosition(service="s", log_id=LOG_ID, seqno=Seqno(-1), epoch=Epoch(1), offsets={0: 0})
+HISTORY = History(LOG_ID, EPOCHS, Seqno(0))
+Reader = Callable[[bytes], object]
+
+
+def scan(value: bytes) -> list[Any]:
+    """As Spark's tasks and the driver read a batch."""
+    return list(Scanner(TOPIC).scan(batch([value])))
+
+
+def heads(value: bytes) -> object:
+    return [(m.run(), m.gtids(0, len(m)), [(one.header, one.size) for one in m]) for m in scan(value)]
+
+
+def statements(value: bytes) -> object:
+    """Of definitions, as the applier reads them."""
+    return [one.statements(TOPIC) for found in scan(value) for one in found]
+
+
+def collapsed(columns: TransactionColumns | None, *, run: bool) -> Reader:
+    def read(value: bytes) -> object:
+        collapse, parts = Collapse(TOPIC, columns), Chunks(TOPIC)
+        for found in scan(value):
+            if run:
+                collapse.add_run(found, 0, len(found), 1 << 40, 1 << 40)
+                continue
+            for one in found:
+                whole = parts.whole(one)
+                if whole is not None:
+                    collapse.add(whole)
+        return [(net.layout, len(net)) for net in collapse.take()]
+
+    return read
+
+
+def spark_rows(value: bytes) -> object:
+    changes = Changes(TOPIC, True)
+    for found in scan(value):
+        for one in found:
+            changes.add(one, one.header, 0, 0)
+    return changes.take(arrow_schema(layout=True)).to_pylist()
+
+
+def consumed(value: bytes) -> object:
+    return [DECODER.header(value, AT), [str(change) for change in DECODER.changes([value], AT)]]
+
+
+def assembled(value: bytes) -> object:
+    """As a consumer of the whole log that begins with it."""
+    ledger: Ledger[Fragments, Any] = Ledger(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
+    assembly = Assembly(WholeLog(ledger, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
+    return [(list(map(str, event.changes)), event.commit_time) for event in assembly.take(Message(0, 0, value))]
+
+
+def joined(value: bytes) -> object:
+    one: Joined[bytes] = Joined(
+        topic=TOPIC, log_id=LOG_ID, shards=("shop",), offsets={0: 0}, floor=Seqno(-1), tails={}, barrier=None
+    )
+    one.take(DECODER.header(value, AT), 0, 0, value)
+    return list(iter(one.next, None))
+
+
+def listed(value: bytes) -> object:
+    """As `thl list` prints it in every layout."""
+    out = io.BytesIO()
+    fragment = fragment_of(value, AT)
+    whole = {**fragment, "changes": list(chunks(AT).whole(fragment["fragno"], fragment["changes"]))}
+    for layout, part in VIEWS:
+        printer = log_printer(View(layout=layout, part=part, specs=True), out)
+        printer.show(Listed(TOPIC, 0, 0, whole, False))
+        printer.flush()
+    return out.getvalue()
+
+
+VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.THL, part) for part in Part)]
+
+
+def undone(value: bytes) -> object:
+    """As `thl undo` turns an event round, which it has read as the applier does."""
+    collapse = Collapse(TOPIC)
+    scan(value)
+    undo.fold(collapse, TOPIC, [value])
+    return len(collapse.take())
+
+
+MESSAGE_READERS: dict[str, Reader] = {
+    "heads": heads,
+    "statements": statements,
+    "collapse": collapsed(None, run=False),
+    "collapse with columns": collapsed(COLUMNS, run=False),
+    "collapse of a run": collapsed(COLUMNS, run=True),
+    "spark": spark_rows,
+    "consume": consumed,
+    "assembly": assembled,
+    "shards": joined,
+    "list": listed,
+    "undo": undone,
+    "header": lambda value: header_of(value, AT),
+    "body": lambda value: body_of(value, AT),
+    "place": lambda value: place_of(value, AT),
+}
+
+
+def read_message(value: bytes) -> Iterator[ConnectorError]:
+    """Each reader's error, if it had one.
+
+    Raises:
+        AssertionError: an error does not say where.
+    """
+    for reader in MESSAGE_READERS.values():
+        try:
+            reader(value)
+        except ConnectorError as error:
+            assert "at" in error.where, (error, error.where)
+            yield error
+
+
+def read_record(record: Record) -> Iterator[ConnectorError]:
+    """The same of a record of another topic."""
+    topic, key, value = record
+    try:
+        match topic:
+            case "control":
+                control_state([(key, value)])
+            case "position":
+                position_record(value)
+            case "prepared":
+                found = Found()
+                found.take(0, key, value)
+                found.state(1)
+            case _:
+                Restoring().take(value)
+    except ConnectorError as error:
+        yield error
