@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     help="Go on although the source lacks transactions that the log has (`thl trapped` lists them): the log forks, and "
     "targets that have applied them are refused. End the appliers before.",
 )
-def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) -> None:
+@click.option(
+    "--accept-partial",
+    multiple=True,
+    metavar="PATTERN",
+    help="Begin to capture these tables (schema.table, with * and ?) although they hold rows that the log does not "
+    "have, because filters left them out before: targets never get these, and a change of one of them ends an applier.",
+)
+def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool, accept_partial: tuple[str, ...]) -> None:
     """Read MySQL's binary log into Kafka, until SIGTERM or SIGINT.
 
     A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
@@ -77,7 +84,9 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool) ->
     gc.freeze()
     gc.set_threshold(100_000)
     hold = Replicas(config, stop, clock) if config.publish.wait_for else None
-    producer = Producer(config, source, clock, stop, accept_trapped=accept_trapped, hold=hold)
+    producer = Producer(
+        config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, hold=hold
+    )
     try:
         with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
             position = producer.run()

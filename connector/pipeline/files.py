@@ -7,10 +7,10 @@ there are GTIDs.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from connector.capture.archive import Archive
 from connector.capture.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
@@ -21,6 +21,7 @@ from connector.capture.naming import Naming, Refused
 from connector.capture.reader import BinlogReader
 from connector.capture.stream import ByteSource, StreamStart
 from connector.capture.table_history import history_of
+from connector.capture.widening import capture_of, same_tables
 from connector.clock import Clock
 from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
@@ -104,7 +105,22 @@ class FileSource:
             gtid_set=None if before is None else str(before),
             executed=None if before is None else self._executed(files[-1]),
             filters=fingerprint(self._config.source),
+            capture=capture_of(self._config.source),
         )
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        """Files do not tell which tables held rows before them.
+
+        Raises:
+            PreflightError: others were captured before.
+        """
+        if not same_tables(before, self._config.source) and "*" not in accepted:
+            raise PreflightError(
+                "the filters have changed, and files do not tell which tables hold rows that the log lacks",
+                hint="take the filters that the log had; or thl produce --accept-partial '*'",
+                service=self._config.service,
+                captured_before=None if before is None else before.get("filters"),
+            )
 
     def holds(self, finished: Finished) -> bool:
         """Whether the files go back to this transaction."""

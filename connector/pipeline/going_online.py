@@ -8,6 +8,7 @@ markers and position in one Kafka transaction. 6. Go on from there.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from threading import Event
 from typing import Final
 
@@ -29,7 +30,7 @@ from connector.publish.reading import LogReader
 from connector.publish.topics import Topics
 from connector.publish.transactions import Transactions
 from connector.publish.trapped import trapped_events
-from connector.thl.control import ControlState
+from connector.thl.control import ControlState, EpochRecord
 from connector.thl.definition import Definitions, Item, Redefined
 from connector.thl.event_id import EventId
 from connector.thl.fork import Accepted, accept, ranges_text
@@ -59,6 +60,7 @@ class Online:
         begun: what this process has begun; added to. Going online again must fence nobody newer, and make no new log.
         framing: how messages begin.
         accept_trapped: go on where the source lacks transactions that the log has.
+        accept_partial: patterns of tables that may begin to be captured although they hold rows.
         hold: what has to be elsewhere before it is published.
     """
 
@@ -72,6 +74,7 @@ class Online:
         *,
         framing: Framing,
         accept_trapped: bool = False,
+        accept_partial: Sequence[str] = (),
         hold: Hold | None = None,
     ) -> None:
         self._hold = hold
@@ -82,6 +85,7 @@ class Online:
         self._begun = begun
         self._framing = framing
         self._accept_trapped = accept_trapped
+        self._accept_partial = accept_partial
         self._transactions: Transactions | None = None
         self.stream: Stream | None = None
         self.ahead: Items = []  # read beyond the redone transaction, to be published first
@@ -144,6 +148,8 @@ class Online:
                 "publish.wait_for needs GTIDs, and the source gives none: nobody can tell what a replica has of it",
                 hint="SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON; or leave it out",
             )
+        if position is not None and control.epochs and not position.snapshot:
+            self._check_widened(control.epochs[-1], facts)
         accepted = self._accepted(control, position, facts, kept) if self._accept_trapped else None
         rule = ShardRule(config.publish.shard_by, tuple((one.name, one.pattern) for one in config.publish.shards))
         plan = decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=rule)
@@ -168,6 +174,12 @@ class Online:
         else:
             self.reopen(plan.position, plan.control, facts.server_uuid)
         return plan
+
+    def _check_widened(self, last: EpochRecord, facts: SourceFacts) -> None:
+        """Other filters than those of the log's last epoch may want what was not captured by these."""
+        same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
+        if not same:
+            self._source.check_widened(last.capture, self._accept_partial)
 
     def _accepted(
         self, control: ControlState, position: PositionRecord | None, facts: SourceFacts, kept: PreparedState

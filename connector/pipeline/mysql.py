@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from connector.capture import source_state
 from connector.capture.cascades import CascadesRefused
@@ -18,6 +19,7 @@ from connector.capture.source_facts import read_facts
 from connector.capture.stream import StreamStart, replica_uuid
 from connector.capture.table_history import history_of
 from connector.capture.tables_now import tables_now
+from connector.capture.widening import capture_of, check_widened
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import PreflightError
@@ -103,7 +105,16 @@ class MySqlSource:
             snapshot=load,
             tables=tables,
             filters=fingerprint(self._source),
+            capture=capture_of(self._source),
         )
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        """Compare the tables of now with what was captured before."""
+        with session(self._source) as connection:
+            lacking = check_widened(connection, self._source, self._wanted(), before, accepted)
+        if lacking:
+            fields = {"service": self._config.service, "lacking": "; ".join(map(str, lacking))}
+            LOG.warning("the log goes on with partial tables, as was accepted", extra=fields)
 
     def holds(self, finished: Finished) -> bool:
         """Whether the transaction is in a binary log that is still there, on the server or in the archive."""

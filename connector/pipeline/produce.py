@@ -15,6 +15,7 @@ listens for who wants the producer offline (`connector.publish.requests`).
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
@@ -66,6 +67,7 @@ class Producer:
         clock: the time.
         stop: set by whoever wants it to end.
         accept_trapped: go online although the source lacks transactions that the log has: once.
+        accept_partial: patterns of tables that may begin to be captured although they hold rows.
         hold: what has to be elsewhere before it is published; None: nothing.
     """
 
@@ -77,6 +79,7 @@ class Producer:
         stop: Event,
         *,
         accept_trapped: bool = False,
+        accept_partial: Sequence[str] = (),
         hold: Hold | None = None,
     ) -> None:
         self._config = config
@@ -89,6 +92,7 @@ class Producer:
         self._begun = Begun()
         self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
+        self._accept_partial = accept_partial
         self._framing = framing()
         self.request: OfflineRequest | None = None  # as whose answer it ended
         self._hold = hold
@@ -156,6 +160,7 @@ class Producer:
                 self._begun,
                 framing=self._framing,
                 accept_trapped=self._accept_trapped,
+                accept_partial=self._accept_partial,
                 hold=self._hold,
             )
             try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from connector.thl.definition import Definitions, Item
 from connector.thl.online import SourceFacts
@@ -70,6 +70,17 @@ class Source(Protocol):
 
         Args:
             new: a new log begins: also find the place where it starts, by the configuration.
+        """
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        """Make sure that the log lacks nothing of what is captured from here on.
+
+        Args:
+            before: what was captured until now, as `SourceFacts.capture` had it; None: the log does not tell.
+            accepted: patterns of tables that may be partial.
+
+        Raises:
+            PreflightError: it does, or nobody can tell.
         """
 
     def holds(self, finished: Finished) -> bool:

@@ -59,6 +59,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
                     "gtid_set": record.gtid_set,
                     **_forked(record.forked),
                     **({"filters": record.filters} if record.filters is not None else {}),
+                    **({"capture": record.capture} if record.capture is not None else {}),
                 }
             )
         case OfflineRequest():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from connector.thl.definition import Definitions
 from connector.thl.fork import Forked, Range
@@ -64,6 +65,7 @@ class EpochRecord:
     gtid_set: str | None = None
     forked: Forked | None = None  # what it goes on without
     filters: str | None = None  # fingerprint of what decides which of the source is published, and as what
+    capture: Mapping[str, Any] | None = None  # the filters themselves: what is captured from here on
 
 
 def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:

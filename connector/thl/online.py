@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from connector.thl.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.thl.definition import Definitions
@@ -53,6 +54,7 @@ class SourceFacts:
         snapshot: a new log begins with an initial load.
         tables: what the source's tables are where a new log starts; None when they are not known.
         filters: fingerprint of what is published of it; None: nobody says.
+        capture: what decides what is captured of it, for the producers to come; None: nobody says.
     """
 
     source_id: str
@@ -67,6 +69,7 @@ class SourceFacts:
     snapshot: bool = False
     tables: Definitions | None = None
     filters: str | None = None
+    capture: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +294,7 @@ def _plan(
         gtid_set=position.gtid_set,
         forked=None if accepted is None else accepted.forked,
         filters=source.filters,
+        capture=source.capture,
     )
     position = replace(position, open=None)
     return OnlinePlan(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import Any
 
 from connector.errors import ConnectorError, SourceUnavailable
 from connector.thl.definition import Definitions, Item
@@ -123,6 +124,9 @@ class ScriptedSource:
             executed=f"{UUID}:1-{len(self.transactions)}",
             snapshot=self.loads and new,
         )
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        pass
 
     def holds(self, finished: Finished) -> bool:
         return finished.gtid is None or int(finished.gtid.rpartition(":")[2]) not in self.purged

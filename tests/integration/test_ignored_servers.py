@@ -83,7 +83,7 @@ def test_they_are_passed_their_definitions_are_followed(bench: Bench) -> None:
         assert by_name(bench) == [{"id": 10, "v": "x"}, {"n": 5, "id": 14, "v": "y"}]
 
         # The log's last event was written by a server that is left out from now on.
-        with bench.start(THL_SOURCE__IGNORE_SERVER_IDS=f"{OTHER}, 1") as second:
+        with bench.start(THL_SOURCE__IGNORE_SERVER_IDS=f"{OTHER}, 1, 78") as second:
             second.online()
             insert(bench, 16)
             with written_by(bench, 79):
@@ -109,7 +109,12 @@ def test_files_are_read_so_too(bench: Bench, tmp_path: Path) -> None:
     assert archive(bench, folder, "--until-now").returncode == 0
     assert run_files(bench, folder, f"{OTHER}") == 0
     assert [row["id"] for row in by_name(bench)][-3:] == [20, 22, 23]
-    with bench.start("--from", str(folder), THL_SOURCE__SERVER_ID="1") as refused:
+    # What the log has not of other servers, nobody can tell from files.
+    with bench.start("--from", str(folder), THL_SOURCE__IGNORE_SERVER_IDS="79") as wider:
+        assert wider.ended() == PreflightError.exit_code
+        assert "files do not tell which tables hold rows that the log lacks" in wider.text
+    ignored = {"THL_SOURCE__IGNORE_SERVER_IDS": f"{OTHER}, 79"}
+    with bench.start("--from", str(folder), THL_SOURCE__SERVER_ID="1", **ignored) as refused:
         assert refused.ended() == PreflightError.exit_code
         assert "source.server_id 1 is that of the server that wrote the file" in refused.text
 
