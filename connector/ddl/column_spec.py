@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme, sql_modes
@@ -62,16 +63,38 @@ _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant default: a token's kind and text, and its sign."""
+    """A constant default.
+
+    Args:
+        kind: a token's: string, number, hex or bits.
+        text: the token's; of a string without quotes and escapes.
+        negative: whether a minus stands before it.
+        charset: the character set that it is said to be in: _latin1'a'; "" for that of the session.
+        type: DATE, TIME or TIMESTAMP of a string with such a word before it, else "".
+        parts: of how many adjacent strings it is made.
+        computed: whether it stands in parentheses.
+    """
 
     kind: Lexeme
     text: str
     negative: bool = False
+    charset: str = ""
+    type: str = ""
+    parts: int = 1
+    computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """DEFAULT CURRENT_TIMESTAMP."""
+    """DEFAULT CURRENT_TIMESTAMP, or CURRENT_DATE.
+
+    Args:
+        places: how many digits its fraction has.
+        date: whether it is the day alone.
+    """
+
+    places: int = 0
+    date: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +119,9 @@ class ColumnSpec:
         inexact: whether its type rounds what is stored: float(7,2).
         counted: whether the source numbers its rows: AUTO_INCREMENT.
         null: whether it is said to be NULL.
+        declared: its type by the statement's name, where the column's does not tell it: uuid, inet4, inet6.
+        sizes: those that the statement gives the type.
+        collation: as the statement names it; "": not said.
     """
 
     column: Column
@@ -105,6 +131,9 @@ class ColumnSpec:
     inexact: bool
     counted: bool
     null: bool
+    declared: str = ""
+    sizes: tuple[int, ...] = ()
+    collation: str = ""
 
 
 def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> ColumnSpec:
@@ -122,6 +151,7 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
     if sql_modes(sql_mode) & {"ORACLE", "MAXDB"}:
         reader.stop("a column under sql_mode ORACLE or MAXDB, where types have other meanings,")
     serial = reader.accept("SERIAL")
+    word = reader.token.text.upper()
     base, sizes, labels = ("bigint", (), ()) if serial else _type(reader, sql_mode)
     if base.startswith("n"):
         base, charset = base[1:], "utf8mb3"
@@ -150,6 +180,9 @@ def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> Colum
         inexact=base in FLOATS and len(sizes) > 1,
         counted=serial or state.counted,
         null=state.null,
+        declared=word.lower() if word in _FIXED else "",
+        sizes=sizes,
+        collation=state.collation.lower(),
     )
 
 
@@ -185,6 +218,7 @@ class _Attributes:
     unsigned: bool
     nullable: bool
     charset: str = ""
+    collation: str = ""
     default: Literal | Now | Computed | Null | None = None
     generated: bool = False
     primary: bool = False
@@ -256,8 +290,8 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
     elif reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
         state.charset = charset_name(_word_or_string(reader))
     elif reader.accept("COLLATE"):
-        collation = _word_or_string(reader)
-        state.charset = state.charset or charset_of(collation)
+        state.collation = _word_or_string(reader)
+        state.charset = state.charset or charset_of(state.collation)
     elif reader.accept("ASCII"):
         state.charset = "latin1"
     elif reader.accept("UNICODE"):
@@ -299,36 +333,94 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
         reader.stop("a column attribute that is not known")
 
 
+_LITERALS = (Lexeme.STRING, Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS)
+_CONSTANT = re.compile(
+    "NULL|TRUE|FALSE|CURRENT_TIMESTAMP|NOW|LOCALTIMESTAMP|LOCALTIME|CURRENT_DATE|CURDATE|_[a-z0-9]+", re.IGNORECASE
+)
 _WITHOUT_EFFECT = ["SIGNED", "VISIBLE", "INVISIBLE", "STORED", "VIRTUAL", "PERSISTENT", "BINARY", "ENFORCED"]
 
 
 def _default(reader: Reader) -> Literal | Now | Computed | Null:
     if reader.accept("NULL"):
         return Null()
-    if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
-        _call(reader)
-        return Now()
+    if (now := _now(reader)) is not None:
+        return now
+    if reader.peek("("):
+        return _expression(reader)
     if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
         reader.take()  # MariaDB's functions need no parentheses around them
-    if reader.peek("("):
         reader.skip_parentheses()
         return Computed()
     if word := reader.accept_any("TRUE", "FALSE"):
         return Literal(Lexeme.NUMBER, "1" if word == "TRUE" else "0")
-    if reader.token.kind is Lexeme.WORD and (reader.token.text.startswith("_") or reader.token.text.upper() == "N"):
-        introducer = reader.take().text.lower()
-        if introducer not in ("n", "_utf8mb4", "_utf8mb3", "_utf8", "_ascii", "_latin1"):
-            reader.stop("a default with a character set that is not known")
-        return Literal(Lexeme.STRING, reader.string())
+    if reader.token.kind is Lexeme.WORD:
+        return _introduced(reader)
     negative = reader.accept("-")
     if not negative:
         reader.accept("+")
     if reader.token.kind is Lexeme.STRING and not negative:
-        return Literal(Lexeme.STRING, reader.string())
+        return _string(reader)
     if reader.token.kind in (Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS):
         token = reader.take()
         return Literal(token.kind, token.text, negative)
     return reader.stop("a default that is not known")
+
+
+def _now(reader: Reader) -> Now | None:
+    if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
+        if not reader.accept("(", ")"):
+            return Now(places=next(iter(reader.numbers()), 0))
+        return Now()
+    if reader.accept_any("CURRENT_DATE", "CURDATE"):
+        reader.accept("(", ")")
+        return Now(date=True)
+    return None
+
+
+def _expression(reader: Reader) -> Literal | Now | Computed | Null:
+    """( … ): what is a constant or a time by itself is that; what is more is computed."""
+    start = reader.mark
+    reader.skip_parentheses()
+    end = reader.mark
+    reader.back(start)
+    reader.take()
+    try:
+        found = _constant(reader)
+    except Unsupported:
+        found = Computed()
+    if not reader.accept(")") or reader.mark != end:
+        found = Computed()
+    reader.back(end)
+    return replace(found, computed=True) if isinstance(found, Literal) else found
+
+
+def _constant(reader: Reader) -> Literal | Now | Computed | Null:
+    if word := reader.accept_any("JSON_OBJECT", "JSON_ARRAY"):
+        reader.expect("(", ")")
+        return Literal(Lexeme.STRING, "{}" if word == "JSON_OBJECT" else "[]", charset="utf8mb4")
+    if reader.token.kind in _LITERALS or reader.peek("-") or _CONSTANT.fullmatch(reader.token.text):
+        return _default(reader)
+    return Computed()
+
+
+def _introduced(reader: Reader) -> Literal:
+    """A literal behind a word: its character set, or its type."""
+    word = reader.take().text
+    if word.upper() in ("DATE", "TIME", "TIMESTAMP"):
+        return _string(reader, type_=word.upper())
+    if not (word.startswith("_") or word.upper() == "N"):
+        reader.stop("a default that is not known")
+    charset = "utf8mb3" if word.upper() == "N" else charset_name(word[1:])
+    if reader.token.kind in (Lexeme.HEX, Lexeme.BITS):
+        token = reader.take()
+        return Literal(token.kind, token.text, charset=charset)
+    return _string(reader, charset)
+
+
+def _string(reader: Reader, charset: str = "", *, type_: str = "") -> Literal:
+    start = reader.mark
+    text = reader.string()
+    return Literal(Lexeme.STRING, text, charset=charset, type=type_, parts=reader.mark - start)
 
 
 def _call(reader: Reader) -> None:

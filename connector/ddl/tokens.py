@@ -27,7 +27,17 @@ _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\u0080
 _HEX = re.compile(r"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{2})*)')(?![0-9A-Za-z_$])")
 _BITS = re.compile(r"(?:0b([01]+)|[bB]'([01]*)')(?![0-9A-Za-z_$])")
 _WORD = re.compile(r"[0-9A-Za-z_$\u0080-\U0010ffff]+")
-_MODES = {"REAL_AS_FLOAT": 1, "ANSI_QUOTES": 4, "ORACLE": 512, "MAXDB": 4096, "NO_BACKSLASH_ESCAPES": 1 << 20}
+_MODES = {
+    "REAL_AS_FLOAT": 1,
+    "ANSI_QUOTES": 4,
+    "ORACLE": 512,
+    "MAXDB": 4096,
+    "NO_BACKSLASH_ESCAPES": 1 << 20,
+    "NO_ZERO_IN_DATE": 1 << 23,
+    "ALLOW_INVALID_DATES": 1 << 25,
+    "TIME_TRUNCATE_FRACTIONAL": 1 << 32,  # MariaDB: EMPTY_STRING_IS_NULL
+    "TIME_ROUND_FRACTIONAL": 1 << 34,  # MariaDB's
+}
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.ddl.mariadb import implicit_timestamps, of_mariadb, pass_patience
+from connector.ddl.mariadb import pass_patience
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.subjects import subjects
@@ -20,8 +20,8 @@ from connector.thl.piece import Statement
 from connector.write.catalog import Catalog, go_on_without
 from connector.write.ddl_alter import alter_table, drop_key
 from connector.write.ddl_create import create_table
-from connector.write.fill import Moment
 from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
+from connector.write.session import Session, session_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,13 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: b
         TargetDiffers: the tables are not those it speaks of.
     """
     sql_mode = statement.options.get("sql_mode", "")
-    moment = Moment(_micros(statement.options.get("timestamp"), commit_time), statement.options.get("time_zone", ""))
+    session = session_of(statement, commit_time)
     read = readings(statement.sql, sql_mode)
-    plans = [_plan(tokens, statement, catalog, sql_mode, moment, by_hand=by_hand) for tokens in read]
+    plans = [_plan(tokens, statement, catalog, sql_mode, session, by_hand=by_hand) for tokens in read]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
     if not by_hand and replay.TEXT in statement.options and plans[0].operations:
         raise Unsupported("DDL with bytes that mean nothing in its session's character set")
-    if not by_hand and implicit_timestamps(statement) and _names_timestamp(read[0]):
-        _no_implicit_timestamps(plans[0])
     return plans[0]
 
 
@@ -82,14 +80,6 @@ def located(error: ConnectorError, seqno: int, statement: Statement) -> Connecto
     )
 
 
-def _micros(timestamp: str | None, commit_time: int) -> int:
-    """The session's `timestamp`, seconds with or without a fraction, in µs."""
-    if not timestamp:
-        return commit_time
-    seconds, _, fraction = timestamp.partition(".")
-    return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
-
-
 def _tables_of(statement: Statement) -> tuple[TableName, ...]:
     """Those that a statement names, as far as it is understood."""
     try:
@@ -98,23 +88,10 @@ def _tables_of(statement: Statement) -> tuple[TableName, ...]:
         return ()
 
 
-def _names_timestamp(tokens: list[Token]) -> bool:
-    """Whether a column may be defined that is a TIMESTAMP."""
-    return any(token.kind is Lexeme.WORD and token.text.upper() == "TIMESTAMP" for token in tokens)
-
-
-def _no_implicit_timestamps(found: Plan) -> None:
-    """Without explicit_defaults_for_timestamp a timestamp column has defaults that no statement shows."""
-    for operation in found.operations:
-        after = getattr(operation, "after", None)
-        if after is not None and any(column.type.startswith("timestamp") for column in after.columns):
-            raise Unsupported("ALTER TABLE with a timestamp column under explicit_defaults_for_timestamp=OFF")
-
-
 def _plan(
-    tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, moment: Moment, *, by_hand: bool
+    tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, session: Session, *, by_hand: bool
 ) -> Plan:
-    reader = Reader(tokens, statement.schema, mariadb=of_mariadb(statement))
+    reader = Reader(tokens, statement.schema, mariadb=session.mariadb, implicit=session.implicit and not by_hand)
     failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
     command = " ".join(token.text.upper() for token in tokens[:2] if token.kind is Lexeme.WORD)
 
@@ -169,10 +146,10 @@ def _plan(
             if failed and verb != "DROP":
                 reader.stop("a statement that failed")
             if verb == "CREATE":
-                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, moment=moment))
+                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, session=session))
             if verb == "DROP":
                 return doing(*_drop(reader, catalog))
-            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, moment=moment, by_hand=by_hand))
+            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, session=session, by_hand=by_hand))
     return reader.stop("a statement that is not known")
 
 

@@ -10,9 +10,10 @@ from connector.ddl.reader import Reader
 from connector.ddl.type_names import FLOATS
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
-from connector.write.fill import Moment, default, fill
+from connector.write.fill import default, fill
 from connector.write.narrowing import Narrowing, Unfit, narrowing, recoded
 from connector.write.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable, Value
+from connector.write.session import Session
 from connector.write.table import Table, make_table
 from connector.write.types import Widening, widening
 
@@ -23,14 +24,14 @@ class _Rows:
     """What clauses mean for a target's rows: every value stays what it is, or the statement stops.
 
     Args:
-        moment: when it ran.
+        session: the statement's.
     """
 
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def added(self, spec: ColumnSpec) -> Origin:
-        return fill(spec, self._moment)
+        return fill(spec, self._session)
 
     def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
         return _changed(reader, item, spec)
@@ -64,7 +65,7 @@ class _ByHand:
 
 
 def alter_table(
-    reader: Reader, catalog: Catalog, *, sql_mode: str, moment: Moment, by_hand: bool = False
+    reader: Reader, catalog: Catalog, *, sql_mode: str, session: Session, by_hand: bool = False
 ) -> tuple[list[Operation], Catalog]:
     """Read what follows ALTER TABLE.
 
@@ -72,7 +73,7 @@ def alter_table(
         reader: after TABLE.
         catalog: the tables before.
         sql_mode: the session's.
-        moment: when the statement ran.
+        session: the statement's.
         by_hand: whether rows are somebody else's care.
 
     Returns:
@@ -95,7 +96,7 @@ def alter_table(
         key=None,
         charset=table.charset,
         sql_mode=sql_mode,
-        meaning=_ByHand() if by_hand else _Rows(moment),
+        meaning=_ByHand() if by_hand else _Rows(session),
     )
     read_clauses(reader, state, lambda: catalog.get(name))
     if name not in catalog:
@@ -109,7 +110,7 @@ def alter_table(
         key,
         state.charset,
         (item.column.name for item in state.columns if item.generated),
-        defaults=_defaults(state, table.defaults_of(), moment),
+        defaults=_defaults(state, table.defaults_of(), session),
         transaction=table.transaction,
     )
     operations: list[Operation] = []
@@ -124,12 +125,12 @@ def alter_table(
     return operations, catalog
 
 
-def _defaults(state: Alteration[Origin], before: dict[str, Value], moment: Moment) -> dict[str, Value]:
+def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Session) -> dict[str, Value]:
     """Those that are known afterwards. What ALTER COLUMN … SET DEFAULT says is not read: it is not known."""
     found = {}
     for item in state.columns:
         if item.spec is not None:
-            known = default(item.spec, moment)
+            known = default(item.spec, session)
         else:
             known = Filled(before[item.old]) if item.old in before else None
         if known is not None and not item.defaulted:

@@ -7,13 +7,14 @@ from connector.ddl.reader import Reader
 from connector.errors import TargetDiffers
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
-from connector.write.fill import Moment, default
+from connector.write.fill import default
 from connector.write.operations import CreateTable, DropTable, Operation
+from connector.write.session import Session
 from connector.write.table import Table, make_table
 
 
 def create_table(
-    reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bool, moment: Moment
+    reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bool, session: Session
 ) -> tuple[list[Operation], Catalog]:
     """Read what follows CREATE TABLE.
 
@@ -22,7 +23,7 @@ def create_table(
         catalog: the tables before.
         sql_mode: the session's.
         replace: whether it said OR REPLACE.
-        moment: when the statement ran.
+        session: the statement's.
 
     Returns:
         What is to be done, and the tables after.
@@ -42,7 +43,7 @@ def create_table(
             reader.stop(f"a table like {other}, which is not applied,")
         table = catalog.get(other).renamed(name)
     else:
-        table = _definition(reader, name, sql_mode, moment, catalog.transaction)
+        table = _definition(reader, name, sql_mode, session, catalog.transaction)
     if existing is not None:
         if optional:
             return [], catalog
@@ -53,11 +54,11 @@ def create_table(
 
 
 def _definition(
-    reader: Reader, name: TableName, sql_mode: str, moment: Moment, transaction: tuple[Column, ...]
+    reader: Reader, name: TableName, sql_mode: str, session: Session, transaction: tuple[Column, ...]
 ) -> Table:
     found = definition(reader, sql_mode)
     generated = [spec.column.name for spec in found.specs if spec.generated]
-    defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, moment)) is not None}
+    defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, session)) is not None}
     return make_table(
         name,
         (spec.column for spec in found.specs),

@@ -24,6 +24,7 @@ from connector.write.operations import (
     Kept,
     RenameTable,
     Truncate,
+    Unknowable,
 )
 from connector.write.table import Table
 
@@ -416,14 +417,36 @@ def test_alter_of_keys() -> None:
     assert altered("ALTER TABLE t DROP PRIMARY KEY, ADD n INT PRIMARY KEY").after.key == ("n",)
 
 
-def test_timestamps_without_explicit_defaults_stop() -> None:
-    with pytest.raises(Unsupported, match="explicit_defaults_for_timestamp"):
-        planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="0")
-    assert planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, explicit_defaults_for_timestamp="1").operations
-    with pytest.raises(Unsupported, match="explicit_defaults_for_timestamp"):  # a MariaDB logs it when it is ON alone
-        planned("ALTER TABLE t ADD x TIMESTAMP", CATALOG, **{DIALECT: MARIADB_DIALECT})
-    after = planned("ALTER TABLE t ADD at TIMESTAMP", CATALOG).catalog
-    assert planned("ALTER TABLE t ADD x INT", after, explicit_defaults_for_timestamp="0").operations
+IMPLICIT = [
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP", None),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NOT NULL", None),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT NULL", None),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL", Filled(None)),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL DEFAULT NULL", Filled(None)),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT 0", Filled("0000-00-00 00:00:00")),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT CURRENT_TIMESTAMP", Filled("2023-11-14 22:13:20")),
+    ({"explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", Filled(None)),
+    ({"dialect": "mariadb"}, "TIMESTAMP", None),  # logs the variable only where it is ON
+    ({"dialect": "mariadb", "explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", Filled(None)),
+]
+
+
+@pytest.mark.parametrize(("options", "type_", "value"), IMPLICIT)
+def test_timestamps_without_explicit_defaults(options: dict[str, str], type_: str, value: Filled | None) -> None:
+    (operation,) = planned(f"ALTER TABLE t ADD x {type_}", CATALOG, **options).operations
+    assert isinstance(operation, AlterTable)
+    origin = operation.origins[-1]
+    assert origin == value if value is not None else isinstance(origin, Unknowable)
+    known = operation.after.defaults_of()
+    assert ("x" in known) == (value is not None and "CURRENT" not in type_)
+
+
+def test_modify_of_a_timestamp_without_explicit_defaults_forbids_null() -> None:
+    before = planned("ALTER TABLE t ADD at TIMESTAMP NULL", CATALOG).catalog
+    options = {"explicit_defaults_for_timestamp": "0"}
+    (operation,) = planned("ALTER TABLE t MODIFY at TIMESTAMP(3)", before, **options).operations
+    assert isinstance(operation, AlterTable)
+    assert operation.origins[-1] == Kept("at", ".000", filled=True)
 
 
 def test_mariadbs_json_is_text() -> None:
