@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from connector.ddl.column_default import Computed, Literal, Now, Null, read_default
 from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme, sql_modes
 from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, width
@@ -59,52 +59,6 @@ _PLAIN = (
 # MariaDB's types that its log holds as BINARY, and their size.
 _FIXED = {"UUID": 16, "INET6": 16, "INET4": 4}
 _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant default.
-
-    Args:
-        kind: a token's: string, number, hex or bits.
-        text: the token's; of a string without quotes and escapes.
-        negative: whether a minus stands before it.
-        charset: the character set that it is said to be in: _latin1'a'; "" for that of the session.
-        type: DATE, TIME or TIMESTAMP of a string with such a word before it, else "".
-        parts: of how many adjacent strings it is made.
-        computed: whether it stands in parentheses.
-    """
-
-    kind: Lexeme
-    text: str
-    negative: bool = False
-    charset: str = ""
-    type: str = ""
-    parts: int = 1
-    computed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """DEFAULT CURRENT_TIMESTAMP, or CURRENT_DATE.
-
-    Args:
-        places: how many digits its fraction has.
-        date: whether it is the day alone.
-    """
-
-    places: int = 0
-    date: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A default, or a column, that the source computes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Null:
-    """DEFAULT NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +237,7 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
     elif reader.accept_any("UNSIGNED", "ZEROFILL"):
         state.unsigned = True
     elif reader.accept("DEFAULT"):
-        state.default = _default(reader)
+        state.default = read_default(reader)
     elif reader.accept("ON", "UPDATE"):
         reader.take()
         _call(reader)
@@ -333,94 +287,7 @@ def _attribute(reader: Reader, state: _Attributes) -> None:
         reader.stop("a column attribute that is not known")
 
 
-_LITERALS = (Lexeme.STRING, Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS)
-_CONSTANT = re.compile(
-    "NULL|TRUE|FALSE|CURRENT_TIMESTAMP|NOW|LOCALTIMESTAMP|LOCALTIME|CURRENT_DATE|CURDATE|_[a-z0-9]+", re.IGNORECASE
-)
 _WITHOUT_EFFECT = ["SIGNED", "VISIBLE", "INVISIBLE", "STORED", "VIRTUAL", "PERSISTENT", "BINARY", "ENFORCED"]
-
-
-def _default(reader: Reader) -> Literal | Now | Computed | Null:
-    if reader.accept("NULL"):
-        return Null()
-    if (now := _now(reader)) is not None:
-        return now
-    if reader.peek("("):
-        return _expression(reader)
-    if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
-        reader.take()  # MariaDB's functions need no parentheses around them
-        reader.skip_parentheses()
-        return Computed()
-    if word := reader.accept_any("TRUE", "FALSE"):
-        return Literal(Lexeme.NUMBER, "1" if word == "TRUE" else "0")
-    if reader.token.kind is Lexeme.WORD:
-        return _introduced(reader)
-    negative = reader.accept("-")
-    if not negative:
-        reader.accept("+")
-    if reader.token.kind is Lexeme.STRING and not negative:
-        return _string(reader)
-    if reader.token.kind in (Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS):
-        token = reader.take()
-        return Literal(token.kind, token.text, negative)
-    return reader.stop("a default that is not known")
-
-
-def _now(reader: Reader) -> Now | None:
-    if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
-        if not reader.accept("(", ")"):
-            return Now(places=next(iter(reader.numbers()), 0))
-        return Now()
-    if reader.accept_any("CURRENT_DATE", "CURDATE"):
-        reader.accept("(", ")")
-        return Now(date=True)
-    return None
-
-
-def _expression(reader: Reader) -> Literal | Now | Computed | Null:
-    """( … ): what is a constant or a time by itself is that; what is more is computed."""
-    start = reader.mark
-    reader.skip_parentheses()
-    end = reader.mark
-    reader.back(start)
-    reader.take()
-    try:
-        found = _constant(reader)
-    except Unsupported:
-        found = Computed()
-    if not reader.accept(")") or reader.mark != end:
-        found = Computed()
-    reader.back(end)
-    return replace(found, computed=True) if isinstance(found, Literal) else found
-
-
-def _constant(reader: Reader) -> Literal | Now | Computed | Null:
-    if word := reader.accept_any("JSON_OBJECT", "JSON_ARRAY"):
-        reader.expect("(", ")")
-        return Literal(Lexeme.STRING, "{}" if word == "JSON_OBJECT" else "[]", charset="utf8mb4")
-    if reader.token.kind in _LITERALS or reader.peek("-") or _CONSTANT.fullmatch(reader.token.text):
-        return _default(reader)
-    return Computed()
-
-
-def _introduced(reader: Reader) -> Literal:
-    """A literal behind a word: its character set, or its type."""
-    word = reader.take().text
-    if word.upper() in ("DATE", "TIME", "TIMESTAMP"):
-        return _string(reader, type_=word.upper())
-    if not (word.startswith("_") or word.upper() == "N"):
-        reader.stop("a default that is not known")
-    charset = "utf8mb3" if word.upper() == "N" else charset_name(word[1:])
-    if reader.token.kind in (Lexeme.HEX, Lexeme.BITS):
-        token = reader.take()
-        return Literal(token.kind, token.text, charset=charset)
-    return _string(reader, charset)
-
-
-def _string(reader: Reader, charset: str = "", *, type_: str = "") -> Literal:
-    start = reader.mark
-    text = reader.string()
-    return Literal(Lexeme.STRING, text, charset=charset, type=type_, parts=reader.mark - start)
 
 
 def _call(reader: Reader) -> None:

@@ -29,7 +29,7 @@ def encoded(text: str, charset: str) -> bytes | None:
 
 def decoded(raw: bytes, charset: str) -> str | None:
     """The text of bytes, filled with zeros at their left to whole characters; None where they mean nothing."""
-    if not charset or charset == BINARY:
+    if not (charset in UTF8 or charset in WIDE or charset in multibyte.LONGEST or alphabet(charset)):
         return None
     unit = _UNITS.get(charset, 1)
     raw = bytes(-len(raw) % unit) + raw

@@ -7,7 +7,7 @@ from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from connector.ddl.column_spec import Now
+from connector.ddl.column_default import Now
 from connector.thl.layout import Column
 from connector.write.literals import Bytes, Number, Said
 from connector.write.session import Session, zone_of

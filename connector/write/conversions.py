@@ -15,7 +15,8 @@ from math import floor, isfinite
 from uuid import UUID
 
 from connector.capture.charsets import BINARY, WIDE
-from connector.ddl.column_spec import ColumnSpec, Literal
+from connector.ddl.column_default import Literal
+from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.tokens import Lexeme
 from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.thl.layout import Column

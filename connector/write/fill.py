@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from connector.ddl.column_spec import ColumnSpec, Computed, Literal, Now, Null
+from connector.ddl.column_default import Computed, Literal, Now, Null
+from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.thl.layout import Column
 from connector.write.conversion_times import now

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from connector.capture.charsets import BINARY, UTF8, WIDE
-from connector.ddl.column_spec import Literal
+from connector.ddl.column_default import Literal
 from connector.ddl.tokens import Lexeme
 from connector.write.characters import decoded, encoded, holds
 from connector.write.session import Session

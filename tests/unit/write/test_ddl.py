@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
-from connector.thl.replay import DIALECT, MARIADB_DIALECT
 from connector.write.catalog import Catalog
 from connector.write.ddl import Plan, plan
 from connector.write.operations import (
