@@ -34,13 +34,26 @@ class ConnectorError(Exception):
     def __str__(self) -> str:
         ids = " ".join(f"{name}={_shown(value)}" for name, value in self.where.items() if value is not None)
         text = f"{self.message} [{ids}]" if ids else self.message
-        return redacted(f"{text}\n  hint: {self.hint}" if self.hint else text)
+        return redacted(escaped(f"{text}\n  hint: {self.hint}" if self.hint else text, "\n\t"))
+
+
+def escaped(text: str, kept: str = "") -> str:
+    """Text without what moves a terminal or begins a line: names and values come from elsewhere, damaged ones too.
+
+    Args:
+        text: whatever.
+        kept: characters that may stay although they cannot be printed.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in kept else one.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for one in text
+    )
 
 
 def _shown(value: object) -> str:
-    """On one line and without what moves a terminal: names and texts come from elsewhere, damaged ones too."""
-    text = str(value)
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return escaped(str(value))
 
 
 class ConfigError(ConnectorError):

@@ -85,18 +85,21 @@ def apply(
     --until-… it ends there with 0: nothing behind it becomes visible, and a target that is beyond it is refused.
     """
     import signal
+    from contextlib import suppress
     from threading import Event
 
     from connector import metrics
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.commands.who import who
+    from connector.errors import TargetUnavailable
     from connector.pipeline.apply import Applier
     from connector.pipeline.skips import Skips
     from connector.pipeline.without import Without
     from connector.reassemble.spark import Session
     from connector.status.lookout import lookout
     from connector.thl.words import Seqno
+    from connector.write.open import open_target
 
     until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
     if from_seqno is not None and from_event is not None:
@@ -110,6 +113,8 @@ def apply(
     first = from_event if from_seqno is None else Seqno(from_seqno)
     metrics.serve(config.metrics.port)
     clock = SystemClock()
+    with suppress(TargetUnavailable):  # which the applier tries again
+        open_target(config.target, clock).close()  # before Spark, which takes seconds to start
     stop = Event()
     with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from connector.errors import escaped
+
 _TYPES: Final = {
     "tinyint": (4, "INTEGER"),
     "smallint": (4, "INTEGER"),
@@ -54,7 +56,7 @@ def specs(index: int, column: Mapping[str, Any]) -> str:
     name, length = (parts["name"], parts["length"] or "0") if parts else ("", "0")
     number, jdbc = _TYPES.get(name, _OTHER)
     return (
-        f"index={index + 1} name={column['name']} type={number} [{jdbc}] length={length} "
+        f"index={index + 1} name={escaped(column['name'])} type={number} [{jdbc}] length={length} "
         f"unsigned={_java(column['unsigned'])} blob={_java(jdbc == 'BLOB')} desc={column['type']}"
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import Final
 
-from connector.listing.tungsten import Place, or_null, time_of
+from connector.errors import escaped
+from connector.listing.tungsten import Place, or_null, shown_text, time_of
 
 SIZES_HEAD: Final = "SEQ# Frag# Tstamp"
 
@@ -45,10 +46,11 @@ def sql_lines(listed: Place) -> Iterator[str]:
     schema = ""
     for change in listed.fragment["changes"]:
         if "sql" not in change:
-            table = f"{change['schema']}.{change['table']}".replace("*/", "* /")
+            table = escaped(f"{change['schema']}.{change['table']}").replace("*/", "* /")
             yield f"/* SEQ# = {seqno}: {len(change['rows'])} rows of {table}, {change['action'].upper()} */"
             continue
         if change["schema"] not in {"", schema}:
             schema = change["schema"]
-            yield f"USE `{schema.replace('`', '``')}`;"
-        yield change["sql"] if change["sql"].endswith(";") else f"{change['sql']};"
+            yield f"USE `{escaped(schema).replace('`', '``')}`;"
+        sql = shown_text(change["sql"])
+        yield sql if sql.endswith(";") else f"{sql};"

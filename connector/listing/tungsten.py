@@ -6,12 +6,16 @@ asked for. A default schema is told where it changes within a fragment; rows, wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Protocol
 
+from connector.errors import escaped
+
 ROW = " - ROW# = "
 EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ColumnHead = Callable[[int, Mapping[str, Any]], str]
@@ -36,7 +40,7 @@ class Place(Protocol):
 
 def named(index: int, column: Mapping[str, Any]) -> str:
     """A column's number, from 1, and its name."""
-    return f"{index + 1}: {column['name']}"
+    return f"{index + 1}: {escaped(column['name'])}"
 
 
 def lines(listed: Place, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
@@ -80,16 +84,16 @@ def statement(
     if options:
         yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
     if schema != before:
-        yield f"- SCHEMA = {schema}"
-    yield f"- SQL({number}) = {sql}"
+        yield f"- SCHEMA = {escaped(schema)}"
+    yield f"- SQL({number}) = {shown_text(sql)}"
 
 
 def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str]:
     """What a change of rows begins with."""
     yield f"- SQL({number}) ="
     yield f" - ACTION = {action.upper()}"
-    yield f" - SCHEMA = {schema}"
-    yield f" - TABLE = {table}"
+    yield f" - SCHEMA = {escaped(schema)}"
+    yield f" - TABLE = {escaped(table)}"
 
 
 def value_head(word: str, column: str) -> str:
@@ -107,10 +111,15 @@ def time_of(microseconds: int | None, zone: tzinfo = UTC) -> str:
 
 
 def shown(value: object) -> str:
-    """A value: NULL, text as it is, bytes in hexadecimal."""
+    """A value: NULL, text as it is but for what moves a terminal, bytes in hexadecimal."""
     if value is None:
         return "NULL"
-    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+    return f"0x{value.hex()}" if isinstance(value, bytes) else shown_text(str(value))
+
+
+def shown_text(text: str) -> str:
+    """Text with its lines and tabs, and other control characters escaped."""
+    return _CONTROL.sub(lambda found: escaped(found[0]), text)
 
 
 def present(bits: bytes, columns: int) -> list[int]:
@@ -125,7 +134,7 @@ def or_null(value: object) -> str:
 
 def _fact(name: str, value: object) -> str:
     """On one line: a statement may have several."""
-    text = str(value).replace("\r", "\\r").replace("\n", "\\n")
+    text = shown_text(str(value)).replace("\r", "\\r").replace("\n", "\\n")
     return f"{name}={text}" if text else name
 
 

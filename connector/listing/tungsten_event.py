@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from connector.errors import escaped
 from connector.listing.tungsten import ROW, header_lines, rows_head, statement, value_head
 from connector.listing.tungsten_rows import TungstenRows
 from connector.thl.event_id import EventId
@@ -106,7 +107,7 @@ class TungstenPrinter:
 def _printer(layout: TableLayout) -> TungstenRows:
     names = [column.name for column in layout.columns]
     columns, keys = (
-        [value_head(word, f"{index + 1}: {name}").encode() for index, name in enumerate(names)]
+        [value_head(word, f"{index + 1}: {escaped(name)}").encode() for index, name in enumerate(names)]
         for word in ("COL", "KEY")
     )
     return TungstenRows(ROW.encode(), columns, keys, [index in layout.key for index in range(len(names))])

@@ -8,6 +8,8 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from connector.listing.tungsten import shown_text
+
 from connector.listing.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
 from connector.thl.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
 from connector.write.avro cimport (
@@ -102,6 +104,16 @@ cdef class TungstenRows:
     cdef int word(self, bytes word) except -1:
         return put(&self.text, <const unsigned char*>PyBytes_AsString(word), PyBytes_Size(word))
 
+    cdef int text_value(self, const unsigned char* text, Py_ssize_t size) except -1:
+        """Text as it is, but for control characters, of which `shown_text` decides."""
+        cdef Py_ssize_t at
+        for at in range(size):
+            if text[at] < 0x20 and text[at] != 9 and text[at] != 10 or text[at] == 0x7F or (
+                text[at] == 0xC2 and at + 1 < size and text[at + 1] < 0xA0
+            ):
+                return self.word(shown_text(text[:size].decode()).encode())
+        return put(&self.text, text, size)
+
     cdef int lines(self, Cursor* image, list words, bint every, const unsigned char[::1] present) except -1:
         """A line per column, or per column of the key; the cursor's own copy is walked."""
         cdef Cursor cursor = image[0]
@@ -125,6 +137,6 @@ cdef class TungstenRows:
                 put(&self.text, b"0x", 2)
                 put_hexadecimal(&self.text, value.text, value.size)
             else:
-                put(&self.text, value.text, value.size)
+                self.text_value(value.text, value.size)
             put(&self.text, b"\n", 1)
         return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from connector.errors import escaped
+
 
 class State(StrEnum):
     """Of the producer or the applier, as far as it can be seen from outside."""
@@ -164,7 +166,7 @@ def as_text(status: Status) -> str:
     lines = [_line("serviceName", status.service)]
     for title, end in (("producer", status.producer), ("applier", status.applier)):
         lines += ["", title, *(_line(name, value) for name, value in _named(end).items())]
-    return "\n".join([*lines, *(f"problem: {problem}" for problem in status.problems)])
+    return "\n".join([*lines, *(f"problem: {escaped(problem)}" for problem in status.problems)])
 
 
 def _named(end: ProducerStatus | ApplierStatus) -> dict[str, object]:
@@ -181,4 +183,4 @@ def _line(name: str, value: object) -> str:
         value = f"{value:.3f}"
     elif isinstance(value, tuple):
         value = ", ".join(map(str, value))
-    return f"{name:<22}: {'-' if value is None or value == '' else value}"
+    return escaped(f"{name:<22}: {'-' if value is None or value == '' else value}")

@@ -158,3 +158,12 @@ def test_a_port_for_metrics_that_is_in_use(command: str, used_port: int, capsys:
 def test_a_file_or_argument_that_is_none(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, *command)
     assert code in {2, 5}, found
+
+
+@pytest.mark.parametrize("url", ["oracle://x", "sqlite:///folder", ""])
+def test_a_target_that_is_none_is_told_before_spark_starts(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("connector.reassemble.spark.SparkSession", None)  # nothing can be started
+    code, found = said(capsys, "apply", *KAFKA, "--set", "target.retries=0", "--set", f"target.url={url}")
+    assert code in {2, 3}, found
