@@ -182,12 +182,13 @@ def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) 
 def _table(
     source: SourceReader, target: TargetReader, name: str, table: SourceTable | None, state: TargetState
 ) -> TableReport:
-    schema, _, named = name.partition(".")
+    elsewhere = "" if table is None or table.target == table.name else ".".join(table.target)
+    schema, _, named = (elsewhere or name).partition(".")
     if (since := state.excluded.get((schema, named))) is not None:
-        return TableReport(name, 0, (Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --without)"),))
+        excluded = Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --without)")
+        return TableReport(name, 0, (excluded,), elsewhere)
     if table is None:
         return TableReport(name, 0, (Difference(What.EXTRA),))
-    elsewhere = ".".join(table.target) if table.target != table.name else ""
     if table.target not in state.tables:
         return TableReport(name, 0, (Difference(What.MISSING),), elsewhere)
     names = [column.name for column in table.published]

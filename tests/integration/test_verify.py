@@ -308,6 +308,12 @@ def test_another_column_is_found(pair: Pair) -> None:
     assert "columns a, b, c on the source, a, b on the target" in str(difference)
 
 
+def test_a_table_that_is_not_applied_is_named_and_not_equal(pair: Pair) -> None:
+    pair.change_target("INSERT INTO thl_excluded VALUES ('default', '{db}', 'nokey', 7, 1, 'me@here', 'why', 0)")
+    (difference,) = pair.report("nokey").differences
+    assert str(difference) == "the table is not applied since event 7 (thl apply --without)"
+
+
 def test_tables_can_be_chosen(pair: Pair) -> None:
     pair.change_target('DELETE FROM "{db}.nokey"')
     assert pair.verify("prefixed", "zeros").equal

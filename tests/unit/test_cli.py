@@ -87,6 +87,22 @@ def test_a_wrong_flag_is_clicks_own_message(capsys: pytest.CaptureFixture[str]) 
     assert cli.run(["nonsense"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--done-seqno", "7"], "go together"),
+        (["--without", "shop.items"], "go together"),
+        (["--because", "nothing"], "go together"),
+        (["--without", "items", "--because", "why"], "SCHEMA.TABLE"),
+    ],
+)
+def test_what_is_not_applied_has_a_reason_and_a_whole_name(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["apply", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_wrong_configuration_names_the_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["config", "--set", "source.port=0"]) == 2
     assert "source.port" in capsys.readouterr().err
