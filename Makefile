@@ -36,12 +36,16 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-# Wheels are collected first (built where only a source distribution exists) and the environment is made from
-# them without an index: that is what makes a second clone work offline.
+# Wheels are collected first (built where only a source distribution exists, by tools that are pinned too) and the
+# environment is made from them without an index: that is what makes a second clone work offline. Each file that is
+# fetched has to have a hash that hashes.txt names; what lies in the cache is believed.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@test -f '$(WHEELS)/.complete' || { \
 		echo 'collecting wheels into $(WHEELS)' && \
-		$(BIN)/python -m pip wheel -q --no-deps --use-pep517 -w '$(WHEELS)' -r constraints.txt && \
+		grep -E '^(setuptools|wheel)==' hashes.txt > '$(VENV)/build.txt' && \
+		$(BIN)/python -m pip install -q --no-deps --require-hashes -r '$(VENV)/build.txt' && \
+		$(BIN)/python -m pip wheel -q --no-deps --use-pep517 --no-build-isolation --require-hashes -w '$(WHEELS)' \
+			-r hashes.txt && \
 		touch '$(WHEELS)/.complete'; }
 	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' -r constraints.txt
 	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev,registry]'
@@ -107,8 +111,9 @@ fuzz: build ## Damaged binary logs, then wrong messages through their readers (F
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 	$(BIN)/python -m tests.fuzz.log --seconds $(FUZZ_SECONDS)
 
-pins: ## Write what is installed now into constraints.txt
+pins: build ## What is installed now into constraints.txt, and the checksums of all that is fetched: look at the difference
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt
+	$(BIN)/python -m connector.sandbox.pins
 
 clean: ## What was built; the cache stays
 	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built

@@ -7,6 +7,7 @@ through the loader that came with them (`UnpackedPackages.command`).
 
 from __future__ import annotations
 
+import logging
 import platform
 import re
 import shutil
@@ -17,7 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from connector.errors import SandboxError
+from connector.sandbox import checksums
 
+LOG = logging.getLogger(__name__)
 _ETC = Path("/etc/apt")
 
 
@@ -45,11 +48,20 @@ class UnpackedPackages:
         return [str(loaders[0]), "--library-path", ":".join(map(str, folders)), str(place)]
 
 
-def unpack(folder: Path, *, suite: str, packages: Sequence[str]) -> None:
-    """Fill `folder` with `packages` of `suite` and everything that they depend on.
+def unpack(folder: Path, name: str, *, suite: str, packages: Sequence[str]) -> None:
+    """Fill a folder with `packages` of `suite` and everything that they depend on.
+
+    A suite moves, and drops what it had: a package of another version than the recorded one is taken, and told, since
+    apt has verified the distribution's signature. One of a recorded version is compared with what is recorded.
+
+    Args:
+        folder: which.
+        name: under which checksums are recorded.
+        suite, packages: of the distribution.
 
     Raises:
-        SandboxError: on a machine without apt, or when apt fails; with its last lines.
+        SandboxError: on a machine without apt, or when apt fails, with its last lines; or a package is not the one
+            that is recorded under its name.
     """
     if not (shutil.which("apt-get") and shutil.which("dpkg")):
         raise SandboxError("this machine has no apt to take packages from")
@@ -57,8 +69,28 @@ def unpack(folder: Path, *, suite: str, packages: Sequence[str]) -> None:
         options = _private_state(Path(work), suite)
         _run(["apt-get", *options, "update"])
         _run(["apt-get", *options, "--download-only", "--no-install-recommends", "--yes", "install", *packages])
-        for package in sorted(Path(work, "cache", "archives").glob("*.deb")):
+        fetched = sorted(Path(work, "cache", "archives").glob("*.deb"))
+        _compare(name, fetched)
+        for package in fetched:
             _run(["dpkg", "-x", str(package), str(folder)])
+
+
+def _compare(name: str, packages: Sequence[Path]) -> None:
+    others = []
+    for package in packages:
+        if checksums.is_recording() or f"{name}/{package.name}" in checksums.recorded():
+            checksums.check(package, f"{name}/{package.name}")
+        else:
+            others.append(package.name.rpartition("_")[0])
+    if others:
+        LOG.warning(
+            "%s: %d of %d packages have versions that are not recorded, and only the distribution's signature vouches "
+            "for them: %s (make pins records them)",
+            name,
+            len(others),
+            len(packages),
+            ", ".join(others),
+        )
 
 
 def _private_state(work: Path, suite: str) -> list[str]:
@@ -77,6 +109,8 @@ def _private_state(work: Path, suite: str) -> list[str]:
         "-oDir::Etc::sourceparts=-",
         "-oAPT::Sandbox::User=root",  # stay who we are: what apt would become cannot write here
         "-oAcquire::Languages=none",
+        "-oAcquire::AllowInsecureRepositories=false",
+        "-oAPT::Get::AllowUnauthenticated=false",
     ]
 
 

