@@ -255,6 +255,11 @@ class Source(Section):
     accept_unlogged_cascades: bool = Field(
         False, description="Go on although ON DELETE/UPDATE CASCADE changes are not in the binary log."
     )
+    accept_gtids_alone: bool = Field(
+        False,
+        description="Go on by GTIDs where the source has purged the file that was read last: nothing shows then that "
+        "it was not reset meanwhile, or wrote transactions without GTIDs.",
+    )
     keep_invalid_text: tuple[str, ...] = Field(
         (),
         description="Text whose bytes are not valid in its character set is an error, but in columns that match one of "

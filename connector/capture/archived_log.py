@@ -177,12 +177,12 @@ def covering(archive: Files, start: StreamStart) -> LogFile | None:
     known = parse_gtids(start.gtid_set)
     for file in reversed(files):
         before = previous_gtids(file)
-        if before is not None and _within(before, known):
+        if before is not None and within(before, known):
             return file
     return None
 
 
-def _within(before: Gtids, known: Gtids) -> bool:
+def within(before: Gtids, known: Gtids) -> bool:
     """Whether all that is before a file is known. Where the kinds differ, it is not."""
     if isinstance(before, DomainPosition) and isinstance(known, DomainPosition):
         return all(str(last) in known for last in before if last.number)
@@ -214,7 +214,7 @@ def previous_gtids(file: LogFile) -> Gtids | None:
         raw = RawEvents(frames, file.name)
         start = b""
         try:
-            while (event := _second(start)) is None and frames.receive(source, 0):
+            while (event := second_event(start)) is None and frames.receive(source, 0):
                 if not start and frames.head[TYPE_AT : TYPE_AT + 1] == START_V3:
                     return None
                 start += b"".join(data for _, data in raw.take())
@@ -223,7 +223,17 @@ def previous_gtids(file: LogFile) -> Gtids | None:
             raise
     if event is None:
         raise CorruptBinlog("the file ends before its second event", file=file)
-    body = event[HEADER:-4] if raw.checksums else event[HEADER:]
+    return beginning_gtids(event, checksums=raw.checksums)
+
+
+def beginning_gtids(event: bytes, *, checksums: bool) -> Gtids | None:
+    """The GTIDs that the event behind a file's format description tells; None: it tells none.
+
+    Args:
+        event: the whole event.
+        checksums: whether it ends with one.
+    """
+    body = event[HEADER:-4] if checksums else event[HEADER:]
     if event[4] == PREVIOUS_GTIDS:
         return decode_gtid_set(body)
     return gtid_list(body) if event[4] == MARIADB_GTID_LIST else None
@@ -246,7 +256,7 @@ def writer(file: LogFile) -> int:
     return int.from_bytes(start[SERVER_ID], "little")
 
 
-def _second(start: bytes) -> bytes | None:
+def second_event(start: bytes) -> bytes | None:
     """The second event, if it is there: the one behind the format description."""
     first = int.from_bytes(start[9:13], "little")
     if len(start) < first + HEADER:

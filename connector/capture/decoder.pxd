@@ -44,6 +44,7 @@ cdef class Decoder:
     cdef object blocks  # of a file that the newest statement reads, which are still to be handed out
     cdef object loading  # that statement, and whether it is a transaction of its own
     cdef dict uuids
+    cdef public dict created  # when each file was begun, as its format description says
     cdef dict untold  # options of definitions that the server does not log
     cdef list found
     cdef Py_ssize_t produced

@@ -2,11 +2,12 @@ from connector.capture.frames import Frames
 from connector.capture.naming import Naming
 from connector.capture.query import Wanted
 from connector.thl.definition import Item
-from connector.thl.gtids import Gtids
+from connector.thl.gtids import HasGtids
 from connector.thl.position import SourcePosition
 
 class Decoder:
     file: str
+    created: dict[str, int]
     def __init__(
         self,
         frames: Frames,
@@ -15,7 +16,7 @@ class Decoder:
         piece_bytes: int,
         service: str,
         file: str = "",
-        known: Gtids | None = None,
+        known: HasGtids | None = None,
     ) -> None: ...
     @property
     def position(self) -> SourcePosition: ...

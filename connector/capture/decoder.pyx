@@ -110,6 +110,7 @@ cdef class Decoder:
         self.untold = dict(filters.untold)
         self.begun = b""
         self.uuids = {}
+        self.created = {}
         self.found = []
 
     @property
@@ -531,6 +532,8 @@ cdef class Decoder:
             self.relay = True  # only a replica copies the format of another server's file
         self.formatted = True
         self.mariadb = mariadb.is_mariadb(whole)
+        if self.file:
+            self.created[self.file] = event.timestamp
         if self.group.announced or self.group.open:
             if not (event.flags & ARTIFICIAL or event.log_pos == 0):
                 damaged(b"a transaction is cut off by a new format description")

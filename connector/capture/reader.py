@@ -12,7 +12,7 @@ from connector.capture.query import Wanted
 from connector.capture.stream import ByteSource
 from connector.errors import CorruptBinlog
 from connector.thl.definition import Item
-from connector.thl.gtids import Gtids
+from connector.thl.gtids import HasGtids
 from connector.thl.position import SourcePosition
 
 WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
@@ -33,6 +33,7 @@ class BinlogReader:
         file: the log file's name, where the source does not tell it itself.
         naming: names the columns that the log does not; None: such rows are refused.
         known: GTIDs of transactions whose rows are not to be decoded, because they are left out anyway.
+        created: is given when each file was begun, seconds since 1970 UTC, as its format description says.
     """
 
     def __init__(
@@ -45,11 +46,14 @@ class BinlogReader:
         piece_bytes: int,
         file: str = "",
         naming: Naming | None = None,
-        known: Gtids | None = None,
+        known: HasGtids | None = None,
+        created: dict[str, int] | None = None,
     ) -> None:
         self._source = source
         self._frames = frames
         self._decoder = Decoder(frames, filters, naming or Refused(), piece_bytes, service, file, known)
+        if created is not None:
+            self._decoder.created = created
         self._ended = False
 
     @classmethod

@@ -16,6 +16,14 @@ def refusal(code: int, text: bytes) -> ConnectorError:
         return PreflightError(
             f"the source closed the stream: {said}", hint="give source.server_id a number nobody else uses", code=code
         )
+    if code == FATAL_READING and "anonymous transaction" in said:
+        return PreflightError(
+            f"the source's binary log has a transaction without a GTID, from when gtid_mode was not ON: {said}",
+            hint="SET GLOBAL gtid_mode = ON_PERMISSIVE; until the producer has gone past it, then ON. No other server "
+            "can tell whether it has it; where the source is not the server that was read before, begin a new service "
+            "with a snapshot",
+            code=code,
+        )
     if code == FATAL_READING:
         return PreflightError(
             f"the source cannot give its binary log from here: {said}",

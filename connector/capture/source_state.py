@@ -14,6 +14,7 @@ from connector.thl.place import file_number
 from connector.thl.position import SourcePosition
 
 FIRST_EVENT = 4  # every file begins with four magic bytes
+GIVEN = frozenset({"ON", "ON_PERMISSIVE"})  # gtid_mode: what is written now has a GTID
 NEW_WORDS = (8, 2)  # SHOW BINARY LOG STATUS; SHOW MASTER STATUS is gone in 8.4
 
 SECONDS_SINCE = (8, 0)  # before, binary logs expire after days
@@ -171,9 +172,10 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
         " GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed) AS trapped",
         (gtid_set, gtid_set),
     )
-    if row is None or row["mode"] != "ON":
+    if row is None or row["mode"] not in GIVEN:
         raise PreflightError(
-            "a GTID set was given, but the source has gtid_mode=OFF", hint="set source.start to binlog.000002:4"
+            f"a GTID set was given, but the source has gtid_mode={row['mode'] if row else 'OFF'}",
+            hint="set source.start to binlog.000002:4",
         )
     if row["trapped"]:
         raise HistoriesDiffer(
@@ -187,7 +189,7 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
 
 def _gtids(connection: Connection, variable: str) -> str | None:
     row = query_one(connection, f"SELECT @@GLOBAL.gtid_mode AS mode, @@GLOBAL.{variable} AS gtids")
-    return _one_line(row["gtids"]) if row and row["mode"] == "ON" else None
+    return _one_line(row["gtids"]) if row and row["mode"] in GIVEN else None
 
 
 def _one_line(gtids: str) -> str:

@@ -119,7 +119,9 @@ class Online:
             # What a newer producer does meanwhile looks from here like damage, or like another history.
             self._transactions.confirm()
             raise
-        self._publisher = Publisher(config, self._transactions, self._clock, faults.point, self._hold)
+        self._publisher = Publisher(
+            config, self._transactions, self._clock, faults.point, self._hold, created=self._source.created
+        )
         self.begin(plan)
         self.prepared = PreparedTransactions(config, self.encoder, self._publisher, plan.epoch.epoch, self._kept)
         LOG.info(
@@ -255,8 +257,8 @@ class Online:
             self.stream = self._source.redo(position, self.tables)
             written = History.of(control, position.last_finished).covering(finished.seqno)
             self._compare(self.stream, position, finished, same_server=written.server_uuid == server_uuid)
-            if position.gtid_set is None:
-                # What we passed over since would be shown again; an XA COMMIT must not be met twice.
+            if position.gtid_set is None or position.server_uuid == server_uuid:
+                # By places, what we passed over since would be shown again; an XA COMMIT must not be met twice.
                 self.close_stream()
                 self.stream = self._source.after(position, self.tables)
 

@@ -16,18 +16,20 @@ from connector.capture.replication import check_replication
 from connector.capture.snapshot import Snapshot
 from connector.capture.source_facts import SourceFacts as ServerFacts
 from connector.capture.source_facts import read_facts
-from connector.capture.stream import StreamStart, replica_uuid
+from connector.capture.stream import AfterGtids, StreamStart, replica_uuid
 from connector.capture.table_history import history_of
 from connector.capture.tables_now import tables_now
 from connector.capture.widening import capture_of, check_widened
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import PreflightError
+from connector.errors import HistoriesDiffer, PreflightError
 from connector.pipeline.source import Stream
 from connector.pipeline.source_log import SourceLog
 from connector.pipeline.stream_start import start_after, start_redo
+from connector.pipeline.unknown_alone import Known, UnknownAlone
 from connector.pipeline.watched_stream import WatchedStream
 from connector.thl.definition import Definitions
+from connector.thl.gtids import parse_gtids
 from connector.thl.layout import TableName
 from connector.thl.online import SourceFacts
 from connector.thl.position import Finished, PositionRecord, SourcePosition
@@ -36,6 +38,7 @@ from connector.thl.words import LogId
 LOG: Final = logging.getLogger(__name__)
 SNAPSHOT: Final = "snapshot"
 NOW: Final = "now"
+MOST_BY_PLACE: Final = 1 << 32  # the dump command has no room for more
 UNKNOWN_PLACE: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
 
 
@@ -120,13 +123,20 @@ class MySqlSource:
         """Whether the transaction is in a binary log that is still there, on the server or in the archive."""
         return self._log.holds(finished)
 
+    def created(self, file: str) -> int:
+        """As the file's format description says."""
+        return self._log.created.get(file, 0)
+
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the last finished transaction on."""
-        return self._read(start_redo(position), position, tables, self._wanted().sparing(position.finished))
+        wanted = self._wanted().sparing(position.finished)
+        start = start_redo(position, by_place=self._by_place(position))
+        return self._read(start, position, tables, wanted)
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the position on, which must be there."""
-        return self._read(start_after(position), position, tables, self._wanted())
+        start = start_after(position, by_place=self._by_place(position))
+        return self._read(start, position, tables, self._wanted())
 
     def load(self) -> Snapshot:
         """A consistent snapshot of every table that is for us."""
@@ -142,12 +152,49 @@ class MySqlSource:
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
+    def _by_place(self, position: PositionRecord) -> bool:
+        """Whether to read by file and offset although there are GTIDs: on the server that the position speaks of.
+
+        By GTIDs a MySQL leaves out what it wrote without one (gtid_mode was not ON meanwhile), and one that was reset
+        gives other transactions under the same GTIDs.
+
+        Raises:
+            HistoriesDiffer: the file in which the position is is another one, or gone.
+        """
+        self._wanted()
+        server, place = self._server, position.resume
+        if server is None or position.gtid_set is None or not place.file or position.server_uuid != server.server_uuid:
+            return False
+        if self._log.keeps_place(position):
+            return not server.mariadb and place.offset < MOST_BY_PLACE
+        self._log.check(AfterGtids(position.gtid_set))  # what is missing by GTIDs is told as that
+        if not self._source.accept_gtids_alone:
+            raise HistoriesDiffer(
+                "The source has purged the file that was read last: nothing shows that it was not reset meanwhile, or "
+                "wrote transactions without GTIDs",
+                hint="if it was not (its first file, as SHOW BINARY LOGS has it, was not written anew), go on by GTIDs "
+                "with --set source.accept_gtids_alone=true; else begin a new service with a snapshot; `source.archive` "
+                "keeps such files",
+                file=place.file,
+                read_up_to=place.offset,
+            )
+        LOG.warning("the file that was read last is gone: going on by GTIDs alone", extra={"file": place.file})
+        return False
+
     def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter) -> Stream:
         naming = history_of(tables, wanted, position)
         server = self._server
         if server is not None and not server.cascades_logged and not self._source.accept_unlogged_cascades:
             naming = CascadesRefused(naming, wanted, server, position)
-        stream = self._log.read(start, wanted, naming)
+        stream: Stream
+        if isinstance(start, SourcePosition) and position.gtid_set is not None:
+            known = parse_gtids(position.gtid_set)
+            if wanted.spared is not None and wanted.spared.gtid is not None:
+                known.remove(wanted.spared.gtid)
+            end, behind = self._log.end(), Known(known)
+            stream = UnknownAlone(self._log.read(start, wanted, naming, behind), behind, end)
+        else:
+            stream = self._log.read(start, wanted, naming)
         return stream if server is None or server.logs_replicated else WatchedStream(stream, self._look, self._clock)
 
     def _look(self) -> None:

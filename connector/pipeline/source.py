@@ -86,6 +86,9 @@ class Source(Protocol):
     def holds(self, finished: Finished) -> bool:
         """Whether the source's log still has this transaction: if not, it was purged, which is allowed."""
 
+    def created(self, file: str) -> int:
+        """When a file of its log that is being read was begun, seconds since 1970 UTC; 0 when unknown."""
+
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """Its log from the position's last finished event on, that one included.
 

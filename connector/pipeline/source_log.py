@@ -9,6 +9,7 @@ from connector.capture import source_state
 from connector.capture.archive import Archive
 from connector.capture.archived_log import ArchivedLog, covering, holds, previous_gtids
 from connector.capture.connection import Connection, session
+from connector.capture.file_identity import beginning_in_archive, beginning_on_server, check_beginning
 from connector.capture.filters import Filter
 from connector.capture.frames import EventFrames, Frames, PacketFrames
 from connector.capture.log_files import LogFile
@@ -20,8 +21,8 @@ from connector.clock import Clock
 from connector.config import Config
 from connector.errors import HistoriesDiffer, Purged
 from connector.pipeline.source import Stream
-from connector.thl.gtids import Gtids, parse_gtids
-from connector.thl.position import Finished, SourcePosition
+from connector.thl.gtids import HasGtids, parse_gtids
+from connector.thl.position import Finished, PositionRecord, SourcePosition
 
 LOG: Final = logging.getLogger(__name__)
 EARLIEST: Final = "earliest"
@@ -40,6 +41,7 @@ class SourceLog:
         self._source = config.source
         self._clock = clock
         self._archive = Archive(config.source.archive) if config.source.archive else None
+        self.created: dict[str, int] = {}  # when the files were begun that were read
 
     def start(self, connection: Connection) -> source_state.Start:
         """Where a new log begins, by `source.start`: a place that is there.
@@ -70,8 +72,48 @@ class SourceLog:
             there = finished.start.file in files
         return there or (self._archive is not None and holds(self._archive, finished))
 
-    def read(self, start: StreamStart, wanted: Filter, naming: Naming) -> Stream:
-        """The log from a place on; `naming` names columns that it does not.
+    def check(self, start: StreamStart) -> None:
+        """Make sure that what comes next is there, on the server or in the archive.
+
+        Raises:
+            Purged, HistoriesDiffer, PreflightError: as `read`.
+        """
+        with session(self._source) as connection:
+            self._check(connection, start)
+
+    def end(self) -> SourcePosition:
+        """The end of the server's log, now."""
+        with session(self._source) as connection:
+            return source_state.end_position(connection)
+
+    def keeps_place(self, position: PositionRecord) -> bool:
+        """Whether the file of a position, which is this server's, is still there, on the server or in the archive.
+
+        Raises:
+            HistoriesDiffer: it is another file of that name.
+        """
+        name = position.resume.file
+        with session(self._source) as connection:
+            on_server = name in dict(source_state.binary_logs(connection))
+            owner = read_facts(connection).server_uuid
+        if on_server:
+            check_beginning(position, beginning_on_server(self._source, name, self._clock, self._service))
+            return True
+        if self._archive is None or self._archive.owner != owner:
+            return False
+        archived = covering(self._archive, position.resume)
+        if archived is not None:
+            check_beginning(position, beginning_in_archive(archived))
+        return archived is not None
+
+    def read(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None = None) -> Stream:
+        """The log from a place on.
+
+        Args:
+            start: the place.
+            wanted: what of it is for us.
+            naming: names columns that it does not.
+            known: transactions behind a file and offset whose rows are not decoded; None: there is none.
 
         Raises:
             Purged: neither the server nor the archive has it any more.
@@ -80,18 +122,18 @@ class SourceLog:
         with session(self._source) as connection:
             archived = self._check(connection, start)
         if archived is None:
-            return self._stream(start, wanted, naming)
+            return self._stream(start, wanted, naming, known)
         fields = {"service": self._service, "file": archived, "start": start}
         LOG.info("reading from the archive what the source has purged", extra=fields)
 
-        def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
-            return self._reader(source, EventFrames(), wanted, naming, file=file.name, known=known)
+        def of_file(source: ByteSource, file: LogFile, before: HasGtids | None) -> BinlogReader:
+            return self._reader(source, EventFrames(), wanted, naming, file=file.name, known=before or known)
 
         def live(place: StreamStart) -> BinlogReader:
             with session(self._source) as connection:
                 source_state.check_available(connection, place)
             LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": place})
-            return self._stream(place, wanted, naming)
+            return self._stream(place, wanted, naming, known)
 
         if self._archive is None:
             raise RuntimeError("there is no archive")
@@ -133,9 +175,9 @@ class SourceLog:
                 source=server,
             )
 
-    def _stream(self, start: StreamStart, wanted: Filter, naming: Naming) -> BinlogReader:
+    def _stream(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None) -> BinlogReader:
         stream = open_stream(self._source, start, self._clock, service=self._service)
-        return self._reader(stream, PacketFrames(), wanted, naming)
+        return self._reader(stream, PacketFrames(), wanted, naming, known=known)
 
     def _reader(
         self,
@@ -145,7 +187,7 @@ class SourceLog:
         naming: Naming,
         *,
         file: str = "",
-        known: Gtids | None = None,
+        known: HasGtids | None = None,
     ) -> BinlogReader:
         return BinlogReader(
             source,
@@ -156,4 +198,5 @@ class SourceLog:
             file=file,
             naming=naming,
             known=known,
+            created=self.created,
         )

@@ -149,6 +149,7 @@ def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
             "snapshot": record.snapshot,
             "server_uuid": record.server_uuid,
             "prepared": [record.prepared.count, record.prepared.check],
+            "created": record.created,
         }
     )
 
@@ -172,6 +173,7 @@ def position_record(value: bytes) -> PositionRecord:
             snapshot=found["snapshot"],
             server_uuid=found["server_uuid"],
             prepared=Kept(*found["prepared"]),
+            created=found.get("created", 0),
         )
         return checked.record(record)
 

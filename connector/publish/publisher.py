@@ -9,6 +9,7 @@ Dying anywhere before 3 has returned leaves nothing visible; after it, the next 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Final
 
@@ -49,11 +50,20 @@ class Publisher:
         clock: for pacing and latencies.
         point: passed before and after every commit; see `connector.faults`.
         hold: what has to be elsewhere before it is published; None: nothing.
+        created: when a file of the source's log was begun; 0 when unknown.
     """
 
     def __init__(
-        self, config: Config, transactions: Transactions, clock: Clock, point: Point, hold: Hold | None = None
+        self,
+        config: Config,
+        transactions: Transactions,
+        clock: Clock,
+        point: Point,
+        hold: Hold | None = None,
+        *,
+        created: Callable[[str], int] = lambda file: 0,
     ) -> None:
+        self._created = created
         self._config = config
         self._transactions = transactions
         self._clock = clock
@@ -236,7 +246,7 @@ class Publisher:
         self._begun = self._clock.monotonic()
 
     def _commit(self) -> None:
-        record = self._moving().record()
+        record = self._with_created(self._moving().record())
         stage = self._stage(record)
         self._transactions.send(self._config.position_topic, 0, *position_message(record))
         self._point(f"{stage}before_commit")
@@ -249,6 +259,12 @@ class Publisher:
         self._count(self._written - started)
         self._begun, self._bytes, self._moved, self._loaded, self._stored = None, 0, False, False, False
         self._ended.clear()
+
+    def _with_created(self, record: PositionRecord) -> PositionRecord:
+        """With when its file was begun; what is known of the file from the last record stays known."""
+        before = self.committed
+        same = (before.resume.file, before.server_uuid) == (record.resume.file, record.server_uuid)
+        return replace(record, created=self._created(record.resume.file) or (before.created if same else 0))
 
     def _stage(self, record: PositionRecord) -> str:
         """Which pair of points this commit passes."""

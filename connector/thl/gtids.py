@@ -12,6 +12,13 @@ from connector.thl.gtid import GtidSet
 _OF_MARIADB: Final = re.compile(r"\s*\d+-\d+-\d+\s*(,.*)?", re.DOTALL)
 
 
+class HasGtids(Protocol):
+    """Some GTIDs."""
+
+    def __contains__(self, gtid: str) -> bool:
+        """Whether one is in."""
+
+
 class Gtids(Protocol):
     """What a log has, or has passed over; grows as it is read."""
 

@@ -41,6 +41,7 @@ class PositionRecord:
         snapshot: an initial load has begun and is not finished: going online starts it over.
         server_uuid: the server whose files `resume` speaks of; "" when unknown.
         prepared: the XA transactions that are pending at `resume`.
+        created: when the file of `resume` was begun, as the file says, seconds since 1970 UTC; 0 when unknown.
     """
 
     finished: Finished | None
@@ -52,6 +53,7 @@ class PositionRecord:
     snapshot: bool = False
     server_uuid: str = ""
     prepared: Kept = NOTHING
+    created: int = 0
 
     @property
     def last_finished(self) -> Seqno:

@@ -49,7 +49,11 @@ def check_source(
             )
         return
     if executed is None:
-        raise HistoriesDiffer("The log follows GTIDs, but the source has none", hint="SET GLOBAL gtid_mode = ON")
+        raise HistoriesDiffer(
+            "The log follows GTIDs, but the source has none",
+            hint="SET GLOBAL gtid_mode = ON_PERMISSIVE; until the producer has gone past what was written meanwhile, "
+            "then ON",
+        )
     missing = lacking(position.gtid_set, executed)
     if missing:
         raise HistoriesDiffer(

@@ -131,6 +131,9 @@ class ScriptedSource:
     def holds(self, finished: Finished) -> bool:
         return finished.gtid is None or int(finished.gtid.rpartition(":")[2]) not in self.purged
 
+    def created(self, file: str) -> int:
+        return 0
+
     def redo(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
         assert position.finished is not None
         assert position.finished.gtid is not None

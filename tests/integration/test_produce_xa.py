@@ -141,7 +141,7 @@ def test_prepared_changes_survive_the_producer_its_host_and_the_binary_log(bench
     bench.insert_many(200)
     commit(bench, "a")
     bench.sql(f"XA ROLLBACK {xid(bench, 'gone')}")
-    with bench.start() as third:
+    with bench.start(THL_SOURCE__ACCEPT_GTIDS_ALONE="true") as third:
         until(lambda: last_seqno(bench) >= 4 + OTHERS and pending(bench) == [])
         assert third.stop() == 0
     events = check(bench)

@@ -46,6 +46,7 @@ positions = st.builds(
     last_barrier=st.integers(-1, 2**62).map(Seqno),
     snapshot=st.booleans(),
     prepared=st.builds(Kept, numbers, st.integers(0, 2**32 - 1)),
+    created=st.integers(0, 2**32 - 1),
 )
 epochs = st.builds(
     EpochRecord,
@@ -107,9 +108,16 @@ def test_a_control_record_that_is_not_ours_is_damage(key: bytes, value: bytes) -
 @given(positions, st.data())
 def test_a_position_with_a_part_missing_is_damage(position: PositionRecord, data: st.DataObject) -> None:
     record = json.loads(position_message(position)[1])
-    del record[data.draw(st.sampled_from(sorted(record)))]
+    del record[data.draw(st.sampled_from(sorted({*record} - {"created"})))]
     with pytest.raises(LogDamaged, match="position"):
         position_record(json.dumps(record).encode())
+
+
+@given(positions)
+def test_an_older_producer_did_not_tell_when_the_file_was_begun(position: PositionRecord) -> None:
+    record = json.loads(position_message(position)[1])
+    del record["created"]
+    assert position_record(json.dumps(record).encode()) == replace(position, created=0)
 
 
 names = st.builds(TableName, st.text(max_size=10), st.text(max_size=10))
