@@ -32,11 +32,14 @@ def archive(config: Config, folder: Path, until_now: bool, server_id: int | None
     from connector.capture.archive import Archive
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
+    from connector.errors import ConfigError
     from connector.pipeline.archive import Archiver
 
     kept = Archive(folder)
     if verify:
         sizes = [size for _, size in kept.verify()]
+        if not sizes:
+            raise ConfigError("there is no binary log file in the folder: nothing was read", folder=folder)
         click.echo(f"{len(sizes)} files, {sum(sizes)} bytes: nothing is wrong", err=True)
         return
     stop = Event()

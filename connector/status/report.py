@@ -131,6 +131,8 @@ class Limits:
 def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits) -> list[str]:
     """What is beyond its limit."""
     found = []
+    if producer.state is State.NONE:
+        found.append("there is no log: was `thl produce` started once, and is `service` right?")
     if producer.state is State.OFFLINE:
         found.append("no producer reads the source's binary log")
     for name, end in (("producer", producer), ("applier", applier)):

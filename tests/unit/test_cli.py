@@ -10,7 +10,7 @@ import click
 import pytest
 
 from connector import cli
-from connector.errors import Fenced
+from connector.errors import ConfigError, Fenced
 from connector.logs import JsonFormatter, TextFormatter
 
 
@@ -142,3 +142,8 @@ def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("raised\n", "")
+
+
+def test_an_archive_without_a_file_is_not_called_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["archive", str(tmp_path), "--verify"]) == ConfigError.exit_code
+    assert "nothing was read" in capsys.readouterr().err

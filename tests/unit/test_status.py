@@ -239,3 +239,9 @@ def test_the_command_prints_both_kinds_of_names(
     assert (found["appliedLastSeqno"], found["applier"]["appliedLastSeqno"], found["problems"]) == (41, 41, [])
     monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: replace(well, problems=("oh",)))
     assert thl(["status", "--json"]) == 1
+
+
+def test_a_service_without_a_log_is_not_well() -> None:
+    found = producer_status(ControlState(None, None, ()), None, Ends(), SOURCE, NOW)
+    assert found.state is State.NONE
+    assert "there is no log" in problems_of(found, WELL[1], Limits())[0]
