@@ -10,7 +10,7 @@ from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.publish.reading import LogReader
 from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
-from connector.thl.tail import lost_tails
+from connector.thl.tail import REPARTITIONED, lost_tails
 from connector.thl.words import NO_SEQNO, Seqno
 
 
@@ -75,7 +75,7 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
         if control.partitions is None or partitions != control.partitions.count:
             raise LogDamaged(
                 "the event topic has another number of partitions than the log was made with",
-                hint="Kafka's own repartitioning breaks the order of shards; restore the topic",
+                hint=REPARTITIONED,
                 topic=config.topic,
                 expected=control.partitions.count if control.partitions else "unknown",
                 found=partitions,

@@ -19,6 +19,7 @@ from connector.spark.place import Behind, Place
 from connector.thl.history import History
 from connector.thl.portion import Bounds
 from connector.thl.position import PositionRecord
+from connector.thl.tail import REPARTITIONED
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Seqno
 
 PATIENCE: Final = 5.0  # seconds for what a Kafka transaction wrote to be seen in all partitions
@@ -132,7 +133,7 @@ class Ends:
         for number, until in end.partitions.items():
             begin = start.partitions.get(number)
             if begin is None:
-                raise LogDamaged("the event topic has more partitions than it had", hint="it must not be repartitioned")
+                raise LogDamaged("the event topic has more partitions than it had", hint=REPARTITIONED)
             if begin.tail == until.tail:
                 continue
             low, _ = self._log.bounds(number)

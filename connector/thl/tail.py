@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from connector.errors import LogDamaged
 from connector.thl.control import ControlState
@@ -20,6 +21,12 @@ from connector.thl.position import PositionRecord
 from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, Kind, Seqno
 
 _RESTORE = "do not start over it: restore the topics, or begin a new service with a snapshot"
+
+REPARTITIONED: Final = (
+    "if partitions were added (kafka-topics --alter): that sends shards elsewhere, and Kafka cannot take it back; "
+    "restore the topic, or begin another log with an initial load and kafka.partitions as wanted, under another "
+    "service, and apply it to an empty target"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ def check_log(control: ControlState, position: PositionRecord | None, tails_foun
     if control.partitions is None or control.partitions.count != len(tails_found):
         raise LogDamaged(
             "The event topic has another number of partitions than the log was made with",
-            hint="Kafka's own repartitioning breaks the order of shards; restore the topic",
+            hint=REPARTITIONED,
             log_id=log_id,
             expected=control.partitions.count if control.partitions else "unknown",
             found=len(tails_found),

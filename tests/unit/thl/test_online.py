@@ -146,6 +146,13 @@ def test_topics_that_contradict_each_other_stop_the_producer(
         decide(state, at, found, SOURCE)
 
 
+def test_where_partitions_were_added_the_way_out_is_named() -> None:
+    with pytest.raises(LogDamaged) as error:
+        decide(control(0, 5), position(8, 2), {0: FINE, 1: FINE}, SOURCE)
+    assert "kafka-topics --alter" in error.value.hint
+    assert "under another service, and apply it to an empty target" in error.value.hint
+
+
 def going_on(**source: object) -> OnlinePlan:
     at = replace(position(8, 2), server_uuid=UUID)
     return decide(control(0, 5), at, {0: FINE}, replace(SOURCE, **source))
