@@ -41,6 +41,11 @@ class MySqlServer(Mysqld):
             die_with_parent=die_with_parent,
         )
 
+    @property
+    def files(self) -> Path:
+        """Where LOAD DATA and SELECT … INTO OUTFILE have their files."""
+        return self.folder / "files"
+
     def client(self, program: str) -> list[str]:
         """A command of one of MySQL's programs that connects here as the administrator."""
         return self.connecting(mysql_programs().command(program))
@@ -57,5 +62,6 @@ class MySqlServer(Mysqld):
         self.make_data([*self.server, "--initialize-insecure"])
 
     def places(self) -> Mapping[str, object]:
-        """Where its programs were found, or unpacked; files may be read from anywhere."""
-        return {**mysql_programs().options, "secure_file_priv": ""}
+        """Where its programs were found, or unpacked, and the one folder whose files it may read and write."""
+        self.files.mkdir(parents=True, exist_ok=True)
+        return {**mysql_programs().options, "secure_file_priv": self.files}

@@ -207,3 +207,12 @@ def eventually(holds: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_mysql_reads_files_of_one_folder_alone(mysql: MySqlServer, tmp_path: Path) -> None:
+    for folder in (tmp_path, mysql.files):
+        (folder / "file.txt").write_text("content of it")
+    assert "content of it" in mysql.run_sql(f"SELECT LOAD_FILE('{mysql.files / 'file.txt'}')")
+    assert "content of it" not in mysql.run_sql(f"SELECT LOAD_FILE('{tmp_path / 'file.txt'}')")
+    with pytest.raises(SandboxError, match="secure-file-priv"):
+        mysql.run_sql(f"SELECT 1 INTO OUTFILE '{tmp_path / 'out.txt'}'")

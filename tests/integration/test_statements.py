@@ -131,7 +131,7 @@ def test_what_is_printed_replayed_elsewhere_leaves_the_same_tables(
     server: MySqlServer, tmp_path: Path, format: str
 ) -> None:
     lines = "".join(f"{number}\t{'é' if number % 3 else 'x' * 300}\n" for number in range(3000))
-    (tmp_path / "file.txt").write_text(lines)
+    (server.files / "file.txt").write_text(lines)
     writer, other = connect(server), connect(server)
     with writer.cursor() as cursor, other.cursor() as second:
         for schema in (SCHEMA, COPY):
@@ -145,7 +145,7 @@ def test_what_is_printed_replayed_elsewhere_leaves_the_same_tables(
         run(second, "INSERT INTO child (n) SELECT a + 100 FROM tmp")
         run(cursor, "INSERT INTO child (n) SELECT a + 200 FROM tmp")
         load = (
-            f"LOAD DATA INFILE '{tmp_path / 'file.txt'}' %s INTO TABLE loaded CHARACTER SET utf8mb4 (a, @b) SET b = @b"
+            f"LOAD DATA INFILE '{server.files}/file.txt' %s INTO TABLE loaded CHARACTER SET utf8mb4 (a, @b) SET b = @b"
         )
         run(cursor, f"{load % ''}\n{load % 'REPLACE'}\n/* ä */ {load % 'IGNORE'}")
         if format == "MIXED":
@@ -220,7 +220,7 @@ def test_a_log_that_keeps_statements_has_them_as_the_binary_log_does(
     bench = Bench(server, kafka_broker, tmp_path)
     bench.settings |= {"THL_SOURCE__STATEMENTS": "keep", "THL_SOURCE__START": "now"}
     bench.settings["THL_PUBLISH__FRAGMENT_BYTES"] = "900"
-    (tmp_path / "file.txt").write_text("".join(f"{number}\t{'x' * 300}\n" for number in range(300)))
+    (server.files / "file.txt").write_text("".join(f"{number}\t{'x' * 300}\n" for number in range(300)))
     with connect(server).cursor() as cursor, bench.start() as producing:
         cursor.execute(f"CREATE DATABASE {bench.service}")
         cursor.execute("FLUSH BINARY LOGS")
@@ -228,7 +228,10 @@ def test_a_log_that_keeps_statements_has_them_as_the_binary_log_does(
         for format in ("STATEMENT", "MIXED"):
             run(cursor, f"USE {bench.service}\nSET binlog_format = {format}")
             run(cursor, TABLES + SCRIPT)
-            run(cursor, f"LOAD DATA INFILE '{tmp_path / 'file.txt'}' INTO TABLE loaded (a, @b) SET b = CONCAT(@b, a)")
+            run(
+                cursor,
+                f"LOAD DATA INFILE '{server.files / 'file.txt'}' INTO TABLE loaded (a, @b) SET b = CONCAT(@b, a)",
+            )
             run(cursor, "INSERT INTO random (u) VALUES (UUID())" if format == "MIXED" else "")
             if format == "STATEMENT":
                 run(cursor, "DROP TABLE t, child, plain, loaded, random, typed, numbers\nDROP TEMPORARY TABLE tmp")
