@@ -23,6 +23,8 @@ from connector.write.ddl_create import create_table
 from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
 from connector.write.session import Session, session_of
 
+WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time", "sort_buffer_size")
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -104,6 +106,8 @@ def _plan(
 
     if reader.at_end or reader.accept_any(*ACCOUNTS):
         return nothing()
+    if reader.accept("SET", "STATEMENT"):
+        _pass_waiting(reader)
     if reader.accept_any(*MAINTENANCE):
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
         return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("a command that is not known")
@@ -153,6 +157,18 @@ def _plan(
     return reader.stop("a statement that is not known")
 
 
+def _pass_waiting(reader: Reader) -> None:
+    """Pass the variables of MariaDB's SET STATEMENT … FOR, if they change nothing but how long something may take."""
+    while True:
+        if reader.name().lower() not in WAITING:
+            reader.stop("a SET STATEMENT of what may change its meaning")
+        reader.expect("=")
+        reader.take()
+        if not reader.accept(","):
+            break
+    reader.expect("FOR")
+
+
 def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operation], Catalog]:
     if verb == "CREATE":
         reader.accept("IF", "NOT", "EXISTS")
@@ -179,7 +195,8 @@ def _dropped(catalog: Catalog, name: TableName) -> tuple[tuple[Operation, ...], 
 
 
 def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
-    optional = reader.accept("IF", "EXISTS")
+    """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
+    optional = reader.accept("IF", "EXISTS") or reader.mariadb
     operations: list[Operation] = []
     while True:
         name = reader.table()
@@ -189,6 +206,7 @@ def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
         operations += dropped
         if not reader.accept(","):
             break
+    pass_patience(reader)
     reader.accept_any("RESTRICT", "CASCADE")
     return operations, catalog
 

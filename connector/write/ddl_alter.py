@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec
+from connector.ddl.mariadb import pass_patience
 from connector.ddl.reader import Reader
 from connector.ddl.type_names import FLOATS
 from connector.thl.layout import Column, TableName
@@ -85,6 +86,7 @@ def alter_table(
     """
     reader.accept("IF", "EXISTS")
     name = reader.table()
+    pass_patience(reader)
     if name in catalog.excluded:
         return _of_excluded(reader, catalog, name)
     table = catalog.find(name) or make_table(name, (), ())
