@@ -190,3 +190,23 @@ def test_differences_from_a_document_that_is_not_there_stop(tmp_path: Path) -> N
     assert (caught.value.where["column"], str(caught.value.where["table"])) == ("c0", "s.t")
     with pytest.raises(CorruptBinlog, match="options"):
         read_back(partial(b"\x02", b""), tmp_path)
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["a row of the same event", "a row of an event before it"])
+def test_a_document_of_another_row_is_never_the_one_before(tmp_path: Path, together: bool) -> None:
+    """Its bytes may be gone by then: the row has NULL, or its before image has not the column."""
+    made = diffs(diff(2, b"$.bb"))
+    other = struct.pack("<I", 2) + b"\x04\x01"
+    after = b"\x01\x01\x00" + struct.pack("<I", len(made)) + made + other
+    right = BEFORE + other + after
+    log = LogWriter()
+    log.begin()
+    log.table_map([JSON, JSON])
+    if together:
+        log.rows(39, 2, right + b"\x01" + other + after, present=b"\x03", after=b"\x03")
+    else:
+        log.rows(39, 2, right, present=b"\x03", after=b"\x03")
+        log.rows(39, 2, b"\x00" + other + after, present=b"\x02", after=b"\x03")
+    log.commit()
+    with pytest.raises(Unsupported, match="not in the before image"):
+        read_back(log, tmp_path)

@@ -117,6 +117,19 @@ def test_events_of_bookkeeping_alone_are_marked(cut: bool, limits: Limits, rule:
     assert not any("is_metadata" in record["metadata"] for record in found)
 
 
+@pytest.mark.parametrize("limits", [SMALL, WHOLE])
+def test_bookkeeping_is_marked_event_by_event_within_a_shard(limits: Limits) -> None:
+    """The route of a shard is kept from one event to the next; whether that was bookkeeping is no part of the shard."""
+    by = encoder(limits=limits, sharding=Sharding(bookkeeping=("a.t",)))
+    books, data = TableName("a", "t"), TableName("a", "u")
+    told = [
+        (record["shard"], record["metadata"].get("is_metadata"))
+        for table in (books, data, books, books, data, data)
+        for record in take(by, transaction(table))
+    ]
+    assert told == [("a", mark) for mark in ("true", None, "true", "true", None, None)]
+
+
 steps = st.lists(st.lists(st.sampled_from(TABLES[:4]), min_size=1, max_size=2), max_size=6)
 
 

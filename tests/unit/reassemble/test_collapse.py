@@ -14,6 +14,7 @@ from connector.errors import LogDamaged, Unsupported
 from connector.reassemble.collapse import Collapse
 from connector.thl.layout import Column, TableName
 from connector.thl.net import NetRows
+from connector.thl.transaction_columns import transaction_columns
 
 from .fragments import PREFIX, change, encoded, record, scanned, statement
 from .model import Counted, Keyed, Row, decoded
@@ -119,6 +120,24 @@ def test_rows_without_a_key_are_counted() -> None:
     assert decoded(net.inserts, 2) == [(1, "a")] * 2
     assert decoded(net.deletes, 2) == [(2, None)] * 2
     assert len(net.updates) == 0
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
+def test_of_equal_rows_without_a_key_the_newest_goes_first(together: bool) -> None:
+    """Which one is seen by the transaction's columns: the oldest event's row is what is left."""
+    row = [(None, [1, "a"])]
+    steps = [change("insert", row, key=[]), change("insert", row, key=[]), change("delete", [([1, "a"], None)], key=[])]
+    messages = scanned([encoded(record(5 + n, [one])) for n, one in enumerate(steps)])
+    collapse = Collapse("t", transaction_columns([("seqno", "_seqno")]))
+    left: list[tuple[Any, ...]] = []
+    for message in messages:
+        collapse.add(message)
+        if together and message is not messages[-1]:
+            continue
+        for net in collapse.take():
+            left += decoded(net.inserts, 3)
+            assert len(net.deletes) == (not together and message is messages[-1])
+    assert left == ([(1, "a", 5)] if together else [(1, "a", 5), (1, "a", 6)])
 
 
 def test_an_earlier_layout_comes_before_a_later_one_of_the_same_table() -> None:
