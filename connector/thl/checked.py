@@ -74,6 +74,8 @@ def _fits(value: object, hint: Any) -> bool:
         return True  # JSON that others read: whoever does looks at it
     if isinstance(hint, NewType):
         return _fits(value, hint.__supertype__)
+    if hint is Any:
+        return True
     origin, inner = get_origin(hint), get_args(hint)
     if origin in {Union, UNION}:
         return any(_fits(value, one) for one in inner)

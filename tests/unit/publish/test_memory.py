@@ -162,3 +162,12 @@ def test_the_sources_tables_survive_with_what_became_of_them(
 
 def test_a_log_that_was_never_told_of_tables_knows_none() -> None:
     assert control_state([control_message(LogRecord(LogId("ab"), 5))]).tables is None
+
+
+def test_an_epoch_that_tells_what_was_captured_is_read_again() -> None:
+    told = {
+        "epoch": 1, "first_seqno": 0, "source_id": "db:3306", "server_uuid": "u", "started": 1, "reason": "online",
+        "gtid_set": None, "capture": {"do": ["shop"], "lower_case_table_names": 0},
+    }  # fmt: skip
+    (epoch,) = control_state([(b"epoch:1", json.dumps(told).encode())]).epochs
+    assert control_state([control_message(epoch)]).epochs == (epoch,)
