@@ -14,12 +14,14 @@ from typing import Any
 import pymysql
 
 from connector.capture import connection as capture
+from connector.capture.catalogue import read_definitions
 from connector.capture.filters import Filter
 from connector.capture.moment import prepare_session
 from connector.capture.reader import BinlogReader
 from connector.capture.source_facts import read_facts
 from connector.capture.source_state import end_position
 from connector.capture.stream import open_stream
+from connector.capture.table_history import TableHistory
 from connector.config import Filters
 from connector.errors import ConnectorError
 from connector.sandbox.environment import SqlServer
@@ -71,7 +73,9 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
     prepare_session(beside, source_of(server))
     start = end_position(beside)
     # Some sessions let in any bytes.
-    told = Filter(Filters(), keep_invalid_text=(f"{SCHEMA}.*.*",), untold=read_facts(beside).untold)
+    facts = read_facts(beside)
+    told = Filter(Filters(do=(SCHEMA,)), keep_invalid_text=(f"{SCHEMA}.*.*",), untold=facts.untold)
+    naming = None if facts.tells_names else TableHistory(read_definitions(beside, told), told)
     answers: dict[str, Answer] = {}
     refused: Counter[str] = Counter()
     columns: int | None = None
@@ -94,7 +98,7 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
     if columns is not None:
         _finish(cursor)
     reader = BinlogReader.from_stream(
-        open_stream(source_of(server), start), filters=told, service="test", piece_bytes=1 << 20
+        open_stream(source_of(server), start), filters=told, service="test", piece_bytes=1 << 20, naming=naming
     )
     end = end_position(beside)
     found = []
