@@ -313,10 +313,21 @@ class Source(Section):
         return self
 
 
+_BROKER: Final = re.compile(r"(?:\w+://)?(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:/@\[\]]+):(\d{1,5})")
+
+
+def _brokers(text: str) -> str:
+    for address in text.split(","):
+        found = _BROKER.fullmatch(address.strip())
+        if found is None or not 0 < int(found[1]) <= 65535:
+            raise ValueError("not addresses of brokers: write host:port[,host:port…], with ports from 1 to 65535")
+    return text
+
+
 class Kafka(Section):
     """The brokers, and the topics `thl.<service>`, and behind that name `.control`, `.position`, `.prepared`."""
 
-    bootstrap: str = Field("127.0.0.1:9092", description="host:port[,host:port…].")
+    bootstrap: Annotated[str, AfterValidator(_brokers)] = Field("127.0.0.1:9092", description="host:port[,host:port…].")
     topic_prefix: Name = Field("thl", description="Topics are <prefix>.<service>[.control|.position|.prepared].")
     partitions: int = Field(1, ge=1, le=1024, description="Of the event topic, when it is created.")
     replication: int = Field(3, ge=1, description="Of every topic, when it is created.")
@@ -336,7 +347,13 @@ class Kafka(Section):
     spark_properties: Properties = Field(
         default_factory=dict, description="The same for Spark's Java client (kafka.security.protocol …)."
     )
-    retries: int = Field(30, ge=0, description="Attempts to reach brokers that are gone, before giving up.")
+    retries: int = Field(
+        30,
+        ge=0,
+        description="Attempts to reach brokers that are gone, or a log that `thl produce` has not begun, before "
+        "giving up with 4: within ten seconds for each of them, five minutes for 30. `thl apply` takes the larger of "
+        "this and target.retries.",
+    )
 
 
 class Registry(Section):

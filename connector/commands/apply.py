@@ -81,8 +81,9 @@ def apply(
 ) -> None:
     """Apply the log from Kafka to the target, by Spark, until SIGTERM or SIGINT.
 
-    Goes on from where the target is; a target without a position begins with the log's first event. With one of
-    --until-… it ends there with 0: nothing behind it becomes visible, and a target that is beyond it is refused.
+    Goes on from where the target is; a target without a position begins with the log's first event. A log that does not
+    exist yet is waited for as brokers that are gone are (kafka.retries). With one of --until-… it ends there with 0:
+    nothing behind it becomes visible, and a target that is beyond it is refused.
     """
     import signal
     from contextlib import suppress
@@ -94,6 +95,7 @@ def apply(
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
     from connector.pipeline.apply import Applier
+    from connector.pipeline.handshake import tell_what_is_missing
     from connector.pipeline.skips import Skips
     from connector.pipeline.without import Without
     from connector.reassemble.spark import Session
@@ -115,6 +117,7 @@ def apply(
     clock = SystemClock()
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
+    tell_what_is_missing(config)
     stop = Event()
     with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.

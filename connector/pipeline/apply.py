@@ -112,6 +112,7 @@ class Applier:
                     service=self._config.service,
                     stage="apply",
                     stop=self._stop,
+                    clock=self._clock,
                 )
         except Stopped:
             LOG.debug("stopped while waiting")

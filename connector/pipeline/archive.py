@@ -114,4 +114,6 @@ class Archiver:
     def _retry(self, call: Callable[[], T]) -> T:
         retries = self._source.retries
         errors = (SourceUnavailable,)
-        return retry(call, errors, retries=retries, service=self._name, stage="archive", stop=self._stop)
+        return retry(
+            call, errors, retries=retries, service=self._name, stage="archive", stop=self._stop, clock=self._clock
+        )

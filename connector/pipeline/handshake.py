@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from connector.config import Config
 from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
@@ -12,6 +14,10 @@ from connector.thl.history import History, check_before, check_offsets
 from connector.thl.position import TargetPosition
 from connector.thl.tail import REPARTITIONED, lost_tails
 from connector.thl.words import NO_SEQNO, Seqno
+
+LOG: Final = logging.getLogger(__name__)
+
+GLANCE: Final = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +118,22 @@ def newest_event(config: Config) -> Seqno:
     with LogReader(config, settled=True) as log:
         record = log.position()
     return record.last_finished if record else NO_SEQNO
+
+
+def tell_what_is_missing(config: Config) -> None:
+    """Log what an applier will have to wait for: the brokers, or a log that no producer has begun.
+
+    Raises:
+        ConfigError, PreflightError: librdkafka refuses a property, or the brokers refuse us.
+    """
+    fields = {"service": config.service, "bootstrap": config.kafka.bootstrap}
+    try:
+        with LogReader(config, patience=GLANCE) as log:
+            missing = [topic for topic in (config.control_topic, config.topic) if not log.partitions(topic)]
+    except BrokerUnavailable as error:
+        LOG.warning("waiting for the brokers of kafka.bootstrap", extra={**fields, "why": error.message})
+        return
+    if missing:
+        LOG.warning(
+            "waiting for a log that does not exist yet: thl produce begins it", extra={**fields, "topics": missing}
+        )

@@ -126,6 +126,7 @@ class Producer:
                     service=config.service,
                     stage="publish",
                     stop=self._stop,
+                    clock=self._clock,
                 )
                 try:
                     if not heard:
@@ -178,6 +179,7 @@ class Producer:
             service=self._config.service,
             stage="read",
             stop=self._stop,
+            clock=self._clock,
         )
 
     def _produce(self, online: Online) -> PositionRecord:
@@ -274,7 +276,7 @@ class Producer:
 
         service, retries = self._config.service, self._config.source.restarts_in_event
         errors = (SourceUnavailable, SourceChanged)
-        retry(whole_load, errors, retries=retries, service=service, stage="load", stop=self._stop)
+        retry(whole_load, errors, retries=retries, service=service, stage="load", stop=self._stop, clock=self._clock)
         position = online.publisher.drain()
         LOG.info("loaded", extra={"service": service, "seqno": position.last_finished, "resume": position.resume})
         online.publisher.resume()
@@ -308,6 +310,7 @@ class Producer:
             service=self._config.service,
             stage="read",
             stop=self._stop,
+            clock=self._clock,
         )
         LOG.info(
             "the source is back",

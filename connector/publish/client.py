@@ -38,6 +38,7 @@ _REFUSED: Final = frozenset(
 _CROSSES: Final = "the password for the brokers crosses the network"
 _IDENTITY: Final = "ssl.endpoint.identification.algorithm"
 _UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
+_DOWN: Final = "are the brokers of kafka.bootstrap up? how often they are tried again: kafka.retries"
 _LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
@@ -118,7 +119,7 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         )
     if cause.code() in _REFUSED:
         return PreflightError(text, hint="kafka.properties, and what the brokers allow this user", **where)
-    return BrokerUnavailable(text, hint="", code=cause.name(), **where)
+    return BrokerUnavailable(text, hint=_DOWN if cause.code() in _LOST else "", code=cause.name(), **where)
 
 
 class Refusals:

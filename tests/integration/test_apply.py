@@ -31,7 +31,9 @@ from connector.errors import (
     Unsupported,
 )
 from connector.listing.log import Ends
+from connector.logs import fields_of
 from connector.pipeline.apply import Applier
+from connector.pipeline.handshake import tell_what_is_missing
 from connector.pipeline.skips import Skips
 from connector.pipeline.undo import undo
 from connector.pipeline.until import UntilTime
@@ -309,6 +311,17 @@ def test_a_log_that_does_not_exist_yet_is_waited_for_and_given_up(config: Config
     )
     with pytest.raises(BrokerUnavailable, match="does not exist yet"):
         apply(few, spark, 0)
+
+
+def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:
+    tell_what_is_missing(config)
+    (record,) = caplog.records
+    assert record.getMessage() == "waiting for a log that does not exist yet: thl produce begins it"
+    assert fields_of(record)["topics"] == [config.control_topic, config.topic]
+    caplog.clear()
+    LogWriter(config).online()
+    tell_what_is_missing(config)
+    assert not caplog.records
 
 
 def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector import cli
+from connector.errors import ConfigError
 
 KAFKA = ("--set", "kafka.retries=0", "--set", "kafka.bootstrap=127.0.0.1:1")
 SOURCE = ("--set", "source.retries=0", "--set", "source.port=1")
@@ -88,6 +89,10 @@ def test_a_configuration_that_cannot_be_read(file: str, capsys: pytest.CaptureFi
         ("source.port=abc", "source.port: "),
         ("source.port=99999", "source.port: "),
         ("kafka.properties=5", "kafka.properties: "),
+        ("kafka.bootstrap=127.0.0.1:99999", "kafka.bootstrap: "),
+        ("kafka.bootstrap=broker", "kafka.bootstrap: "),
+        ("kafka.bootstrap=a:9092,b:0", "kafka.bootstrap: "),
+        ("kafka.bootstrap=", "kafka.bootstrap: "),
         ("source.filters.do=[a", "source.filters.do: not YAML"),
         ("source.filters.do={a: b}", "source.filters.do: "),
         ("publish.shards=[1]", "publish.shards.0: "),
@@ -167,3 +172,15 @@ def test_a_target_that_is_none_is_told_before_spark_starts(
     monkeypatch.setattr("connector.reassemble.spark.SparkSession", None)  # nothing can be started
     code, found = said(capsys, "apply", *KAFKA, "--set", "target.retries=0", "--set", f"target.url={url}")
     assert code in {2, 3}, found
+
+
+def test_brokers_that_are_not_there_are_told_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise ConfigError("Spark does not start")
+
+    monkeypatch.setattr("connector.reassemble.spark.Session", refused)
+    monkeypatch.setattr("connector.pipeline.handshake.GLANCE", 0.5)
+    _, found = said(capsys, "apply", *KAFKA, "--set", "target.url=sqlite:///t.db")
+    assert "waiting for the brokers of kafka.bootstrap service=default bootstrap=127.0.0.1:1" in found

@@ -6,9 +6,13 @@ from threading import Event
 
 import pytest
 
+from connector.clock import SystemClock
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced
 from connector.pipeline import retrying
-from connector.pipeline.retrying import Stopped, retry
+from connector.pipeline.retrying import EACH, LASTED, Stopped, retry
+from tests.support.clock import Slept
+
+CLOCK = SystemClock()
 
 
 class Failing:
@@ -31,7 +35,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attempt(call: Failing, stop: Event, retries: int = 2) -> int:
-    return retry(call, (BrokerUnavailable,), retries=retries, service="s", stage="publish", stop=stop)
+    return retry(call, (BrokerUnavailable,), retries=retries, service="s", stage="publish", stop=stop, clock=CLOCK)
 
 
 def test_it_succeeds_when_the_failure_passes() -> None:
@@ -59,3 +63,29 @@ def test_asked_to_stop_it_does_not_wait() -> None:
     with pytest.raises(Stopped):
         attempt(call, stop)
     assert call.calls == 1
+
+
+def test_attempts_that_wait_long_are_given_up_by_time() -> None:
+    clock, lasted = Slept(), 3 * EACH
+
+    def call() -> None:
+        clock.sleep(lasted)
+        raise BrokerUnavailable("it does not answer")
+
+    with pytest.raises(BrokerUnavailable):
+        retry(call, (BrokerUnavailable,), retries=30, service="s", stage="publish", stop=Event(), clock=clock)
+    assert clock.seconds == lasted + 30 * EACH
+
+
+def test_after_an_attempt_that_reached_the_server_the_time_begins_again() -> None:
+    clock = Slept()
+    lengths = [1.0, LASTED + 30 * EACH, 1.0]
+
+    def call() -> int:
+        if not lengths:
+            return 1
+        clock.sleep(lengths.pop(0))
+        raise BrokerUnavailable("it is gone")
+
+    stop = Event()
+    assert retry(call, (BrokerUnavailable,), retries=5, service="s", stage="publish", stop=stop, clock=clock) == 1
