@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from connector.redaction import remember, secrets_of
 
@@ -102,6 +111,12 @@ class Mask(Section):
             raise ValueError("one of fixed, hash and truncate")
         return self
 
+    @model_serializer(mode="wrap")
+    def _tells_null(self, told: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """`fixed: null` is something else than no `fixed`, also where defaults are left out."""
+        kept: dict[str, object] = told(self)
+        return kept | {"fixed": self.fixed} if "fixed" in self.model_fields_set else kept
+
 
 class TableRule(Section):
     """What is published of some tables. Of several rules that match a table, the first counts, and no other."""
@@ -185,9 +200,9 @@ class Filters(Section):
     tables: tuple[TableRule, ...] = Field((), description="Rules for some of these tables: what is published of them.")
     unknown_ddl: tuple[str, ...] = Field(
         (),
-        description="Which tables a definition is about is read from its text. One that is not understood ends the "
-        "producer where some tables are not captured; those whose text matches one of these, with `*` and `?`, are "
-        "left out.",
+        description="DDL that is not understood and whose whole text matches one of these (`*`, `?`, any case) is left "
+        "out, e.g. `DROP GHOST *`. Any other that is not understood ends the producer where some tables are not "
+        "captured, for nobody knows which it is about; where all are, it is published.",
     )
     hash_key: SecretStr = Field(
         SecretStr(""), description="Of masks that hash: at least 16 characters, best from the environment."

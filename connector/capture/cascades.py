@@ -14,7 +14,7 @@ import pymysql
 
 from connector.capture.columns import Spec
 from connector.capture.connection import Connection, Row, query, quoted
-from connector.capture.filters import SYSTEM_SCHEMAS, Filter
+from connector.capture.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter
 from connector.capture.naming import Naming
 from connector.capture.query import UNFINISHED, Query
 from connector.capture.source_facts import SourceFacts
@@ -40,11 +40,11 @@ FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE DELETE_RULE NOT IN ('NO ACTION', 'RESTRICT') OR UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT')
 ORDER BY CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME
 """
-_TABLES = """
+_TABLES = f"""
 SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
-WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ({})
+WHERE {TABLES_WITH_ROWS} AND TABLE_SCHEMA NOT IN ({", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))})
 ORDER BY TABLE_SCHEMA, TABLE_NAME
-""".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
+"""
 
 
 @dataclass(frozen=True, slots=True)

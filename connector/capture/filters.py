@@ -9,7 +9,6 @@ last dot.
 
 from __future__ import annotations
 
-import hmac
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +18,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from connector.capture.reshape import Shape
-from connector.capture.shaping import RuledColumns, called, hash_key, idle, published_name, shape
+from connector.capture.shaping import RuledColumns, called, hash_key, hash_key_digest, idle, published_name, shape
 from connector.config import LARGEST_EVENT, Filters, Source, TableRule
 from connector.ddl.captured import RULES_HINT, Capture, Captured
 from connector.ddl.column_names import Wanted, with_columns
@@ -33,9 +32,15 @@ from connector.thl.position import Finished
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
+TABLES_WITH_ROWS = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+"""Of information_schema: the tables that hold rows, a MariaDB's versioned ones among them. Of a sequence's row the log
+has every value."""
+UNRECORDED = {"hash_key", "hash_key_file", "unknown_ddl"}
+"""What of source.filters is in no record of what is captured. The key is a secret: its digest is there. A definition
+that is not understood is either left out or ends the producer, so which are left out changes no event."""
 UNKNOWN_HINT = (
-    "if it is about no captured table, or the target gets by hand what it did to one: source.filters.unknown_ddl "
-    "leaves out texts like it; `thl binlog` shows it without --do and --ignore"
+    "`thl produce`: where it is about no captured table, or the target gets by hand what it did to one, "
+    "source.filters.unknown_ddl leaves out texts like it. `thl binlog`: without --do and --ignore it is shown"
 )
 
 
@@ -274,7 +279,7 @@ class Filter:
         except Unsupported as error:
             if self._everything:
                 return (statement,)
-            if any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown):
+            if self._lists(statement):
                 return ()
             raise Unsupported(
                 f"which tables a definition is about is not understood, and not all are captured: {error.message}",
@@ -296,6 +301,19 @@ class Filter:
             return Capture.WHOLE if action in self.actions(*name) else Capture.ROWS
 
         return Captured(statement, about, capture, self.fold).statements()
+
+    def passes(self, statement: Statement) -> bool:
+        """Whether the configuration lists it among the definitions that are not understood and change no table."""
+        if not self._lists(statement):
+            return False
+        try:
+            subjects(statement)
+        except Unsupported:
+            return True
+        return False
+
+    def _lists(self, statement: Statement) -> bool:
+        return any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown)
 
     def wants_schemas_own(self, schema: str) -> bool:
         """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
@@ -337,11 +355,10 @@ class Filter:
 def fingerprint(source: Source) -> str:
     """What tells whether the same events are made of the same transactions: a hash of all that decides it.
 
-    Not of the servers that are ignored: the log's last event is read whoever wrote it. Nor of definitions that are not
-    understood: where none is left out, none is published.
+    Not of the servers that are ignored: the log's last event is read whoever wrote it.
     """
-    decides = source.filters.model_dump(mode="json", exclude={"hash_key", "hash_key_file", "unknown_ddl"}) | {
-        "hash_key": hmac.digest(hash_key(source.filters), b"thl", "sha256").hex(),
+    decides = source.filters.model_dump(mode="json", exclude=UNRECORDED) | {
+        "hash_key": hash_key_digest(source.filters),
         "keep_invalid_text": source.keep_invalid_text,
         "statements": source.statements,
     }

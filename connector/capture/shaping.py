@@ -5,6 +5,7 @@ A rule that cannot be followed in a table stops the reading there: what it was t
 
 from __future__ import annotations
 
+import hmac
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from connector.capture.reshape import Does, Shape
 from connector.config import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
 from connector.ddl.column_places import twice
 from connector.errors import ConfigError, Unsupported
+from connector.redaction import remember
 from connector.thl import primitive as avro
 from connector.thl.layout import Column, TableLayout, TableName
 
@@ -115,7 +117,13 @@ def hash_key(filters: Filters) -> bytes:
         raise ConfigError(
             f"source.filters.hash_key_file holds less than {MIN_HASH_KEY} bytes", file=filters.hash_key_file
         )
+    remember([key.decode(errors="backslashreplace")])
     return key
+
+
+def hash_key_digest(filters: Filters) -> str:
+    """What tells two of these keys apart where neither may be read: in an epoch's record."""
+    return hmac.digest(hash_key(filters), b"thl", "sha256").hex()
 
 
 def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:

@@ -85,6 +85,8 @@ class TableHistory:
         statement = query.statement
         if self._contained(gtid, place) or statement.options.get("alter") in UNFINISHED:
             return False
+        if self._filter.passes(statement):
+            return False
         change = evolve(
             statement,
             self._known,

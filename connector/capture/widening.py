@@ -7,7 +7,6 @@ finds another there looks at the tables that the source has now.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,22 +15,21 @@ from typing import Any, Final
 from pydantic import SecretStr, ValidationError
 
 from connector.capture.connection import Connection, query, quoted, speaking_to
-from connector.capture.filters import SYSTEM_SCHEMAS, Filter
+from connector.capture.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, UNRECORDED, Filter
 from connector.capture.privileges import read_privileges, unreadable
-from connector.capture.shaping import RuledColumns, hash_key
+from connector.capture.shaping import RuledColumns, hash_key_digest
 from connector.config import Filters, Source, TableRule, finds_column
 from connector.errors import PreflightError
 from connector.thl.layout import TableName
 
 NAMED: Final = 10
-SECRETS: Final = {"hash_key", "hash_key_file"}
 WAY_OUT: Final = (
     "take the wider filter back; or begin a new log (another `service`), whose initial load has these rows; or go on "
     "with partial tables, whose old rows no target gets: thl produce --accept-partial {}"
 )
 
 _TABLES: Final = (
-    "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+    f"SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES WHERE {TABLES_WITH_ROWS} "
     "ORDER BY TABLE_SCHEMA, TABLE_NAME"
 )
 _COLUMNS: Final = (
@@ -57,10 +55,11 @@ class Lacking:
 
 
 def capture_of(source: Source) -> dict[str, Any]:
-    """All that decides what of a source is captured, as an epoch's record holds it: no secrets."""
+    """All that decides what of a source is captured, as an epoch's record holds it: no secrets, and of two ways to
+    write the same only one."""
     return {
-        "filters": source.filters.model_dump(mode="json", exclude_unset=True, exclude=SECRETS),
-        "hash_key": hmac.digest(hash_key(source.filters), b"thl", "sha256").hex(),
+        "filters": source.filters.model_dump(mode="json", exclude_defaults=True, exclude=UNRECORDED),
+        "hash_key": hash_key_digest(source.filters),
         "ignore_server_ids": sorted(source.ignore_server_ids),
     }
 
@@ -74,6 +73,11 @@ def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
         and {**before, "ignore_server_ids": now["ignore_server_ids"]} == now
         and (ignored >= set(before.get("ignore_server_ids", ())))
     )
+
+
+def accepts_all(accepted: Sequence[str]) -> bool:
+    """Whether nobody needs to look at what may be lacking."""
+    return "*" in accepted
 
 
 def check_widened(
@@ -96,7 +100,7 @@ def check_widened(
     """
     if same_tables(before, source):
         return ()
-    if accepted and all(pattern == "*" for pattern in accepted):
+    if accepts_all(accepted):
         return (Lacking("*", "accepted unseen"),)
     old = _filter_of(source, filter, before)
     with speaking_to(source):

@@ -21,7 +21,7 @@ from connector.capture.naming import Naming, Refused
 from connector.capture.reader import BinlogReader
 from connector.capture.stream import ByteSource, StreamStart
 from connector.capture.table_history import history_of
-from connector.capture.widening import capture_of, same_tables
+from connector.capture.widening import accepts_all, capture_of, same_tables
 from connector.clock import Clock
 from connector.config import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
@@ -114,7 +114,7 @@ class FileSource:
         Raises:
             PreflightError: others were captured before.
         """
-        if not same_tables(before, self._config.source) and "*" not in accepted:
+        if not same_tables(before, self._config.source) and not accepts_all(accepted):
             raise PreflightError(
                 "the filters have changed, and files do not tell which tables hold rows that the log lacks",
                 hint="take the filters that the log had; or thl produce --accept-partial '*'",

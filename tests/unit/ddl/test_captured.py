@@ -134,6 +134,7 @@ def test_what_is_not_understood_stops_unless_everything_is_captured_or_it_is_lis
         for filter in (SCHEMA, TABLE, Filter(Filters(ignore=("s.x",)))):
             with pytest.raises(Unsupported, match="not understood") as caught:
                 published(filter, sql)
+            assert "`thl produce`: " in caught.value.hint
             assert "source.filters.unknown_ddl" in caught.value.hint
     listed = Filters(do=("s",), unknown_ddl=("drop ghost *",))
     assert published(Filter(listed), "DROP GHOST t") == []

@@ -194,3 +194,17 @@ def test_a_definition_before_the_position_is_contained(gtid: str | None, offset:
     assert history.statement(query, gtid, SourcePosition("binlog.000007", offset)) is not seen
     assert (history.taken() == Redefined()) is seen
     assert history.taken() == Redefined()
+
+
+@pytest.mark.parametrize("do", [("s",), ()])
+def test_a_definition_that_is_listed_as_not_understood_leaves_all_tables_known(do: tuple[str, ...]) -> None:
+    history = TableHistory(KNOWN, Filter(Filters(do=do, unknown_ddl=("DROP GHOST *", "ALTER *"))))
+
+    def follow(sql: str) -> bool:
+        return history.statement(Query(Statement("s", sql, {}), "", (), "utf8mb4"), None, SourcePosition("b.1", 9))
+
+    assert not follow("drop ghost t")
+    assert history.known(TableName("s", "t")) is not None
+    assert follow("ALTER TABLE t ADD c INT")  # is understood: that it is listed is nothing to it
+    assert follow("DROP SPECTRE t")
+    assert history.known(TableName("s", "t")) is None
