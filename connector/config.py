@@ -350,9 +350,10 @@ class Kafka(Section):
     allow_unsafe: bool = Field(False, description="Accept topics that can lose data: for a sandbox.")
     retention_hours: int = Field(168, ge=-1, description="Of the event topic; -1: for ever.")
     max_message_bytes: Bytes = Field(
-        128 << 20,
+        4 << 20,
         ge=LEAST_MESSAGE,
-        description="max.message.bytes of the event topic, and .prepared, when created; a larger row comes in parts.",
+        description="max.message.bytes of the event topic, and .prepared, when created; a larger row comes in parts. "
+        "Spark's JVM holds some 20 such messages of each partition where it reads continuously: see apply.heap.",
     )
     properties: Properties = Field(
         default_factory=dict,
@@ -466,7 +467,11 @@ class Apply(Section):
         True,
         description="At the log's end read each message as it comes: with master local[N], N above the partitions.",
     )
-    heap: str = Field("1g", description="The JVM's heap when `thl apply` starts its own session.")
+    heap: str = Field(
+        "1g",
+        description="The JVM's heap when `thl apply` starts its own session. Where three quarters of it have no room "
+        "for 20 messages of each partition as large as the topic's max.message.bytes allows, only batches are read.",
+    )
     checkpoint_dir: Path | None = Field(
         None,
         description="Where Spark's own folder is made at each start, whose content is never trusted; none: in the "

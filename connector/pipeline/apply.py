@@ -17,7 +17,7 @@ from typing import Final
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, ConfigError, TargetUnavailable
+from connector.errors import BrokerUnavailable, ConfigError, PreflightError, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import newest_event, shake_hands
 from connector.pipeline.retrying import Stopped, retry
@@ -26,6 +26,7 @@ from connector.pipeline.skips import Skips
 from connector.pipeline.until import Until, UntilSeqno, UntilTime
 from connector.pipeline.without import Without
 from connector.publish.tails import TailWatch
+from connector.publish.topics import MESSAGE_BYTES, Topics
 from connector.reassemble.backlog import Backlog
 from connector.reassemble.calm import Calm
 from connector.reassemble.large import LargeMessages
@@ -204,7 +205,9 @@ class Applier:
     def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: Desk) -> None:
         """Apply what is read, until stopped."""
         tails = TailWatch(self._config, self._clock)
-        with Reading(self._session, self._config, offsets, self._clock, self._calm) as reading:
+        with Reading(
+            self._session, self._config, offsets, self._clock, self._calm, largest=self._largest_message()
+        ) as reading:
             while not (self._stop.is_set() or core.done or self._asked(desk)):
                 batch = reading.next(LOOK_SECONDS)
                 if batch is not None:
@@ -215,6 +218,16 @@ class Applier:
                 if self._ended(core):
                     break
         self._done = True
+
+    def _largest_message(self) -> int:
+        """Bytes that a message of the log may have, as the topic is; else as it would be made."""
+        if not self._config.apply.continuous:
+            return 0
+        try:
+            return int(Topics(self._config).setting(MESSAGE_BYTES))
+        except PreflightError as error:
+            LOG.warning("taking kafka.max_message_bytes for the topic's", extra={"why": error.message})
+            return self._config.kafka.max_message_bytes
 
     def _asked(self, desk: Desk) -> bool:
         """Whether somebody wants us offline. Asked between batches: then nothing is half done."""

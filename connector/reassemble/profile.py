@@ -13,6 +13,8 @@ from typing import Final
 from connector.redaction import SPARK_NAMES
 
 _QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
+HELD: Final = 20  # of each partition: those, one that is copied and one that is fetched ahead, each twice
+ROOM: Final = 3 / 4  # of the heap
 
 SETTINGS: Final[Mapping[str, str]] = {
     # Nobody looks at a page of ours, and it costs memory and a port.

@@ -23,6 +23,7 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config import Config
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.reassemble import profile
 from connector.reassemble.calm import Calm
 from connector.reassemble.continuous import Continuous
 from connector.reassemble.log_end import LogEnd
@@ -44,13 +45,23 @@ class Reading:
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
         clock: by which messages are counted.
         calm: what was counted so far.
+        largest: bytes that a message of the topic may have; 0: small ones.
 
     Raises:
         ConfigError: Spark refuses to read.
         SparkGone: the session's JVM has ended.
     """
 
-    def __init__(self, session: Session, config: Config, offsets: Mapping[int, int], clock: Clock, calm: Calm) -> None:
+    def __init__(
+        self,
+        session: Session,
+        config: Config,
+        offsets: Mapping[int, int],
+        clock: Clock,
+        calm: Calm,
+        *,
+        largest: int = 0,
+    ) -> None:
         self._session = session
         self._config = config
         self._offsets = dict(offsets)
@@ -62,6 +73,8 @@ class Reading:
         if config.apply.continuous and not self._possible:
             fields = {"master": config.apply.master, "slots": session.slots, "partitions": len(offsets)}
             LOG.info("no latency profile: it wants apply.master local[N], N above the partitions", extra=fields)
+        if self._possible:
+            self._possible = self._fits(largest)
         self._end = LogEnd(config.kafka, config.topic)
         self._looked = 0.0
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="reading")
@@ -69,6 +82,23 @@ class Reading:
         self._gauge = metrics.reading_continuously.labels(config.service)
         self._stream: MicroBatches | Continuous = self._micro_batches()
         self._turn_to(self._stream)
+
+    def _fits(self, largest: int) -> bool:
+        """Whether the JVM has room for what continuous reading holds; a message is in its heap before we see it."""
+        needed, heap = profile.HELD * len(self._offsets) * largest, self._session.heap
+        if needed <= heap * profile.ROOM:
+            return True
+        LOG.warning(
+            "no latency profile: messages may be too large for Spark's heap; raise apply.heap, or lower "
+            "max.message.bytes of the topic to that of kafka.max_message_bytes (larger rows come in parts)",
+            extra={
+                "topic": self._config.topic,
+                "max_message_bytes": largest,
+                "heap_needed": int(needed / profile.ROOM),
+                "heap": heap,
+            },
+        )
+        return False
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -82,6 +82,17 @@ class Session:
         if self.slots:
             # Workers beside us import what we do.
             self.spark.sparkContext.pythonExec = sys.executable
+
+    @property
+    def heap(self) -> int:
+        """Bytes that the JVM's heap may have.
+
+        Raises:
+            SparkGone: the JVM has ended.
+        """
+        with answering():
+            jvm: Any = self.spark.sparkContext._jvm
+            return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
         chosen = dict(profile.SETTINGS)

@@ -95,7 +95,7 @@ POSTGRES_SETTINGS: Mapping[str, str] = {
 }
 
 KAFKA_HEAP_MEGABYTES = 384
-# The default of `kafka.max_message_bytes`: larger rows come in parts; a request a little larger.
+# More than `kafka.max_message_bytes`: topics of earlier versions had so much; a request a little larger.
 KAFKA_MESSAGE_MAX_BYTES = 128 << 20
 KAFKA_REQUEST_MAX_BYTES = 192 << 20
 

@@ -286,6 +286,31 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
     assert numbers(found) == [list(range(log.sent))]
 
 
+@pytest.mark.parametrize(
+    ("largest", "partitions", "fits"), [(128 << 20, 1, False), (8 << 20, 1, True), (12 << 20, 2, False)]
+)
+def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
+    config: Config,
+    spark: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    largest: int,
+    partitions: int,
+    fits: bool,
+) -> None:
+    monkeypatch.setattr(calm, "WINDOWS", 1)
+    log = Log(config, partitions=partitions)
+    log.add(10)
+    offsets = dict.fromkeys(range(partitions), EARLIEST)
+    with Reading(spark, config, offsets, CLOCK, calm.Calm(CLOCK.monotonic()), largest=largest) as reading:
+        read(reading, 10)
+        until(lambda: reading.next(0.1) is None and reading._calm.calm, 60)
+        assert reading._possible == fits
+        assert (reading._ready() is None and reading._coming is None) != fits
+    assert ("raise apply.heap" in caplog.text) != fits
+
+
 def comes(log: Log, reading: Reading, found: list[pa.Table], count: int) -> bool:
     """So many messages are written and read."""
     log.add(count)

@@ -51,7 +51,7 @@ from connector.thl.words import NO_SEQNO, Seqno
 from connector.write.desk import Request
 from connector.write.open import open_desk, open_target
 from tests.contract.target_again import random_records
-from tests.support.log_writer import LogWriter
+from tests.support.log_writer import MESSAGE_BYTES, LogWriter
 from tests.support.spark import session
 from tests.unit.reassemble.fragments import change, in_parts, record, statement
 
@@ -322,6 +322,17 @@ def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytes
     LogWriter(config).online()
     tell_what_is_missing(config)
     assert not caplog.records
+
+
+def test_a_topic_whose_messages_may_be_too_large_for_spark_is_read_in_batches(
+    config: Config, spark: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = LogWriter(config)  # of 128 MiB
+    log.online()
+    log.events([create(0), *inserts(1, 9)])
+    apply(config, spark, 9)
+    (said,) = (record for record in caplog.records if "raise apply.heap" in record.getMessage())
+    assert fields_of(said)["max_message_bytes"] == MESSAGE_BYTES
 
 
 def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:
