@@ -82,8 +82,9 @@ class SqliteTarget:
         self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
+        self._path = path
         _private(path)
-        with translated():
+        with translated(path):
             # autocommit: transactions are begun and ended by us alone
             self._db = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
@@ -97,7 +98,7 @@ class SqliteTarget:
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         """Take the file over. Waits for a transaction that another applier has open, and says so."""
         self._service = service
-        with translated():
+        with translated(self._path):
             self._patiently("BEGIN IMMEDIATE")
             for statement in sqlite_bookkeeping.STATEMENTS:
                 self._db.execute(statement)

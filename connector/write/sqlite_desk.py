@@ -26,7 +26,7 @@ class SqliteSession:
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise TargetUnavailable("the target does not exist yet", file=path)
-        with translated():
+        with translated(path):
             self._db = sqlite3.connect(
                 f"{path.resolve().as_uri()}?mode=rw",
                 uri=True,
