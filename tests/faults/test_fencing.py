@@ -32,7 +32,7 @@ SLEEPS: Final = (
 )
 
 
-@pytest.mark.parametrize("target", ["sqlite", "postgres"])
+@pytest.mark.parametrize("target", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_path: Path) -> None:
     with rig(tmp_path, target) as made:
         made.start()

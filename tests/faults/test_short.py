@@ -15,6 +15,7 @@ from tests.faults.rig import rig
 pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(400)]
 
 
+@pytest.mark.long
 def test_mysql_to_sqlite_whatever_is_killed(tmp_path: Path) -> None:
     with rig(tmp_path, "sqlite") as made:
         made.start()
