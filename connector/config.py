@@ -350,10 +350,10 @@ class Kafka(Section):
     allow_unsafe: bool = Field(False, description="Accept topics that can lose data: for a sandbox.")
     retention_hours: int = Field(168, ge=-1, description="Of the event topic; -1: for ever.")
     max_message_bytes: Bytes = Field(
-        4 << 20,
+        2 << 20,
         ge=LEAST_MESSAGE,
         description="max.message.bytes of the event topic, and .prepared, when created; a larger row comes in parts. "
-        "Spark's JVM holds some 20 such messages of each partition where it reads continuously: see apply.heap.",
+        "Spark's JVM holds some 36 such messages of each partition where it reads continuously: see apply.heap.",
     )
     properties: Properties = Field(
         default_factory=dict,
@@ -469,8 +469,8 @@ class Apply(Section):
     )
     heap: str = Field(
         "1g",
-        description="The JVM's heap when `thl apply` starts its own session. Where three quarters of it have no room "
-        "for 20 messages of each partition as large as the topic's max.message.bytes allows, only batches are read.",
+        description="The JVM's heap when `thl apply` starts its own session. Where it has no room for "
+        "some 36 messages of each partition as large as the topic's max.message.bytes allows, only batches are read.",
     )
     checkpoint_dir: Path | None = Field(
         None,

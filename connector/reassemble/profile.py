@@ -13,8 +13,9 @@ from typing import Final
 from connector.redaction import SPARK_NAMES
 
 _QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
-HELD: Final = 20  # of each partition: those, one that is copied and one that is fetched ahead, each twice
-ROOM: Final = 3 / 4  # of the heap
+HELD: Final = 36  # of each partition: those that wait, as many that a poll has unpacked, and what is being copied
+OWN: Final = 96 << 20  # bytes of the heap that Spark itself holds, about
+OLD: Final = 2 / 3  # of the heap is for what stays in it
 
 SETTINGS: Final[Mapping[str, str]] = {
     # Nobody looks at a page of ours, and it costs memory and a port.

@@ -85,8 +85,9 @@ class Reading:
 
     def _fits(self, largest: int) -> bool:
         """Whether the JVM has room for what continuous reading holds; a message is in its heap before we see it."""
-        needed, heap = profile.HELD * len(self._offsets) * largest, self._session.heap
-        if needed <= heap * profile.ROOM:
+        needed = int((profile.HELD * len(self._offsets) * largest + profile.OWN) / profile.OLD)
+        heap = self._session.heap
+        if needed <= heap:
             return True
         LOG.warning(
             "no latency profile: messages may be too large for Spark's heap; raise apply.heap, or lower "
@@ -94,7 +95,7 @@ class Reading:
             extra={
                 "topic": self._config.topic,
                 "max_message_bytes": largest,
-                "heap_needed": int(needed / profile.ROOM),
+                "heap_needed": needed,
                 "heap": heap,
             },
         )

@@ -287,7 +287,7 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
 
 
 @pytest.mark.parametrize(
-    ("largest", "partitions", "fits"), [(128 << 20, 1, False), (8 << 20, 1, True), (12 << 20, 2, False)]
+    ("largest", "partitions", "fits"), [(128 << 20, 1, False), (4 << 20, 1, True), (4 << 20, 2, False)]
 )
 def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
     config: Config,
@@ -309,6 +309,20 @@ def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
         assert reading._possible == fits
         assert (reading._ready() is None and reading._coming is None) != fits
     assert ("raise apply.heap" in caplog.text) != fits
+
+
+@pytest.mark.long
+def test_messages_as_large_as_a_topic_is_made_for_have_room_in_the_heap(config: Config, spark: Session) -> None:
+    """A row of 100 MB and more in its parts; as one message of so much it ended the JVM."""
+    log = Log(config, partitions=2)
+    stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
+    try:
+        for _ in range(4):
+            log.add(16, size=config.kafka.max_message_bytes)
+        found = read(stream, 64, 180)
+    finally:
+        stream.stop()
+    assert [value for batch in found for value in batch["value"].to_pylist()] == [None] * 64
 
 
 def comes(log: Log, reading: Reading, found: list[pa.Table], count: int) -> bool:

@@ -27,7 +27,7 @@ def test_what_we_create_by_default_is_safe(plan: Topic) -> None:
         ("message.timestamp.type", "CreateTime", "LogAppendTime"),
         ("retention.ms", "1000", "604800000"),
         ("retention.bytes", "1000", "-1"),
-        ("max.message.bytes", "16383", str(4 << 20)),
+        ("max.message.bytes", "16383", str(2 << 20)),
     ],
 )
 def test_an_event_topic_that_could_lose_data(setting: str, value: str, needed: str) -> None:
@@ -51,7 +51,7 @@ def test_what_is_prepared_must_outlive_any_retention_and_may_be_large() -> None:
         deleting = replace(PREPARED, settings={**PREPARED.settings, "cleanup.policy": policy})
         assert dangers(deleting, PREPARED) == {"cleanup.policy": "compact"}
     small = replace(PREPARED, settings={**PREPARED.settings, "max.message.bytes": "16383"})
-    assert dangers(small, PREPARED) == {"max.message.bytes": str(4 << 20)}
+    assert dangers(small, PREPARED) == {"max.message.bytes": str(2 << 20)}
 
 
 def test_one_copy_is_unsafe_whatever_is_asked_for() -> None:
