@@ -2,6 +2,9 @@
 
 Both topics are compacted and read to their ends at each start, so a record is what is easy to read by hand:
 one JSON object, its key naming what it is about.
+
+What a newer version adds to a record is passed over: it may only add what an older reader can do without. What changes
+the meaning of a record, or is not to be passed over, takes another `format`.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from connector.errors import LogDamaged
+from connector.errors import LogDamaged, Unsupported
 from connector.publish.json_record import reading
 from connector.thl import checked
 from connector.thl.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
@@ -30,6 +33,9 @@ TABLES_KEY: Final = b"tables"
 TABLE_KEY: Final = b"table:"
 SCHEMA_KEY: Final = b"schema:"
 POSITION_KEY: Final = b"position"
+
+FORMAT: Final = 1
+"""The newest that this version reads, of the log and of the tables."""
 
 ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
 
@@ -73,7 +79,7 @@ def offline_request(value: bytes) -> OfflineRequest:
         LogDamaged: not one that we wrote.
     """
     with reading("a control record", key=OFFLINE_KEY):
-        return checked.record(OfflineRequest(**json.loads(value)))
+        return checked.record(OfflineRequest(**_known(OfflineRequest, json.loads(value))))
 
 
 def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
@@ -86,7 +92,7 @@ def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes
         Keys and values; None for what is no more.
     """
     if isinstance(change, Definitions):
-        yield TABLES_KEY, _json({"format": 1})
+        yield TABLES_KEY, _json({"format": FORMAT})
         change = change.everything
     for schema, charset in change.schemas.items():
         yield SCHEMA_KEY + schema.encode(), None if charset is None else _json({"charset": charset})
@@ -102,6 +108,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
 
     Raises:
         LogDamaged: a record that we did not write.
+        Unsupported: one of a newer version that means something else.
     """
     log, partitions, epochs = None, None, dict[int, EpochRecord]()
     told, offline = False, None
@@ -117,14 +124,16 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
             found = json.loads(value)
             if key == LOG_KEY:
                 log = checked.record(LogRecord(LogId(found["log_id"]), found["created"], found["format"]))
+                _check_format(log.format, "the log", key)
             elif key == PARTITIONS_KEY:
                 partitions = checked.record(_read_partitions(found))
             elif key.startswith(EPOCH_KEY):
-                epoch = EpochRecord(**found | {"forked": _read_forked(found.get("forked"))})
+                epoch = EpochRecord(**_known(EpochRecord, found) | {"forked": _read_forked(found.get("forked"))})
                 epochs[epoch.epoch] = checked.record(epoch)
             elif key == OFFLINE_KEY:
                 offline = offline_request(value)
             elif key == TABLES_KEY:
+                _check_format(found["format"], "its list of tables", key)
                 told = True
             else:
                 raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
@@ -176,6 +185,20 @@ def position_record(value: bytes) -> PositionRecord:
             created=found.get("created", 0),
         )
         return checked.record(record)
+
+
+def _known(kind: type[EpochRecord | OfflineRequest], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record that this version knows."""
+    return {name: value for name, value in found.items() if name in kind.__slots__}
+
+
+def _check_format(told: int, what: str, key: bytes) -> None:
+    if told > FORMAT:
+        raise Unsupported(
+            f"{what} was written by a newer version, in format {told}; this one reads {FORMAT}",
+            hint="upgrade what reads the log, or the producer that is older than the log",
+            key=key,
+        )
 
 
 def _table(table: TableDefinition) -> bytes:

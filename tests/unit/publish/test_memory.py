@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import LogDamaged
+from connector.capture.widening import capture_of
+from connector.config import Source
+from connector.errors import LogDamaged, Unsupported
 from connector.publish.memory import (
     control_message,
     control_state,
@@ -171,3 +173,31 @@ def test_an_epoch_that_tells_what_was_captured_is_read_again() -> None:
     }  # fmt: skip
     (epoch,) = control_state([(b"epoch:1", json.dumps(told).encode())]).epochs
     assert control_state([control_message(epoch)]).epochs == (epoch,)
+
+
+def test_what_a_producer_says_of_its_source_is_read_again() -> None:
+    epoch = EpochRecord(
+        epoch=Epoch(1), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=1, reason="online",
+        capture=capture_of(Source()),
+    )  # fmt: skip
+    assert control_state([control_message(epoch)]).epochs == (epoch,)
+
+
+@given(epochs, positions)
+def test_what_a_newer_version_adds_is_passed_over(epoch: EpochRecord, position: PositionRecord) -> None:
+    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", because="why")
+    records = (LogRecord(LogId("ab"), 5), PartitionMap(1, 3), epoch, asked)
+    state = control_state((key, newer(value)) for key, value in map(control_message, records))
+    assert (state.log, state.partitions, *state.epochs, state.offline) == records
+    assert position_record(newer(position_message(position)[1])) == position
+
+
+def newer(value: bytes) -> bytes:
+    return json.dumps(json.loads(value) | {"of_later": {"what": 1}}).encode()
+
+
+@pytest.mark.parametrize("record", [(b"log", b'{"log_id":"ab","created":5,"format":2}'), (b"tables", b'{"format":2}')])
+def test_what_means_something_else_in_a_newer_version_is_told(record: tuple[bytes, bytes]) -> None:
+    with pytest.raises(Unsupported, match="written by a newer version, in format 2") as raised:
+        control_state([record])
+    assert "upgrade" in raised.value.hint
