@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     "--done-seqno",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Event N, which is the next one and a DDL statement, was done on the target by hand; wants --because.",
+    help="Event N, which is the next one and DDL, was done on the target by hand; wants --because.",
 )
 @click.option(
     "--without",
     multiple=True,
     callback=tables,
     metavar="SCHEMA.TABLE",
-    help="Apply nothing of this table from the next event on, and note that in the target; can be repeated, and wants "
-    "--because.",
+    help="Apply nothing of this table (as the log calls it) from the next event on, and note that in the target; can "
+    "be repeated, and wants --because.",
 )
 @click.option("--because", default="", metavar="TEXT", help="Why an event, or a table, is not applied.")
 @click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")

@@ -15,6 +15,24 @@ ROWLESS = (
 )
 
 
+def pass_to_partner(reader: Reader) -> bool:
+    """Pass what stands, in ALTER TABLE, before a table that gives rows to the altered one or takes rows from it, which
+    no row event tells. (CONVERT is MariaDB's.)"""
+    mark = reader.mark
+    if reader.accept("EXCHANGE", "PARTITION"):
+        reader.name()
+        reader.expect("WITH", "TABLE")
+        return True
+    if reader.accept("CONVERT", "TABLE"):
+        return True
+    if reader.accept("CONVERT", "PARTITION"):
+        reader.name()
+        reader.expect("TO", "TABLE")
+        return True
+    reader.back(mark)
+    return False
+
+
 def pass_definer(reader: Reader) -> None:
     """Pass what may stand before VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
     while True:

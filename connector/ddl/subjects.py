@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from connector.ddl.mariadb import of_mariadb, pass_patience, pass_variables
 from connector.ddl.reader import Reader
-from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
+from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer, pass_to_partner
 from connector.ddl.tokens import readings
 from connector.errors import Unsupported
 from connector.thl.layout import TableName
@@ -165,7 +165,7 @@ class _Names:
                 if not reader.accept_any("TO", "AS"):
                     reader.accept("=")
                 self.table()
-            elif self._partner():
+            elif pass_to_partner(reader):
                 partner = True
                 self.table()
             reader.skip_clause()
@@ -177,23 +177,6 @@ class _Names:
             first, other = self._tables
             return Subjects((first,), "ALTER", partner=other, places=tuple(self._places))
         return self.subjects("ALTER")
-
-    def _partner(self) -> bool:
-        """Pass what stands before a table whose rows are exchanged, or taken in or put out (MariaDB's)."""
-        reader = self._reader
-        mark = reader.mark
-        if reader.accept("EXCHANGE", "PARTITION"):
-            reader.name()
-            reader.expect("WITH", "TABLE")
-            return True
-        if reader.accept("CONVERT", "TABLE"):
-            return True
-        if reader.accept("CONVERT", "PARTITION"):
-            reader.name()
-            reader.expect("TO", "TABLE")
-            return True
-        reader.back(mark)
-        return False
 
     def indexed(self) -> Subjects:
         """CREATE INDEX and DROP INDEX: the table stands behind the first ON."""

@@ -80,11 +80,11 @@ class Skips:
         """The event that was done by hand, all of whose fragments were looked at.
 
         Raises:
-            ConfigError: it is more than one statement, or other than DDL: what it does is in the log, row by row.
+            ConfigError: it is other than DDL, or has rows: what it does is in the log, row by row.
         """
-        if header.kind is not Kind.DDL or len(self._statements) != 1 or header.rows:
+        if header.kind is not Kind.DDL or not self._statements or header.rows:
             raise ConfigError(
-                "only a DDL event of one statement, without rows, can be done by hand",
+                "only a DDL event without rows can be done by hand",
                 hint="an event of rows is left out by --skip-seqno; of a table, all that comes by --without",
                 seqno=header.seqno,
             )

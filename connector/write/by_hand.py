@@ -6,7 +6,7 @@ they are not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,35 +61,42 @@ def done_by_hand(ddl: Ddl, catalog: Catalog, dictionary: Dictionary) -> ByHand:
     """Take a DDL event for done.
 
     Args:
-        ddl: the event; of one statement.
+        ddl: the event.
         catalog: the tables before.
         dictionary: the target's.
 
     Raises:
-        TargetDiffers: the target's tables are not what the statement makes of them.
+        TargetDiffers: the target's tables are not what the statements make of them.
     """
-    (statement,) = ddl.statements
-    try:
-        found = plan(statement, catalog, ddl.commit_time, by_hand=True)
-    except Unsupported:
-        return ByHand(catalog, _named_by(statement))
-    touched = _touched(found.operations)
-    gone, new = changed(catalog, found.catalog)
+    after = catalog
+    operations: list[Operation] = []
+    unread: list[TableName] = []
+    for statement in ddl.statements:
+        try:
+            found = plan(statement, after, ddl.commit_time, by_hand=True)
+        except Unsupported:
+            unread += _named_by(statement)
+            continue
+        after = found.catalog
+        operations += found.operations
+    touched = _touched(operations)
+    gone, new = changed(catalog, after)
     try:
         for name in gone:
-            if name not in found.catalog and dictionary.real(name) is not None:
+            if name not in after and dictionary.real(name) is not None:
                 raise TargetDiffers(f"table {name} is still on the target", table=name)
         for name in dict.fromkeys([*(table.name for table in new), *touched]):
-            table = found.catalog.find(name)
+            table = after.find(name)
             if table is not None:
                 _compare(table, dictionary)
     except ConnectorError as error:
-        error.where = {**error.where, "seqno": ddl.seqno, "sql": statement.sql}
+        sql = "; ".join(statement.sql for statement in ddl.statements)
+        error.where = {**error.where, "seqno": ddl.seqno, "sql": sql}
         raise
-    return ByHand(found.catalog, tuple(name for name in touched if name in found.catalog))
+    return ByHand(after, tuple(dict.fromkeys([*(name for name in touched if name in after), *unread])))
 
 
-def _touched(operations: tuple[Operation, ...]) -> list[TableName]:
+def _touched(operations: Sequence[Operation]) -> list[TableName]:
     """The tables that are other afterwards, by their last names."""
     names: dict[TableName, None] = {}
     for operation in operations:

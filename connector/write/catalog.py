@@ -38,7 +38,8 @@ class Catalog:
     Args:
         tables: those there are.
         transaction: the columns of the transaction that each table has which is made.
-        excluded: those that the applier goes on without, by the source's name. What is here of them is what they were.
+        excluded: those that the applier goes on without, by their names in the log. What is here of them is what
+            they were.
     """
 
     def __init__(
@@ -136,8 +137,8 @@ def _differs(layout: TableLayout, what: str) -> TargetDiffers:
 
 def go_on_without(*names: TableName) -> str:
     """The way out that every table has."""
-    tables = " ".join(f"--without {name}" for name in names) or "--without SCHEMA.TABLE"
-    return f"to go on without {' and '.join(map(str, names)) or 'the table'}: thl apply {tables} --because …"
+    tables = " ".join(f"--without {name}" for name in names)
+    return f"to go on without {' and '.join(map(str, names))}: thl apply {tables} --because …"
 
 
 def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:

@@ -17,7 +17,8 @@ from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNo
 from connector.thl import replay
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
-from connector.write.catalog import Catalog, go_on_without
+from connector.thl.words import Seqno
+from connector.write.catalog import Catalog, Excluded, go_on_without
 from connector.write.ddl_alter import alter_table, drop_key
 from connector.write.ddl_create import create_table
 from connector.write.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
@@ -66,14 +67,21 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: b
     return plans[0]
 
 
-def located(error: ConnectorError, seqno: int, statement: Statement) -> ConnectorError:
-    """The same error with the event and the statement it is about, and the ways out of a refusal."""
+def located(error: ConnectorError, seqno: int, statement: Statement, catalog: Catalog) -> ConnectorError:
+    """The same error with the event and the statement it is about, and the ways out of a refusal.
+
+    Args:
+        error: it.
+        seqno: the event's.
+        statement: the one that is refused.
+        catalog: the tables before it.
+    """
     hint = error.hint
     if isinstance(error, Unsupported | TargetDiffers | ValueNotRepresentable):
-        way_out = (
-            f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --because …; "
-            + go_on_without(*_tables_of(statement))
-        )
+        ways = [f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --because …"]
+        if tables := _dispensable(statement, catalog):
+            ways.append(go_on_without(*tables))
+        way_out = "; ".join(ways)
         hint = f"{hint}; or {way_out}" if hint else way_out
     return type(error)(
         error.message,
@@ -82,12 +90,21 @@ def located(error: ConnectorError, seqno: int, statement: Statement) -> Connecto
     )
 
 
-def _tables_of(statement: Statement) -> tuple[TableName, ...]:
-    """Those that a statement names, as far as it is understood."""
+def _dispensable(statement: Statement, catalog: Catalog) -> tuple[TableName, ...]:
+    """The tables without which a statement would not stop, besides those that the applier goes on without; none where
+    it stops all the same."""
     try:
-        return subjects(statement).tables
-    except Unsupported:
+        about = subjects(statement)
+        names = about.tables[::2] if about.verb == "RENAME" else about.tables
+        names = names[:1] if about.verb == "ALTER" else names  # the second is the name that the first gets
+        names += () if about.partner is None else (about.partner,)
+        left = tuple(dict.fromkeys(name for name in names if name not in catalog.excluded))
+        for name in left:
+            catalog = catalog.excluding(name, Excluded(since=Seqno(0), at=0, by="", because=""))
+        plan(statement, catalog, 0)
+    except (Unsupported, TargetDiffers):
         return ()
+    return left
 
 
 def _plan(

@@ -8,6 +8,7 @@ from connector.ddl.alter import Alteration, Altered, read_clauses
 from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.mariadb import pass_patience
 from connector.ddl.reader import Reader
+from connector.ddl.statements import pass_to_partner
 from connector.ddl.type_names import FLOATS
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog
@@ -141,11 +142,15 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Sess
 
 
 def _of_excluded(reader: Reader, catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
-    """Of a table that the applier goes on without only the name is followed."""
+    """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
     new = name
     while not reader.at_end:
         if reader.peek("("):
             reader.skip_parentheses()
+        elif pass_to_partner(reader):
+            partner = reader.table()
+            if partner not in catalog.excluded:
+                reader.stop(f"rows of {name}, which the applier goes on without, and of {partner} are exchanged:")
         elif not reader.accept("RENAME"):
             reader.take()
         elif not reader.accept_any("COLUMN", "INDEX", "KEY"):

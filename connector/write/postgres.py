@@ -160,8 +160,10 @@ class PostgresTarget:
         """Plan the statements' operations; the commit does them."""
         for statement in ddl.statements:
 
-            def place(error: ConnectorError, at: Statement = statement) -> ConnectorError:
-                return located(error, ddl.seqno, at)
+            def place(
+                error: ConnectorError, at: Statement = statement, before: Catalog = self._catalog
+            ) -> ConnectorError:
+                return located(error, ddl.seqno, at, before)
 
             try:
                 found = plan(statement, self._catalog, ddl.commit_time)

@@ -54,7 +54,8 @@ def unverified(url: str) -> str:
     if not known.get("password") or all(on_this_machine(host) for host in hosts.split(",")):
         return ""
     mode = known.get("sslmode", "prefer")
-    if mode in {"verify-ca", "verify-full"} or known.get("sslrootcert"):  # with which `require` verifies, too
+    authority = known.get("sslrootcert", "")  # with one `require` verifies, too; `system` allows nothing less
+    if mode in {"verify-ca", "verify-full"} or (mode == "require" and authority) or authority == "system":
         return ""
     return (
         f"the password for the target at {hosts} is sent to whoever answers: sslmode is {mode}; put "

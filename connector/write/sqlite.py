@@ -161,7 +161,7 @@ class SqliteTarget:
                     for operation in found.operations:
                         run(self._db, operation)
                 except ConnectorError as error:
-                    raise located(error, ddl.seqno, statement) from error
+                    raise located(error, ddl.seqno, statement, self._catalog) from error
                 self._catalog = found.catalog
 
     def stamp(self, values: Sequence[TransactionValue]) -> None:

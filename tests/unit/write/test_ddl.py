@@ -12,8 +12,9 @@ from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
 from connector.thl.replay import DIALECT, MARIADB_DIALECT
-from connector.write.catalog import Catalog
-from connector.write.ddl import Plan, plan
+from connector.thl.words import Seqno
+from connector.write.catalog import Catalog, Excluded
+from connector.write.ddl import Plan, located, plan
 from connector.write.operations import (
     AlterTable,
     CreateSchema,
@@ -506,3 +507,56 @@ def test_what_only_mariadb_says_beside_the_tables() -> None:
         mariadb(there, "SET STATEMENT sql_mode='ANSI_QUOTES' FOR ALTER TABLE t ADD v INT")
     with pytest.raises(TargetDiffers):
         plan(Statement("s", "DROP TABLE t, missing"), there, 0)
+
+
+def without(catalog: Catalog, *names: str) -> Catalog:
+    for name in names:
+        entry = Excluded(since=Seqno(1), at=0, by="me@here", because="why")
+        catalog = catalog.excluding(TableName("shop", name), entry)
+    return catalog
+
+
+EXCHANGES = [
+    "ALTER TABLE a EXCHANGE PARTITION p WITH TABLE b",
+    "ALTER TABLE a ADD c INT, EXCHANGE PARTITION p WITH TABLE shop.b WITHOUT VALIDATION",
+    "ALTER TABLE a CONVERT TABLE b TO PARTITION p VALUES LESS THAN (9)",
+    "ALTER TABLE a CONVERT PARTITION p TO TABLE b",
+]
+
+
+@pytest.mark.parametrize("sql", EXCHANGES)
+def test_a_table_without_which_we_go_on_gives_no_rows_to_others(sql: str) -> None:
+    both = tables("CREATE TABLE a (n INT PRIMARY KEY)", "CREATE TABLE b (n INT PRIMARY KEY)")
+    with pytest.raises(Unsupported, match=r"rows of shop\.a, which the applier goes on without, and of shop\.b"):
+        planned(sql, without(both, "a"))
+    assert planned(sql, without(both, "a", "b")).operations == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "excluded", "named"),
+    [
+        ("ALTER TABLE a NONSENSE", (), "a"),
+        ("ALTER TABLE a NONSENSE, RENAME TO x", (), "a"),
+        *((sql, (), "a b") for sql in EXCHANGES),
+        *((sql, ("a",), "b") for sql in EXCHANGES),
+        ("RENAME TABLE gone.a TO x, b TO y", (), "gone.a b"),
+        ("RENAME TABLE a TO x, b TO a, x TO b, a TO b", (), ""),  # to a name that is there
+        ("DROP TABLE a, lost", (), "a lost"),
+        ("CREATE TABLE x (n MONEY)", (), "x"),
+        ("CREATE TABLE x LIKE lost", (), "x"),
+        ("DROP DATABASE shop NONSENSE", (), ""),
+        ("CREATE OR REPLACE DATABASE shop", (), ""),
+        ("CREATE NONSENSE a", (), ""),
+    ],
+)
+def test_a_refusal_names_only_ways_that_are_open(sql: str, excluded: tuple[str, ...], named: str) -> None:
+    both = without(tables("CREATE TABLE a (n INT PRIMARY KEY)", "CREATE TABLE b (n INT PRIMARY KEY)"), *excluded)
+    statement = Statement("shop", sql, {})
+    with pytest.raises((Unsupported, TargetDiffers)) as refused:
+        plan(statement, both, 0)
+    hint = located(refused.value, 7, statement, both).hint
+    assert "thl apply --done-seqno 7 --because" in hint
+    names = [one if "." in one else f"shop.{one}" for one in named.split()]
+    told = hint.partition("thl apply --without ")[2].removesuffix(" --because …")
+    assert told == " --without ".join(names)
+    assert ("without" in hint) == bool(names)
