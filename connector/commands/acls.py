@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured()
 @click.option("--producer", "producers", multiple=True, metavar="User:NAME", help="Runs `thl produce`.")
 @click.option("--consumer", "consumers", multiple=True, metavar="User:NAME", help="Runs `thl apply`, or reads the log.")
 @click.option(
@@ -28,6 +28,7 @@ def acls(
     Only producers may write events, positions and prepared transactions. Each option can be repeated. With --create
     the user of kafka.properties needs ALTER on the cluster.
     """
+    from connector.commands.unverified import warn_of_unverified
     from connector.publish.acls import create, described, rules
 
     named = (*producers, *consumers, *operators)
@@ -39,5 +40,6 @@ def acls(
     for one in wanted:
         click.echo(described(one))
     if make:
+        warn_of_unverified(config, "kafka")
         create(config, wanted)
         click.echo(f"{len(wanted)} rules are with the brokers", err=True)

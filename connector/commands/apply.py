@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka", "target")
 @click.option("--until-seqno", type=click.IntRange(min=0), metavar="N", help="Event N is the last that is applied.")
 @click.option(
     "--until-event", callback=position, metavar="FILE:POS", help="The event that ends there; else the one before."
@@ -91,7 +91,6 @@ def apply(
 
     from connector import metrics
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
     from connector.pipeline.apply import Applier
@@ -111,7 +110,6 @@ def apply(
     done = None if done_seqno is None else Seqno(done_seqno)
     skips = Skips([Seqno(one) for one in skip_seqnos], who(), because, done=done)
     excluded = Without(without, who(), because) if without else None
-    warn_of_unverified(config, "kafka", "target")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     metrics.serve(config.metrics.port)
     clock = SystemClock()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--until-now", is_flag=True, help="End where the log ends now, instead of waiting for more.")
 @click.option("--server-id", type=click.IntRange(1, 2**32 - 1), help="Ours; by default source.server_id + 1.")

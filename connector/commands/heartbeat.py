@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("source")
 @click.argument("name", default="manual")
 @click.option("--wait", "until_applied", is_flag=True, help="Until the target has it, and all that was before it.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer.")
@@ -24,10 +24,13 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
     """
     from connector.capture.heartbeat_row import write_heartbeat
     from connector.clock import SystemClock
+    from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.status.target import read_target
     from connector.status.waiting import Wanted, wait_for
 
+    if until_applied:
+        warn_of_unverified(config, "target")
     gtids = write_heartbeat(config.source, config.service, name)
     if not until_applied:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka")
 @click.option("--every", type=click.IntRange(min=1), default=100_000, show_default=True, help="Offsets of a segment.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 def index(config: Config, every: int, as_json: bool) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def info(config: Config, as_json: bool) -> None:
     """Say what the log holds: seqnos, times, partitions, about how many bytes, and its epochs.

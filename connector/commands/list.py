@@ -51,7 +51,7 @@ def some(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 @click.command("list")
-@configured
+@configured("kafka")
 @view_options
 @click.option("-seqno", "--seqno", type=click.IntRange(min=0), metavar="N", help="This event alone.")
 @click.option("-low", "--low", type=int, metavar="N", help="From this seqno on.")

@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.2
 
 
 @click.command()
-@configured
+@configured()
 @click.option("--producer", is_flag=True, help="The producer, not the applier.")
 @click.option("--because", default="", metavar="TEXT", help="Why; who ends, and `thl status`, say it.")
 @click.option("--wait", default=60.0, show_default=True, metavar="SECONDS", help="For it to be offline.")
@@ -25,6 +25,9 @@ def offline(config: Config, producer: bool, because: str, wait: float) -> None:
     The request stands in the target, where the applier looks each second, until the next `thl apply` begins. With
     --producer it stands in the log's control topic, and the producer that runs ends as on SIGTERM: at an event's end.
     """
+    from connector.commands.unverified import warn_of_unverified
+
+    warn_of_unverified(config, "kafka" if producer else "target")
     if producer:
         _producer(config, because, wait)
     else:

@@ -6,9 +6,12 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from connector.commands.unverified import End
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,12 +48,22 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_settings
 
 
-def configured(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that wants no more than `config: connector.config.Config`."""
+def configured(*ends: End) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same for a command that wants no more than `config: connector.config.Config`.
 
-    @settings_options
-    @functools.wraps(command)
-    def with_config(settings: Any, **arguments: Any) -> Any:
-        return command(config=settings.config, **arguments)
+    Args:
+        ends: what it sends passwords to, whatever its own options say: it warns of those that are not verified.
+    """
 
-    return with_config
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @settings_options
+        @functools.wraps(command)
+        def with_config(settings: Any, **arguments: Any) -> Any:
+            from connector.commands.unverified import warn_of_unverified
+
+            warn_of_unverified(settings.config, *ends)
+            return command(config=settings.config, **arguments)
+
+        return with_config
+
+    return with_options

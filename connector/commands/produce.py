@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured()
 @click.option(
     "--from",
     "places",

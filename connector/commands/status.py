@@ -16,7 +16,7 @@ UNWELL = 1
 
 
 @click.command()
-@configured
+@configured("kafka", "source", "replicas", "target")
 @click.option("--max-behind", default=60.0, show_default=True, help="Seconds behind that are still well.")
 @click.option("--min-purge", default=3600.0, show_default=True, help="Seconds until a purge that are still well.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka")
 @view_options
 @click.option(
     "-last", "--last", type=click.IntRange(min=0), default=0, metavar="N", help="Begin with the last N that are there."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka", "source")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_context
 def trapped(ctx: click.Context, config: Config, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured
+@configured("kafka", "target")
 @click.option("--to-seqno", type=click.IntRange(min=1), required=True, metavar="N", help="The event to go back to.")
 def undo(config: Config, to_seqno: int) -> None:
     """Take the target back until it shows the source as it was after event N, by the before images in the log.
@@ -24,12 +24,10 @@ def undo(config: Config, to_seqno: int) -> None:
     from contextlib import closing
 
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
     from connector.pipeline.undo import undo as take_back
     from connector.thl.words import Seqno
     from connector.write.open import open_desk, open_target
 
-    warn_of_unverified(config, "kafka", "target")
     with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
         position = take_back(config, target, desk, Seqno(to_seqno))
     click.echo(f"service {config.service} is at event {position.seqno}: {position.event_id}")

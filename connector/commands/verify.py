@@ -21,7 +21,7 @@ SHOWN = 20
 
 
 @click.command()
-@configured
+@configured("source", "target")
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this one; can be repeated.")
 @click.option("--without", multiple=True, metavar="PATTERN", help="Not these tables (schema.table, with * and ?).")
 @click.option("--patience", default=10.0, show_default=True, help="Seconds to wait for a target that does not move.")
@@ -51,10 +51,8 @@ def verify(
     """
     from functools import partial
 
-    from connector.commands.unverified import warn_of_unverified
     from connector.verify import verify as compare
 
-    warn_of_unverified(config, "source", "target")
     told = partial(
         _told, config, every_table=not (tables or without), as_json=as_json, indent=2 if every is None else None
     )

@@ -28,7 +28,7 @@ def applied_option(_: click.Context, option: click.Parameter, value: str | None)
 
 
 @click.command()
-@configured
+@configured("target")
 @click.option("-applied", "--applied", callback=applied_option, metavar="SEQNO|GTID", help="An event, or several.")
 @click.option("--heartbeat", metavar="NAME", help="A heartbeat: its row is in the target's copy of the source's table.")
 @click.option(

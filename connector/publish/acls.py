@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # what its do
 
 from connector.config import Config
 from connector.errors import PreflightError
-from connector.publish.client import LOG, Refusals, failure, properties
+from connector.publish.client import LOG, Refusals, checked_properties, failure, properties
 
 PATIENCE: Final = 30.0
 _ANY_HOST: Final = "*"
@@ -70,7 +70,8 @@ def create(config: Config, wanted: Sequence[AclBinding]) -> None:
     """
     refusals = Refusals()
     chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": refusals}
-    admin = AdminClient(chosen, logger=LOG)
+    with checked_properties():
+        admin = AdminClient(chosen, logger=LOG)
     with refusals.asking(admin, "access rules cannot be made", service=config.service):
         answers = admin.create_acls(list(wanted), request_timeout=PATIENCE)
         for answer in answers.values():

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from connector.addresses import on_this_machine
 from connector.config import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, Fenced, PreflightError, Unsupported
+from connector.redaction import is_secret
 
 LOG: Final = logging.getLogger("connector.publish.kafka")
 
@@ -77,14 +78,14 @@ def unverified(kafka: Kafka) -> Iterator[str]:
     if all(on_this_machine(one.strip().rpartition(":")[0]) for one in kafka.bootstrap.split(",")):
         return
     ours = {name: value.strip().lower() for name, value in kafka.properties.items()}
-    if ours.get("sasl.password"):
+    if any(ours[name] for name in ours if is_secret(name) and not name.startswith("ssl.")):  # its key's is not sent
         if ours.get("security.protocol") == "sasl_plaintext":
             yield f"{_CROSSES} without TLS: security.protocol in kafka.properties is SASL_PLAINTEXT"
         for name, off in _UNVERIFIED.items():
             if ours.get(name) in off:
                 yield f"{_CROSSES} to whoever answers: {name} in kafka.properties is {ours[name]}"
     java = {name.removeprefix("kafka."): value.strip().lower() for name, value in kafka.spark_properties.items()}
-    if "sasl.jaas.config" in java:
+    if any(java[name] for name in java if is_secret(name) and not name.startswith("ssl.")):
         if java.get("security.protocol") == "sasl_plaintext":
             yield f"{_CROSSES} without TLS: security.protocol in kafka.spark_properties is SASL_PLAINTEXT"
         if java.get(_IDENTITY) in {"", "none"}:

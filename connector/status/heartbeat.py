@@ -14,6 +14,7 @@ from psycopg import sql
 
 from connector.errors import ConfigError, TargetUnavailable
 from connector.thl.layout import TableName
+from connector.write.postgres_connection import connect
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAME_BYTES: Final = 63  # PostgreSQL cuts names
@@ -34,7 +35,7 @@ def written(url: str, service: str, table: TableName, name: str) -> int | None:
 
     Raises:
         TargetUnavailable: it does not answer.
-        ConfigError: a URL of no known kind.
+        ConfigError: a URL of no known kind, or that libpq does not take.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -72,7 +73,7 @@ def _sqlite(path: Path, service: str, table: TableName, name: str) -> str | None
 
 def _postgres(url: str, service: str, table: TableName, name: str) -> str | None:
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="thl wait") as connection:
+        with connect(url, "thl wait") as connection:
             tables = connection.execute("SELECT to_regclass('thl.thl_tables')").fetchone()
             if tables is None or tables[0] is None:
                 return None

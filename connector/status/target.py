@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import psycopg
 
 from connector.errors import ConfigError, TargetUnavailable
+from connector.write.postgres_connection import connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
 
@@ -39,7 +40,7 @@ def read_target(url: str, service: str) -> TargetRow | None:
 
     Raises:
         TargetUnavailable: it does not answer.
-        ConfigError: a URL of no known kind.
+        ConfigError: a URL of no known kind, or that libpq does not take.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -68,7 +69,7 @@ def _sqlite(path: Path, service: str) -> Any:
 
 def _postgres(url: str, service: str) -> Any:
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="thl status") as connection:
+        with connect(url, "thl status") as connection:
             found = connection.execute("SELECT to_regclass('thl.thl_position')").fetchone()
             if found is None or found[0] is None:
                 return None

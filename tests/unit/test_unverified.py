@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from connector import cli
 from connector.commands.unverified import End, warn_of_unverified
 from connector.config import Config, Source, Target
 from connector.errors import ConfigError
+from connector.status.heartbeat import written
+from connector.status.target import read_target
+from connector.thl.layout import TableName
 from connector.write.postgres_connection import connect
 
 JAAS = 'x.ScramLoginModule required username="u" password="p";'
 
 
 @pytest.fixture(autouse=True)
-def without_libpqs_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_what_stands_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGPASSWORD", "PGHOST"):
         monkeypatch.delenv(name, raising=False)
 
@@ -74,6 +80,48 @@ def test_of_sparks_java_client(caplog: pytest.LogCaptureFixture) -> None:
     assert "spark_properties" in warnings(caplog, "kafka", kafka={"bootstrap": "k:1", "spark_properties": java})
     java = {"sasl.jaas.config": JAAS, "security.protocol": "SASL_SSL", "ssl.endpoint.identification.algorithm": ""}
     assert "is empty" in warnings(caplog, "kafka", kafka={"bootstrap": "k:1", "spark_properties": java})
+
+
+def test_of_any_secret_that_is_sent_to_kafka(caplog: pytest.LogCaptureFixture) -> None:
+    open_ = {"security.protocol": "SASL_PLAINTEXT"}
+    for name, told in (("sasl.oauthbearer.client.secret", True), ("ssl.key.password", False)):
+        said = warnings(caplog, "kafka", kafka={"bootstrap": "k:1", "properties": {name: "secret"} | open_})
+        assert ("SASL_PLAINTEXT" in said) is told
+        java = {f"kafka.{name}": "secret", "security.protocol": "SASL_PLAINTEXT"}
+        assert bool(warnings(caplog, "kafka", kafka={"bootstrap": "k:1", "spark_properties": java})) is told
+
+
+# Each ends early: librdkafka refuses the property, and nobody has such a host.
+BROKERS = [
+    "kafka.bootstrap=k.invalid:1",
+    "kafka.properties={sasl.password: secret, security.protocol: SASL_PLAINTEXT, no.such: x}",
+]
+SOURCE = ["source.host=db.invalid", "source.password=secret"]
+TARGET = ["target.url=postgresql://u:secret@t.invalid/d", "target.retries=0"]
+
+
+@pytest.mark.parametrize(
+    ("command", "sets", "told"),
+    [
+        *((command, BROKERS, "the brokers") for command in (["list"], ["tail"], ["info"], ["index"], ["trapped"])),
+        (["trapped"], [*BROKERS, *SOURCE], "source.tls"),
+        (["offline", "--producer", "--because", "x"], BROKERS, "the brokers"),
+        (["offline", "--because", "x"], TARGET, "the target at t.invalid"),
+        (["acls", "--create", "--producer", "User:u"], BROKERS, "the brokers"),
+        (["wait", "--applied", "1", "--timeout", "0"], TARGET, "the target at t.invalid"),
+        (["heartbeat"], SOURCE, "source.tls"),
+        (["heartbeat", "--wait"], [*SOURCE, *TARGET], "the target at t.invalid"),
+        (["status"], [*BROKERS, *SOURCE, *TARGET], "source.tls"),
+        (["status"], [*BROKERS, *SOURCE, *TARGET], "the brokers"),
+        (["status"], [*BROKERS, *SOURCE, *TARGET], "the target at t.invalid"),
+    ],
+)
+def test_every_command_warns(
+    command: list[str], sets: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run([*command, *(part for one in sets for part in ("--set", one))]) not in (0, 70)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "WARNING passwords the password for" in line]
+    assert any(told in line for line in lines)
 
 
 def test_of_a_registry(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,3 +183,16 @@ def test_libpqs_own_words_are_not_told() -> None:
     with pytest.raises(ConfigError) as refused:
         connect("postgresql://u:planted@h/d?planted=1", "thl")
     assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "query", ["password=abcde&Zq7planted9X", "password=abcde&Zq7planted9X=1", "password=a=planted"]
+)
+def test_who_only_looks_at_a_target_does_not_tell_them_either(query: str) -> None:
+    url = Config.model_validate({"target": {"url": f"postgresql://u@h/d?{query}"}}).target.url.get_secret_value()
+    table = TableName("s", "t")
+    for look in (lambda: read_target(url, "s"), lambda: written(url, "s", table, "n")):
+        with pytest.raises(ConfigError, match=r"target\.url is no URL") as refused:
+            look()
+        assert "planted" not in str(refused.value)
+        assert refused.value.__cause__ is None
