@@ -7,7 +7,7 @@ they are not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from connector.ddl.subjects import subjects
@@ -28,10 +28,12 @@ class RealTable:
     Args:
         columns: the declared type by the column's name.
         key: the names of the primary key's columns.
+        computed: columns to which the target lets nobody write, with how to make them plain.
     """
 
     columns: Mapping[str, str]
     key: frozenset[str]
+    computed: Mapping[str, str] = field(default_factory=dict)
 
 
 class Dictionary(Protocol):
@@ -131,12 +133,17 @@ def _compare(table: Table, dictionary: Dictionary) -> None:
             for name in dict.fromkeys([*expected.columns, *real.columns])
             if real.columns.get(name) != expected.columns.get(name)
         ]
+        different += [
+            f"{name} has values that the target computes, and must be a plain column, filled with the source's values"
+            for name in real.computed
+        ]
         if real.key != expected.key:
             different.append(f"its primary key is ({_named(real.key)}) and must be ({_named(expected.key)})")
         what = f"table {table.name} on the target is not what the statement makes of it: {'; '.join(different)}"
     columns = ", ".join(f"{name} {kind}" for name, kind in expected.columns.items())
     key = f", primary key ({_named(expected.key)})" if expected.key else ""
-    raise TargetDiffers(what, hint=f"it must have exactly: {columns}{key}", table=table.name)
+    mending = "".join(f"; {how}" for how in ({} if real is None else real.computed).values())
+    raise TargetDiffers(what, hint=f"it must have exactly: {columns}{key}{mending}", table=table.name)
 
 
 def _named(names: frozenset[str]) -> str:

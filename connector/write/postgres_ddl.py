@@ -61,7 +61,8 @@ SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i
 """
 
 _REAL = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey::int2[]), false)
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey::int2[]), false),
+  coalesce(to_jsonb(a) ->> 'attgenerated', ''), a.attidentity = 'a'
 FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
@@ -135,8 +136,15 @@ class PostgresDictionary:
     def real(self, name: TableName) -> RealTable | None:
         """From the database's own dictionary."""
         found = self._connection.execute(_REAL, (table_name(name),)).fetchall()
-        columns = {str(column): str(kind) for column, kind, _ in found}
-        return RealTable(columns, frozenset(str(column) for column, _, key in found if key)) if found else None
+        if not found:
+            return None
+        computed = {
+            str(column): _plain(name, str(column), str(generated))
+            for column, _, _, generated, identity in found
+            if generated or identity
+        }
+        columns = {str(column): str(kind) for column, kind, *_ in found}
+        return RealTable(columns, frozenset(str(column) for column, _, key, *_ in found if key), computed)
 
     def expected(self, table: Table) -> RealTable:
         """What `_create` makes, as the dictionary prints it."""
@@ -145,6 +153,15 @@ class PostgresDictionary:
             for column in table.stored
         }
         return RealTable(columns, frozenset(map(NAMING.column, table.key)))
+
+
+def _plain(table: TableName, column: str, generated: str) -> str:
+    """The statements that make a plain column of one that the server fills."""
+    alter = f"ALTER TABLE {table_name(table)}"
+    quoted = sql.Identifier(column).as_string(None)
+    if generated == "v":  # of PostgreSQL 18, which cannot take its expression away
+        return f"{alter} DROP COLUMN {quoted}, and ADD COLUMN it plain; then fill it with the source's values"
+    return f"{alter} ALTER COLUMN {quoted} DROP {'EXPRESSION' if generated else 'IDENTITY'}"
 
 
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:

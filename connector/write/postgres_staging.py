@@ -16,7 +16,8 @@ from connector import faults
 from connector.errors import ValueNotRepresentable
 from connector.thl.layout import Column, TableLayout
 from connector.thl.net import Images, NetRows
-from connector.write.copy import HEADER, TRAILER, Unfit, copy_rows
+from connector.write.catalog import go_on_without
+from connector.write.copy import HEADER, TRAILER, Kind, Unfit, copy_rows
 from connector.write.postgres_merge import Counts, Step, merge
 from connector.write.postgres_types import bit_count, copy_kind, postgres_type
 from connector.write.values import rows as decoded
@@ -173,6 +174,20 @@ def _chunks(layout: TableLayout, images: Images, wanted: bytes, letter: str) -> 
         yield chunk
 
 
+def _ways_out(layout: TableLayout, column: Column, value: object) -> str:
+    """How to go on: the value is in the log, so the source and its filters decide on later events alone."""
+    ways = (
+        f"PostgreSQL has no such value, and it is in the log already; {go_on_without(layout.name)}; what changes on "
+        "the source or in source.filters is for later events alone"
+    )
+    if copy_kind(column) in (Kind.DATE, Kind.TIMESTAMP) and "00" in str(value)[:10].split("-")[1:]:
+        ways += (
+            ': for a whole table, zero_dates: ["*"] in its rule of source.filters.tables publishes NULL for such '
+            "dates, with a new `service`, which is another log with another initial load"
+        )
+    return ways
+
+
 def _located(layout: TableLayout, images: Images, unfit: Unfit) -> ValueNotRepresentable:
     """Which row and column of which table it is."""
     row = decoded(images.data, images.ends, len(layout.columns))[unfit.image]
@@ -180,6 +195,6 @@ def _located(layout: TableLayout, images: Images, unfit: Unfit) -> ValueNotRepre
     return ValueNotRepresentable(
         f"column {layout.columns[unfit.column].name} of {layout.name} has the value {row[unfit.column]!r:.200}, "
         f"which {unfit.reason}",
-        hint="PostgreSQL has no such value: change it on the source, or leave the table out with source.filters.",
+        hint=_ways_out(layout, layout.columns[unfit.column], row[unfit.column]),
         row=", ".join(f"{layout.columns[index].name}={row[index]!r:.100}" for index in shown),
     )

@@ -32,6 +32,8 @@ _NAMING = SqliteNaming()
 # Bear no dot, so no table of the source can have them.
 _REBUILT = "thl_rebuilt"
 _INDEX = "thl_key_"
+_GENERATED = (2, 3)  # what pragma_table_xinfo calls hidden: VIRTUAL and STORED
+_REMADE = "SQLite cannot make {} plain: make the table anew with a plain column, and copy the rows into it"
 
 
 def quoted(name: str) -> str:
@@ -93,10 +95,13 @@ class SqliteDictionary:
 
     def real(self, name: TableName) -> RealTable | None:
         """From the file's own dictionary."""
-        query = "SELECT name, type, pk FROM pragma_table_info(?)"
+        query = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
         found = self._connection.execute(query, _NAMING.table(name)).fetchall()
-        columns = {str(column): str(kind) for column, kind, _ in found}
-        return RealTable(columns, frozenset(str(column) for column, _, key in found if key)) if found else None
+        if not found:
+            return None
+        columns = {str(column): str(kind).removesuffix(" GENERATED ALWAYS") for column, kind, *_ in found}
+        computed = {str(column): _REMADE.format(column) for column, _, _, hidden in found if hidden in _GENERATED}
+        return RealTable(columns, frozenset(str(column) for column, _, key, _ in found if key), computed)
 
     def expected(self, table: Table) -> RealTable:
         """What `_create` makes."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from connector.ddl.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.thl.net import Images, NetRows, Partial
+from connector.write.catalog import go_on_without
 from connector.write.names import OTHER_COLUMN
 from connector.write.operations import Value
 from connector.write.sqlite_ddl import names, quoted, table_name
@@ -149,7 +150,8 @@ def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ..
 
 def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> ConnectorError:
     if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
-        return ValueNotRepresentable(f"a row of {net.layout.name} could not be {done}: {error}")
+        what = f"a row of {net.layout.name} could not be {done}: {error}"
+        return ValueNotRepresentable(what, hint=go_on_without(net.layout.name))
     return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
 
 

@@ -70,6 +70,19 @@ class TestByHand:
             assert (mark.schema, mark.table, mark.since) == ("shop", "users", 2)
             assert mark.because == "event 2 was done by hand: why"
 
+    def test_a_column_that_the_target_computes_is_no_plain_one(self, place: Place, applier: Applier) -> None:
+        made, strict = ('"shop.users"', "STRICT") if place.schemaless else ("shop.users", "")
+        whole, small = place.kinds
+        place.drop(USERS)
+        place.run(
+            f"CREATE TABLE {made} (id {whole} NOT NULL, name {whole}, mail TEXT, "
+            f"n {small} GENERATED ALWAYS AS (id + 1) STORED, PRIMARY KEY (id)) {strict}"
+        )
+        with pytest.raises(TargetDiffers, match="n has values that the target computes, and must be a plain") as caught:
+            done(applier, "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1)")
+        way_out = "copy the rows" if place.schemaless else 'ALTER COLUMN "n" DROP EXPRESSION'
+        assert way_out in caught.value.hint
+
     @pytest.mark.parametrize(
         ("sql", "ours"),
         [
