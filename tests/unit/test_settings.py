@@ -136,7 +136,11 @@ def test_secrets_are_hidden() -> None:
     assert yaml.safe_load(text)["target"]["url"] == f"postgresql://me:{HIDDEN}@db:5432/shop"
 
 
-@given(password=st.text(min_size=3).filter(lambda text: text not in "postgresql://user@host/db"))
+ELSEWHERE = "postgresql://user@host/db" + in_force(load_settings(None, {}, []))
+
+
+# A password that other settings hold by chance, as 0000, is hidden there too, which may be no YAML any more.
+@given(password=st.text(min_size=3).filter(lambda text: text not in ELSEWHERE))
 def test_no_password_in_an_address_is_shown(password: str) -> None:
     with pytest.raises(ConfigError) as known:
         load(None, {}, ["target.url=postgresql://user:@@@host/db"])
