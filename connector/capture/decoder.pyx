@@ -338,7 +338,7 @@ cdef class Decoder:
                 damaged(b"a transaction begins before the last one has ended")
             self.cache = self.offset
             return self.group.begin(self._started(), event.server_id, thread_id)
-        query = read_query(rest(body), event.timestamp, event.flags, self.statements.charset)
+        query = read_query(rest(body), event.timestamp, event.flags, self.statements.charset, mariadb=self.mariadb)
         if self.old and self.statements.one_shot(query):
             if self.group.start is None:
                 self.group.start = self._started()

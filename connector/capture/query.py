@@ -16,15 +16,25 @@ from connector.capture.charsets import charset_of, decode_leniently, shown, stra
 from connector.capture.fields import Fields
 from connector.capture.reshape import Shape
 from connector.capture.xa import xa_statement
-from connector.ddl.tokens import in_tokens
+from connector.ddl.tokens import CONTROLS, SPACES, in_tokens
 from connector.errors import Unsupported
 from connector.thl import replay
 from connector.thl.layout import TableLayout, TableName
 from connector.thl.piece import Statement
 from connector.thl.position import Finished
 
-# Comments and what MySQL executes inside of them, before a statement's first word.
-LEADING = re.compile(r"(?:\s+|#[^\n]*(?:\n|$)|--(?=\s)[^\n]*(?:\n|$)|/\*M?!\d*|/\*(?!M?!).*?\*/|\()*", re.DOTALL)
+
+def _leading(executed: str) -> re.Pattern[str]:
+    """Comments and what a server executes inside of them, before a statement's first word.
+
+    Args:
+        executed: what opens such a comment behind `/*`. One that is of a later version is logged as an ordinary one.
+    """
+    line = rf"(?:#|--(?=[{CONTROLS}]))[^\n]*(?:\n|$)"
+    return re.compile(rf"(?:[{SPACES}]+|{line}|/\*{executed}[0-9]*|/\*(?!{executed}).*?\*/|\()*", re.DOTALL)
+
+
+LEADING, LEADING_OF_MARIADB = _leading("!"), _leading("M?!")
 WORDS = re.compile(r"[A-Za-z_]+")
 CONTROL = {
     "BEGIN": "begin",
@@ -119,7 +129,7 @@ class Query:
         return self.schemas or (self.statement.schema,)
 
 
-def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4") -> Query:
+def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4", *, mariadb: bool = False) -> Query:
     """Decode the event.
 
     Args:
@@ -127,6 +137,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
         timestamp: the header's: seconds since 1970 UTC when the statement began.
         flags: the header's.
         charset: of the text, where the event does not tell it.
+        mariadb: whether a MariaDB wrote it: to a MySQL what is behind `/*M!` is an ordinary comment.
 
     Raises:
         Unsupported: it is an XA statement that is not understood.
@@ -152,7 +163,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4")
         state.options[replay.PSEUDO_THREAD_ID] = str(thread_id)
     if flags & SUPPRESS_USE:
         state.options["suppress_use"] = "1"
-    control, xid = _control(sql)
+    control, xid = _control(sql, LEADING_OF_MARIADB if mariadb else LEADING)
     return Query(Statement(schema, sql, state.options), control, tuple(state.schemas), state.charset, xid)
 
 
@@ -185,8 +196,8 @@ def wants_change(found: Query, filters: Wanted) -> bool:
     return not found.schemas or any(filters.wants_schema(schema) for schema in found.schemas)
 
 
-def _control(sql: str) -> tuple[str, str]:
-    start = LEADING.match(sql)
+def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
+    start = leading.match(sql)
     words = [word.upper() for word in WORDS.findall(sql[start.end() if start else 0 :][:200])[:2]] or [""]
     if words[0] in CHANGES:
         return "change", ""

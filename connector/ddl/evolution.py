@@ -16,7 +16,7 @@ from connector.ddl.mariadb import check_conversion, implicit_timestamps, of_mari
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
 from connector.ddl.subjects import SCHEMA_OPTIONS
-from connector.ddl.tokens import readings
+from connector.ddl.tokens import check_spaces, readings
 from connector.ddl.type_names import TEXTS, width
 from connector.errors import Unsupported
 from connector.thl.definition import Definitions, Redefined, TableDefinition
@@ -72,6 +72,7 @@ def evolve(
         return f"{error.message}, in {statement.sql[:500]!r} at {place}"
 
     try:
+        check_spaces(statement)
         for tokens in readings(statement.sql, statement.options.get("sql_mode", "")):
             draft = _Draft(known, rules, why)
             reader = Reader(tokens, statement.schema, mariadb=mariadb, implicit=implicit)

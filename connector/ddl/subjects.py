@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from connector.ddl.mariadb import of_mariadb, pass_patience, pass_variables
 from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer, pass_to_partner
-from connector.ddl.tokens import readings
+from connector.ddl.tokens import Lexeme, check_spaces, readings
 from connector.errors import Unsupported
 from connector.thl.layout import TableName
 from connector.thl.piece import Statement
@@ -58,6 +58,7 @@ def subjects(statement: Statement) -> Subjects:
     Raises:
         Unsupported: it is not understood.
     """
+    check_spaces(statement)
     found = {
         _read(Reader(tokens, statement.schema, mariadb=of_mariadb(statement)))
         for tokens in readings(statement.sql, statement.options.get("sql_mode", ""), whole=False)
@@ -74,8 +75,7 @@ def _read(reader: Reader) -> Subjects:
         return OTHERS
     if reader.accept("TRUNCATE"):
         reader.accept("TABLE")
-        found.table()
-        return found.subjects("TRUNCATE")
+        return found.truncated()
     if reader.accept("RENAME"):
         if reader.accept("USER"):
             return OTHERS
@@ -120,9 +120,22 @@ class _Names:
         return Subjects(tuple(self._tables), verb, places=tuple(self._places))
 
     def table(self) -> None:
-        start = self._reader.token.at
-        self._tables.append(self._reader.table())
-        self._places.append((start, self._reader.passed))
+        """Nothing that may be a part of the name is left behind it."""
+        reader = self._reader
+        start = reader.token.at
+        self._tables.append(reader.table())
+        self._places.append((start, reader.passed))
+        if not (reader.at_end or reader.token.kind is Lexeme.WORD or any(map(reader.peek, "(),"))):
+            reader.stop("what cannot stand behind a table's name")
+
+    def truncated(self) -> Subjects:
+        reader = self._reader
+        self.table()
+        pass_patience(reader)
+        if not reader.accept("DROP", "STORAGE"):  # MariaDB's, for Oracle's sake
+            reader.accept("REUSE", "STORAGE")
+        reader.expect_end()
+        return self.subjects("TRUNCATE")
 
     def created(self) -> Subjects:
         reader = self._reader

@@ -20,13 +20,20 @@ from connector.thl.piece import Statement
 # Every server whose log we read executes comments up to this version.
 ALWAYS_EXECUTED = 50500
 
-_SPACE = re.compile(r"\s+")
-_COMMENT = re.compile(r"(?:#|--(?=[\s\x00-\x1f]|$))[^\n]*")
+SPACES = r" \t\n\v\f\r"
+"""What is space to a server, for a class of a regular expression: no other character of Unicode is."""
+CONTROLS = r"\x00-\x20\x7f"
+"""What makes two minus signs before it a comment."""
+
+_SPACE = re.compile(rf"[{SPACES}]+")
+_COMMENT = re.compile(rf"(?:#|--(?=[{CONTROLS}]|$))[^\n]*")
 _EXECUTABLE = re.compile(r"/\*M?!(\d{5,6})?")
-_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\u0080-\uffff])")
-_HEX = re.compile(r"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{2})*)')(?![0-9A-Za-z_$])")
-_BITS = re.compile(r"(?:0b([01]+)|[bB]'([01]*)')(?![0-9A-Za-z_$])")
-_WORD = re.compile(r"[0-9A-Za-z_$\u0080-\U0010ffff]+")
+_LETTER = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_NUMBER = re.compile(rf"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?!{_LETTER})", re.ASCII)
+_HEX = re.compile(rf"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{{2}})*)')(?!{_LETTER})")
+_BITS = re.compile(rf"(?:0b([01]+)|[bB]'([01]*)')(?!{_LETTER})")
+_WORD = re.compile(rf"{_LETTER}+")
+_NO_BREAK = "\u00a0"  # the one space beyond ASCII that sets of one byte have
 _MODES = {
     "REAL_AS_FLOAT": 1,
     "ANSI_QUOTES": 4,
@@ -87,6 +94,22 @@ def readings(sql: str, sql_mode: str = "", *, whole: bool = True) -> list[list[T
     return [every] if every == sure else [every, sure]
 
 
+def check_spaces(statement: Statement) -> None:
+    """Make sure that what is space to the session that ran a statement is space to us.
+
+    U+00A0 is a letter in UTF-8; in a set of one byte it is space to the server, outside of quotes and comments.
+
+    Raises:
+        Unsupported: it stands there.
+    """
+    charset = statement.options.get("character_set_client", "")
+    if _NO_BREAK not in statement.sql or charset in ("", "binary") or charset.startswith("utf8"):
+        return
+    for tokens in readings(statement.sql, statement.options.get("sql_mode", ""), whole=False):
+        if any(token.kind is Lexeme.WORD and _NO_BREAK in token.text for token in tokens):
+            raise Unsupported(f"a no-break space (U+00A0) outside of quotes, which is space in {charset}")
+
+
 def in_tokens(statement: Statement, found: Callable[[str], bool]) -> bool:
     """Whether something is found in a statement's tokens, and not in its comments alone."""
     sql = statement.sql
@@ -133,6 +156,12 @@ def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> N
             at, executing = match.end(), True
         elif sql.startswith("/*", at):
             at = _comment_end(sql, at)
+        elif character == "." and _behind(found, at, Lexeme.WORD, Lexeme.NAME):
+            found.append(Token(Lexeme.SIGN, ".", at, at + 1))  # and not the point of a number
+            at += 1
+        elif _behind(found, at, Lexeme.SIGN) and sql[at - 1] == "." and (match := _WORD.match(sql, at)):
+            found.append(Token(Lexeme.WORD, match[0], at, match.end()))
+            at = match.end()
         elif match := _HEX.match(sql, at):
             found.append(Token(Lexeme.HEX, match[1] or match[2] or "", at, match.end()))
             at = match.end()
@@ -155,6 +184,12 @@ def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> N
             at += 1
     if executing:
         raise Unsupported("a comment does not end", sql=sql)
+
+
+def _behind(found: list[Token], at: int, *kinds: Lexeme) -> bool:
+    """Whether a token of one of these kinds ends where the next begins: what is a name behind a name's dot may consist
+    of digits alone, `shop.2024`."""
+    return bool(found) and found[-1].end == at and found[-1].kind in kinds
 
 
 def _executed(match: re.Match[str], newest: int | None) -> bool:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from connector.capture.charsets import charset_of
 from connector.ddl.mariadb import implicit_timestamps, of_mariadb
-from connector.ddl.tokens import sql_modes
+from connector.ddl.tokens import check_spaces, sql_modes
 from connector.errors import Unsupported
 from connector.thl.piece import Statement
 
@@ -43,7 +43,11 @@ def session_of(statement: Statement, commit_time: int) -> Session:
     Args:
         statement: of the log.
         commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+
+    Raises:
+        Unsupported: its text has other spaces in this session than we read.
     """
+    check_spaces(statement)
     options = statement.options
     return Session(
         micros=_micros(options.get("timestamp"), commit_time),

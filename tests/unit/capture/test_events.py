@@ -235,6 +235,9 @@ def test_changes_logged_as_statements_are_refused(tmp_path: Path, sql: str) -> N
         "rename table a to b",
         "GRANT INSERT ON s.t TO u",
         "analyze table t",
+        "/*M! SAVEPOINT */ TRUNCATE TABLE t",  # a comment to a MySQL
+        "/*M!100100 COMMIT */ DROP TABLE t",
+        "--\x7fCOMMIT\n TRUNCATE t",
     ],
 )
 def test_every_other_statement_is_a_definition(tmp_path: Path, sql: str) -> None:
@@ -242,6 +245,16 @@ def test_every_other_statement_is_a_definition(tmp_path: Path, sql: str) -> None
     log.query(sql.encode())
     (piece,) = read_back(log, tmp_path)
     assert [change.sql for change in changes([piece]) if isinstance(change, Statement)] == [sql]
+
+
+def test_what_steers_a_transaction_stands_where_the_server_reads_it() -> None:
+    def control(sql: str, *, mariadb: bool = False) -> str:
+        text = sql.encode()
+        return query(struct.pack("<IIBHH", 1, 0, 0, 0, 0) + b"\0" + text, 0, mariadb=mariadb).control
+
+    assert control("/*M! SAVEPOINT */ TRUNCATE TABLE t") == ""
+    assert control("/*M!100100 SAVEPOINT a */", mariadb=True) == "savepoint"
+    assert control("/*!50100 SAVEPOINT a */") == control("/* x */ SAVEPOINT a") == "savepoint"
 
 
 def test_a_definition_is_captured_by_the_tables_of_its_text_whatever_schemas_are_noted(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ def found(sql: str) -> list[tuple[str, str, bool]]:
             "RESTRICT, ADD CONSTRAINT FOREIGN KEY (y) REFERENCES p (id) ON UPDATE CASCADE",
             [("", "ON UPDATE CASCADE")],
         ),
+        (
+            "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES o.2024 (id) ON DELETE CASCADE)",
+            [("", "ON DELETE CASCADE")],
+        ),
         ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id))", []),
         ("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE NO ACTION ON UPDATE RESTRICT)", []),
         ("CREATE TABLE c (p INT COMMENT 'REFERENCES p (id) ON DELETE CASCADE', `references` INT)", []),

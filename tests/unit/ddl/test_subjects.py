@@ -93,3 +93,53 @@ def test_mariadbs() -> None:
 def test_what_is_not_understood_is_not_guessed(sql: str) -> None:
     with pytest.raises(Unsupported):
         about(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("TRUNCATE TABLE o.2024", ["o.2024"]),
+        ("TRUNCATE o.1e5", ["o.1e5"]),
+        ("ALTER TABLE o.0x1F ADD c INT DEFAULT 7", ["o.0x1F"]),
+        ("ALTER TABLE a ADD b INT DEFAULT .5, RENAME o.0b1", ["shop.a", "o.0b1"]),
+        ("CREATE TABLE o.2024(id INT)", ["o.2024"]),
+        ("CREATE INDEX i ON o.2024 (a)", ["o.2024"]),
+        ("DROP TABLE 2024_log, o.1e5x", ["shop.2024_log", "o.1e5x"]),
+        ("RENAME TABLE o.\u0663 TO \u0663", ["o.\u0663", "shop.\u0663"]),
+        ("TRUNCATE \u00a0t", ["shop.\u00a0t"]),
+        ("TRUNCATE o.\u3000t", ["o.\u3000t"]),
+        ("ALTER TABLE a\u2003 ADD b INT --\u00a0c\n", ["shop.a\u2003"]),
+    ],
+)
+def test_names_of_digits_and_of_letters_beyond_ascii(sql: str, tables: list[str]) -> None:
+    assert [str(name) for name in about(sql, character_set_client="utf8mb4").tables] == tables
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "TRUNCATE TABLE a .2024",
+        "TRUNCATE a b",
+        "CREATE TABLE a 5 (b INT)",
+        "ALTER TABLE a `b` ADD c INT",
+        "ALTER TABLE a ADD b INT, RENAME c.d.e",
+        "CREATE INDEX i ON a 'b' (c)",
+        "RENAME TABLE a 1 TO b",
+        "DROP TABLE a 0x1F",
+    ],
+)
+def test_nothing_that_may_be_of_the_name_is_left_behind_it(sql: str) -> None:
+    with pytest.raises(Unsupported):
+        about(sql)
+
+
+def test_mariadbs_ways_to_empty_a_table() -> None:
+    for sql in ("TRUNCATE a NOWAIT", "TRUNCATE TABLE a WAIT 5 REUSE STORAGE", "TRUNCATE a DROP STORAGE;"):
+        assert about(sql, **{DIALECT: MARIADB_DIALECT}).truncates
+
+
+@pytest.mark.parametrize("charset", ["latin1", "cp1251", "gbk"])
+def test_a_no_break_space_is_no_letter_to_other_sets_than_utf_8(charset: str) -> None:
+    with pytest.raises(Unsupported, match=f"no-break space.*{charset}"):
+        about("ALTER TABLE a ADD COLUMN\u00a0c INT", character_set_client=charset)
+    assert about("TRUNCATE `\u00a0a` /* \u00a0 */", character_set_client=charset).tables == (("shop", "\u00a0a"),)

@@ -560,3 +560,20 @@ def test_a_refusal_names_only_ways_that_are_open(sql: str, excluded: tuple[str, 
     told = hint.partition("thl apply --without ")[2].removesuffix(" --because …")
     assert told == " --without ".join(names)
     assert ("without" in hint) == bool(names)
+
+
+def test_names_of_digits_behind_a_dot() -> None:
+    made_first = tables(
+        "CREATE TABLE shop (id INT)", "CREATE TABLE shop.2024 (id INT)", "CREATE TABLE 2024_log (id INT)"
+    )
+    (operation,) = planned("TRUNCATE TABLE shop.2024", made_first, schema="other").operations
+    assert isinstance(operation, Truncate)
+    assert operation.table.name == TableName("shop", "2024")
+    (operation,) = planned("ALTER TABLE 2024_log RENAME shop.0x1F", made_first).operations
+    assert isinstance(operation, RenameTable)
+    assert planned("ALTER TABLE shop.2024 ENGINE=InnoDB, ALGORITHM=COPY", made_first).operations == ()
+
+
+def test_a_no_break_space_of_latin1_is_not_taken_for_a_letter() -> None:
+    with pytest.raises(Unsupported, match="no-break space"):
+        planned("ALTER TABLE t ADD COLUMN\u00a0c INT", CATALOG, character_set_client="latin1")
