@@ -1,7 +1,8 @@
 """Tables that an operator has named to go on without: from the next event on nothing of them is applied.
 
 They stay on the target as they are, and are noted there with the position, so that every later applier goes on without
-them, too, until an initial load makes them anew or the source drops them.
+them, too, until an initial load makes them anew or the source drops them. A load that comes next is gone on with
+without them, too: that is where a table is met that the target cannot hold.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from connector.errors import TargetDiffers
@@ -98,6 +98,22 @@ class Catalog:
         kept = {other: entry for other, entry in self.excluded.items() if other != name}
         return Catalog(self, self.transaction, kept)
 
+    def counted(self, changes: Mapping[TableName, int]) -> Catalog:
+        """This, with changes counted of tables that the applier goes on without."""
+        counted = {
+            name: replace(entry, changes=entry.changes + changes.get(name, 0)) for name, entry in self.excluded.items()
+        }
+        return Catalog(self, self.transaction, counted)
+
+    def loading(self, transaction: tuple[Column, ...], first: Seqno) -> Catalog:
+        """What is left where an initial load begins: the tables that were named for it to be gone on without.
+
+        Args:
+            transaction: the columns of the transaction.
+            first: the load's first event. Who was excluded before it is loaded like others.
+        """
+        return Catalog((), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first})
+
     def check(self, layout: TableLayout) -> None:
         """Compare a layout of the log with the table: whatever both know must be the same.
 
@@ -149,9 +165,9 @@ def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Tabl
 
 
 def exclusions(before: Catalog, after: Catalog) -> tuple[list[TableName], dict[TableName, Excluded]]:
-    """The same for the tables that the applier goes on without."""
-    gone = [name for name in before.excluded if name not in after.excluded]
-    return gone, {name: entry for name, entry in after.excluded.items() if name not in before.excluded}
+    """The same for the tables that the applier goes on without: a name may be another table's now."""
+    gone = [name for name, entry in before.excluded.items() if after.excluded.get(name) != entry]
+    return gone, {name: entry for name, entry in after.excluded.items() if before.excluded.get(name) != entry}
 
 
 def _same(one: Table | None, other: Table) -> bool:

@@ -28,7 +28,7 @@ from connector.thl.piece import Statement
 from connector.thl.position import TargetPosition
 from connector.thl.transaction_columns import TransactionColumns
 from connector.thl.transaction_columns import Value as TransactionValue
-from connector.thl.words import NO_SEQNO
+from connector.thl.words import NO_SEQNO, Seqno
 from connector.write import bookkeeping
 from connector.write.adopting import adopted
 from connector.write.by_hand import done_by_hand
@@ -89,6 +89,7 @@ class PostgresTarget:
         self._told_keys = ToldKeys()
         self._left_out: list[LeftOut] = []
         self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
+        self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
         with translated():
             self._db = connect(url, "thl")
             self._db.execute(_SESSION)
@@ -133,6 +134,7 @@ class PostgresTarget:
                 query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
                 excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
             self._catalog = self._saved = self._adopted(tables, excluded)
+            self._counted.clear()
             self._passed.clear()
         faults.point("target.after_claim")
         return position
@@ -158,6 +160,7 @@ class PostgresTarget:
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit does them."""
+        self._count()
         for statement in ddl.statements:
 
             def place(
@@ -190,16 +193,18 @@ class PostgresTarget:
 
     def begin_snapshot(self) -> None:
         """Drop every table we made, at the commit."""
+        self._count()
         excluded = self._catalog.excluded
         self._pending += [
             (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._catalog
         ]
-        self._catalog = Catalog((), self._columns)
+        self._catalog = self._catalog.loading(self._columns, Seqno(self._position.seqno + 1))
         self._last.clear()
         self._told_keys.forget()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
         """Compare now; the commit notes it."""
+        self._count()
         with translated():
             found = done_by_hand(ddl, self._catalog, PostgresDictionary(self._db))
             check_names(NAMING, found.catalog)
@@ -210,6 +215,7 @@ class PostgresTarget:
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """The commit notes it."""
+        self._count()
         for name, entry in tables.items():
             if name not in self._catalog.excluded:
                 self._catalog = self._catalog.excluding(name, entry)
@@ -239,6 +245,7 @@ class PostgresTarget:
                 self._staging.forget()
         self._saved = self._catalog
         self._position = position
+        self._counted += self._passed
         self._passed.clear()
         self._left_out.clear()
         self._pending.clear()
@@ -260,6 +267,14 @@ class PostgresTarget:
     def close(self) -> None:
         """End the session; what is staged goes with it."""
         self._db.close()
+
+    def _count(self) -> None:
+        """Give the catalogues what was counted, before an exclusion goes under another name or ends."""
+        if self._counted:
+            same = self._catalog is self._saved
+            self._saved = self._saved.counted(self._counted)
+            self._catalog = self._saved if same else self._catalog.counted(self._counted)
+            self._counted.clear()
 
     def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
         """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
@@ -320,13 +335,13 @@ class PostgresTarget:
         for table in new:
             target_name = ".".join(NAMING.table(table.name))
             yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
-        for name, count in self._passed.items():
-            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_called(name)}")
         included, excluded = exclusions(self._saved, self._catalog)
         for name in included:
             yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_called(name)}")
         for name, entry in excluded.items():
             yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self._service, name, entry))
+        for name, count in self._passed.items():
+            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_called(name)}")
         for event in self._left_out:
             skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
             yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")

@@ -25,7 +25,7 @@ from connector.thl.net import AppliedEvent, Ddl, LeftOut, NetRows
 from connector.thl.position import TargetPosition
 from connector.thl.transaction_columns import TransactionColumns
 from connector.thl.transaction_columns import Value as TransactionValue
-from connector.thl.words import NO_SEQNO
+from connector.thl.words import NO_SEQNO, Seqno
 from connector.write import bookkeeping, sqlite_bookkeeping
 from connector.write.adopting import adopted
 from connector.write.by_hand import done_by_hand
@@ -80,6 +80,7 @@ class SqliteTarget:
         self._naming = SqliteNaming()
         self._told_keys = ToldKeys()
         self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
+        self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
         self._path = path
@@ -125,6 +126,7 @@ class SqliteTarget:
                 self._db.execute(f"SELECT {bookkeeping.EXCLUDED} FROM thl_excluded WHERE service = ?", (service,))
             )
             self._catalog = self._saved = self._adopted(tables, excluded)
+            self._counted.clear()
             self._passed.clear()
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
@@ -150,6 +152,7 @@ class SqliteTarget:
     def ddl(self, ddl: Ddl) -> None:
         """Do the statements' operations in the open transaction."""
         self._told_keys.forget()
+        self._count()
         with translated():
             self._begin()
             for statement in ddl.statements:
@@ -179,15 +182,17 @@ class SqliteTarget:
     def begin_snapshot(self) -> None:
         """Drop every table we made, in the open transaction."""
         self._told_keys.forget()
+        self._count()
         with translated():
             self._begin()
             for table in self._catalog:
                 run(self._db, DropTable(table, optional=table.name in self._catalog.excluded))
-            self._catalog = Catalog((), self._columns)
+            self._catalog = self._catalog.loading(self._columns, Seqno(self._position.seqno + 1))
             self._written.clear()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
         """Compare, in the open transaction."""
+        self._count()
         self._told_keys.forget()
         with translated():
             self._begin()
@@ -198,6 +203,7 @@ class SqliteTarget:
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """The commit notes it."""
+        self._count()
         for name, entry in tables.items():
             if name not in self._catalog.excluded:
                 self._catalog = self._catalog.excluding(name, entry)
@@ -235,6 +241,7 @@ class SqliteTarget:
             self._db.execute("COMMIT")
             self._written.clear()
             self._saved = self._catalog
+            self._counted += self._passed
             self._passed.clear()
             self._position = position
             faults.point("target.after_commit")
@@ -252,6 +259,14 @@ class SqliteTarget:
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""
         self._db.close()
+
+    def _count(self) -> None:
+        """Give the catalogues what was counted, before an exclusion goes under another name or ends."""
+        if self._counted:
+            same = self._catalog is self._saved
+            self._saved = self._saved.counted(self._counted)
+            self._catalog = self._saved if same else self._catalog.counted(self._counted)
+            self._counted.clear()
 
     def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
         """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
@@ -305,15 +320,15 @@ class SqliteTarget:
             ((self._service, *table.name, *self._naming.table(table.name), to_json(table)) for table in new),
         )
         where = "WHERE service = ? AND schema_name = ? AND table_name = ?"
-        self._db.executemany(
-            f"UPDATE thl_excluded SET changes = changes + ? {where}",
-            ((count, self._service, *name) for name, count in self._passed.items()),
-        )
         included, excluded = exclusions(self._saved, self._catalog)
         self._db.executemany(f"DELETE FROM thl_excluded {where}", ((self._service, *name) for name in included))
         self._db.executemany(
             "INSERT INTO thl_excluded VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (bookkeeping.excluded_row(self._service, name, entry) for name, entry in excluded.items()),
+        )
+        self._db.executemany(
+            f"UPDATE thl_excluded SET changes = changes + ? {where}",
+            ((count, self._service, *name) for name, count in self._passed.items()),
         )
 
     def _patiently(self, sql: str) -> None:

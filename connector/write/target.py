@@ -98,7 +98,8 @@ class Target(Protocol):
         """Go on without some tables from the next commit on: they stay as they are.
 
         Their rows are counted and not staged, their DDL is passed over, but for DROP and for what renames them. Those
-        that are excluded already stay so as they are. An initial load makes them tables like others again.
+        that are excluded already stay so as they are. An initial load that begins later than at the next event makes
+        them tables like others again.
         """
 
     def leave_out(self, event: LeftOut) -> None:

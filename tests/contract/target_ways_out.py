@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from connector.errors import TargetDiffers, Unsupported
@@ -212,6 +214,7 @@ class TestWithout:
         if sql:
             applier.sql(sql)
         else:
+            applier.rows(net(USERS, inserts=[ROW]))
             applier.target.begin_snapshot()
             applier.commit()
         applier = again(place, applier)
@@ -225,3 +228,36 @@ class TestWithout:
         place.drop(USERS)
         applier.sql("RENAME TABLE users TO people")
         assert counted(place) == {"shop.people": 0}
+
+    def test_named_before_an_initial_load_it_is_left_out_of_it(self, place: Place) -> None:
+        applier = Applier(place.open())
+        exclude(applier, "users")
+        applier.target.begin_snapshot()
+        applier.commit(consistent=False)
+        applier.sql("CREATE DATABASE shop", "CREATE TABLE users (what IS THAT)")
+        applier.rows(net(USERS, inserts=[ROW]))
+        assert (place.read(USERS), counted(place)) == (None, {"shop.users": 1})
+
+    def test_renamed_it_keeps_its_count(self, place: Place, applier: Applier) -> None:
+        exclude(applier, "users")
+        applier.rows(net(USERS, inserts=[ROW]))
+        applier.sql("RENAME TABLE users TO people")
+        applier.rows(net(PEOPLE, inserts=[ROW, (2, None, None)]))
+        applier.sql("RENAME TABLE people TO users")
+        assert counted(place) == {"shop.users": 3}
+
+    def test_two_that_swap_names_keep_what_was_noted(self, place: Place, applier: Applier) -> None:
+        applier.sql("CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
+        exclude(applier, "users")
+        applier.rows(net(USERS, inserts=[ROW]))
+        exclude(applier, "people")
+        applier.rows(net(USERS, inserts=[(2, None, None)]), net(PEOPLE, inserts=[ROW]))
+        with place.desk() as desk:
+            before = desk.excluded("shop")
+        applier.stage_sql("RENAME TABLE users TO other, people TO users, other TO people")
+        applier.target.stage([net(USERS, inserts=[(3, None, None)])], last=True)
+        applier.commit()
+        with place.desk() as desk:
+            after = desk.excluded("shop")
+        assert after == {PEOPLE.name: before[SHOP_USERS], SHOP_USERS: replace(before[PEOPLE.name], changes=2)}
+        assert before[SHOP_USERS].since != before[PEOPLE.name].since
