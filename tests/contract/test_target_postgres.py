@@ -24,6 +24,7 @@ from connector.thl.transaction_columns import TransactionColumns
 from connector.write.desk import Desk
 from connector.write.postgres import PostgresTarget
 from connector.write.postgres_desk import PostgresSession
+from connector.write.postgres_errors import translated
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -467,3 +468,24 @@ def test_an_account_that_may_only_write_goes_on_without_what_is_missing(place: P
     finally:
         place.reader.execute("DROP OWNED BY thl_writer")
         place.reader.execute("DROP ROLE thl_writer")
+
+
+def test_what_another_session_defined_meanwhile_passes(place: PostgresPlace) -> None:
+    """A plan that was kept, and a schema that two make at once: as the server tells them."""
+    with psycopg.connect(place.url, autocommit=True) as one, psycopg.connect(place.url, autocommit=True) as other:
+        one.execute("CREATE SCHEMA mine; CREATE TABLE mine.kept (a int)")
+        one.execute("PREPARE kept AS SELECT * FROM mine.kept")
+        one.execute("EXECUTE kept")
+        other.execute("ALTER TABLE mine.kept ADD b int")
+        with pytest.raises(TargetUnavailable, match="cached plan"), translated():
+            one.execute("EXECUTE kept")
+        one.execute("BEGIN; CREATE SCHEMA shared")
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(other.execute, "CREATE SCHEMA shared")
+            while place.query(f"SELECT pg_blocking_pids({other.info.backend_pid}) = '{{}}'") == [(True,)]:
+                assert not waiting.done()
+            one.execute("COMMIT")
+            with pytest.raises(TargetUnavailable, match="pg_namespace_nspname_index"), translated():
+                waiting.result()
+        with pytest.raises(TargetUnavailable, match="already exists"), translated():
+            other.execute("CREATE SCHEMA shared")
