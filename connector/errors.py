@@ -34,7 +34,8 @@ class ConnectorError(Exception):
     def __str__(self) -> str:
         ids = " ".join(f"{name}={_shown(value)}" for name, value in self.where.items() if value is not None)
         text = f"{self.message} [{ids}]" if ids else self.message
-        return redacted(escaped(f"{text}\n  hint: {self.hint}" if self.hint else text, "\n\t"))
+        text = _within(text)
+        return redacted(escaped(f"{text}\n  hint: {_within(self.hint)}" if self.hint else text, "\n\t"))
 
 
 def escaped(text: str, kept: str = "") -> str:
@@ -50,6 +51,11 @@ def escaped(text: str, kept: str = "") -> str:
         one if one.isprintable() or one in kept else one.encode("unicode_escape", "surrogatepass").decode("ascii")
         for one in text
     )
+
+
+def _within(text: str) -> str:
+    """Text whose further lines are set in: with a name that holds a line's end none looks like a line of ours."""
+    return text.replace("\n", "\n    ")
 
 
 def _shown(value: object) -> str:

@@ -36,11 +36,14 @@ class TextFormatter(logging.Formatter):
         stage = record.name.removeprefix("connector.")
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
         line = escaped(f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}")
-        return redacted(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
+        if not record.exc_info:
+            return redacted(line)
+        traceback = f"\n{self.formatException(record.exc_info)}".replace("\n", "\n  ")
+        return redacted(line + escaped(traceback, "\n\t"))
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line."""
+    """One object a line, in ASCII: nothing in it moves a terminal or looks like a line's end to anybody."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level, logger and event, then the fields."""
@@ -54,7 +57,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
         hidden = {name: redacted(value) if isinstance(value, str) else value for name, value in event.items()}
-        return redacted(json.dumps(hidden, default=lambda value: redacted(str(value)), ensure_ascii=False))
+        return redacted(json.dumps(hidden, default=lambda value: redacted(str(value))))
 
 
 def set_up_logs(format: Format, level: int = logging.INFO) -> None:

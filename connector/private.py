@@ -7,6 +7,7 @@ one of them, it keeps each user's entries from the others (the sticky bit, as /t
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
@@ -81,12 +82,14 @@ def guarded(folder: Path, option: str) -> Path:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a file to write, empty, that no other user may read; a symbolic link is refused.
+    """Open a file to write, empty, that no other user may read; a symbolic link or another user's file is refused.
 
     Raises:
         OSError: it cannot be written.
     """
-    return _opened(path, os.O_WRONLY | os.O_TRUNC, "wb")
+    file = _opened(path, os.O_WRONLY, "wb")
+    file.truncate()
+    return file
 
 
 def open_to_append(path: Path) -> BinaryIO:
@@ -150,4 +153,10 @@ def _unusable(folder: object, error: OSError, option: str) -> ConfigError:
 
 
 def _opened(path: Path, flags: int, mode: Literal["wb", "ab"]) -> BinaryIO:
-    return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE), mode)
+    file = os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE), mode)
+    owner = os.fstat(file.fileno()).st_uid
+    if owner != os.geteuid():
+        file.close()
+        raise PermissionError(errno.EPERM, f"it belongs to the user {_name(owner)}", str(path))
+    os.fchmod(file.fileno(), FILE)  # one that was there before us
+    return file

@@ -13,7 +13,7 @@ from connector.write.characters import decoded, encoded, holds
 from connector.write.session import Session
 
 _ASCII = "ascii"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?")
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)

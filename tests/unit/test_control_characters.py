@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from array import array
 
@@ -10,7 +11,7 @@ import pytest
 from connector.errors import ConfigError, escaped
 from connector.listing.tungsten import rows_head, shown, statement, value_head
 from connector.listing.tungsten_rows import TungstenRows
-from connector.logs import REPEATED, Repetitions, TextFormatter
+from connector.logs import REPEATED, JsonFormatter, Repetitions, TextFormatter
 from connector.status.report import _line
 
 EVIL = "t\n2026-01-01T00:00:00.000Z ERROR forged \x1b[2J\x9b"
@@ -37,6 +38,30 @@ def test_ordinary_text_of_any_language_stays_as_it_is() -> None:
 
 def test_an_error_keeps_its_lines_and_moves_no_terminal() -> None:
     assert str(ConfigError("a\x1b[2J", hint="b\x9b", name=EVIL)) == f"a\\x1b[2J [name={HARMLESS}]\n  hint: b\\x9b"
+
+
+def test_a_name_within_a_message_begins_no_line() -> None:
+    told = str(ConfigError(f"there is no {EVIL}", hint=f"drop {EVIL}"))
+    assert [line for line in told.splitlines() if not line.startswith("  ")] == ["there is no t"]
+    assert len(told.splitlines()) == 4
+    assert [line for line in told.splitlines() if line.startswith("  hint")] == ["  hint: drop t"]
+
+
+def test_a_traceback_begins_no_line_and_moves_no_terminal() -> None:
+    failed = record("failed")
+    failed.exc_info = (ValueError, ValueError(EVIL), None)
+    first, *others = TextFormatter().format(failed).split("\n")
+    assert first.endswith("failed")
+    assert others
+    assert all(line.startswith("  ") and line.isprintable() for line in others)
+
+
+def test_an_event_as_json_is_ascii() -> None:
+    name = "\x1b\x9b\u202e\u2028Bücher"
+    line = JsonFormatter().format(record(name, table=name))
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["table"] == name
 
 
 def test_names_in_a_listing_stay_on_their_line() -> None:

@@ -157,11 +157,26 @@ def test_files_are_their_owners_alone_and_no_link_is_written_through(tmp_path: P
         for _ in range(2):
             with opened(path) as file:
                 file.write(b"a")
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            path.chmod(0o666)
+        opened(path).close()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         link = tmp_path / f"{opened.__name__}-link"
         link.symlink_to(tmp_path / "elsewhere")
         with pytest.raises(OSError, match="symbolic links"):
             opened(link)
-    assert (tmp_path / "open_new").read_bytes() == b"a"
+    assert (tmp_path / "open_new").read_bytes() == b""
     assert (tmp_path / "open_to_append").read_bytes() == b"aa"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@as_root
+def test_a_file_that_another_user_made_first_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "theirs"
+    path.write_bytes(b"theirs")
+    path.chmod(0o666)
+    os.chown(path, NOBODY, NOBODY)
+    for opened in (private.open_new, private.open_to_append):
+        with pytest.raises(PermissionError, match="belongs to the user"):
+            opened(path)
+    assert path.read_bytes() == b"theirs"

@@ -193,3 +193,57 @@ def test_what_ends_a_thread_is_logged_without_secrets(capsys: pytest.CaptureFixt
 
 def test_a_section_shows_no_property() -> None:
     assert PLANTED not in repr(Kafka(properties={"sasl.password": PLANTED}))
+
+
+LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * LONG,
+        "password" * (LONG // 8),
+        "password " * (LONG // 9),
+        "password=" * (LONG // 9),
+        'password="' + '\\"password=' * (LONG // 11),
+        "password" + " " * LONG,
+        "://a:" * (LONG // 5),
+    ],
+    ids=["a word", "names", "words", "assignments", "an open quote", "blanks", "addresses"],
+)
+def test_a_long_text_is_looked_through_once(text: str) -> None:
+    assert PLANTED not in list(redaction.secrets_of("x", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("url", "x://u:pa/planted-rest@h/d", "planted-rest"),
+        ("url", "x://u:planted%2Frest@h/d", "planted%2frest"),
+        ("url", "http://us%65r:planted%20one@h", "dXNlcjpwbGFudGVkIG9uZQ=="),
+        ("basic.auth.user.info", "user:planted one", "dXNlcjpwbGFudGVkIG9uZQ=="),
+        ("url", "postgresql://h/d?password=planted%20one", "planted one"),
+        ("x", "x=password=planted", "planted"),
+        ("x.jaas.config", r'x required password="planted\"one";', 'planted"one'),
+        ("password", "planted€one", repr("planted€one".encode())[2:-1]),
+        ("password", "two planted words", "two+planted+words"),
+        ("password", "planted'and\"both", repr("planted'and\"both")[1:-1]),
+        ("ssl.key.pem", "-----BEGIN KEY-----\nplantedplantedplanted\nx==\n-----END KEY-----", "plantedplantedplanted"),
+        ("fs.azure.sas.box.account", "planted", "planted"),
+    ],
+)
+def test_a_secret_is_hidden_as_others_write_it(name: str, value: str, said: str) -> None:
+    redaction.remember(redaction.secrets_of(name, value))
+    assert redaction.redacted(f"said {said} of it") == f"said {redaction.HIDDEN} of it"
+    assert redaction.redacted("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+
+
+def test_of_two_secrets_that_begin_alike_the_longer_one_is_hidden_whole() -> None:
+    redaction.remember(["planted-first", "planted-first-and-more"])
+    assert redaction.redacted("planted-first-and-more") == redaction.HIDDEN
+
+
+def test_secrets_in_a_list_are_hidden_also_where_they_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        load(None, {}, ["publish.wait_for=[nonsense://u:planted@h]", "source.port=x"])
+    assert redaction.redacted("planted") == redaction.HIDDEN
