@@ -361,14 +361,14 @@ class Kafka(Section):
         "takes sasl.password from a file, and so with every property here and in the mappings like this one.",
     )
     spark_properties: Properties = Field(
-        default_factory=dict, description="The same for Spark's Java client (kafka.security.protocol …)."
+        default_factory=dict, description="The same for Spark's Java client, with or without `kafka.` before the names."
     )
     retries: int = Field(
         30,
         ge=0,
         description="Attempts to reach brokers that are gone, or a log that `thl produce` has not begun, before "
-        "giving up with 4: within ten seconds for each of them, five minutes for 30. `thl apply` takes the larger of "
-        "this and target.retries.",
+        "giving up with 4: within ten seconds for each of them, five minutes for 30. `thl apply` counts "
+        "those of a target by themselves: target.retries.",
     )
 
 

@@ -279,7 +279,11 @@ def _message(error: ValidationError, layers: Layers) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_input=False):
         path = tuple(str(part) for part in problem["loc"])
-        what = "there is no such field" if problem["type"] == "extra_forbidden" else problem["msg"]
+        what = (
+            "there is no such field"
+            if problem["type"] == "extra_forbidden"
+            else problem["msg"].removeprefix("Value error, ")
+        )
         origin = layers.origin(path)
         lines.append(f"{_shown(path)}: {what}" + (f" (from {origin})" if origin else ""))
     return "; ".join(_unique(lines))

@@ -199,8 +199,9 @@ def _code_and_text(error: pymysql.MySQLError) -> tuple[int, str]:
 
 def _user_hint(source: Source) -> str:
     return (
-        f"CREATE USER {account(source.user)} IDENTIFIED BY '…'; "
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account(source.user)};"
+        f"is source.password right? Else, where there is no such user: CREATE USER {account(source.user)} IDENTIFIED "
+        f"BY '…'; GRANT REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO {account(source.user)}; "
+        "in MariaDB BINLOG MONITOR for REPLICATION CLIENT; there and before MySQL 8.0 RELOAD for FLUSH_TABLES"
     )
 
 

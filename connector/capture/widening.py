@@ -23,6 +23,7 @@ from connector.errors import PreflightError
 from connector.thl.layout import TableName
 
 NAMED: Final = 10
+DATES: Final = {"date", "datetime", "timestamp"}
 WAY_OUT: Final = (
     "take the wider filter back; or begin a new log (another `service`), whose initial load has these rows; or go on "
     "with partial tables, whose old rows no target gets: thl produce --accept-partial {}"
@@ -33,8 +34,8 @@ _TABLES: Final = (
     "ORDER BY TABLE_SCHEMA, TABLE_NAME"
 )
 _COLUMNS: Final = (
-    "SELECT COLUMN_NAME AS c FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
-    "ORDER BY ORDINAL_POSITION"
+    "SELECT COLUMN_NAME AS c, DATA_TYPE AS k FROM information_schema.COLUMNS "
+    "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
 )
 
 
@@ -175,9 +176,28 @@ def _why(connection: Connection, name: TableName, new: Filter, old: Filter, *, r
         return _DELETES if added == {"delete"} else f"without {' and '.join(sorted(added))}"
     if before is None or (before == now and not rekeyed):
         return ""
-    columns = [str(row["c"]) for row in query(connection, _COLUMNS, (name.schema, name.table))]
-    other = [column for column in columns if _comes_otherwise(column, before, now, rekeyed=rekeyed)]
-    return f"of columns that were dropped or masked: {', '.join(other)}" if other else ""
+    kinds = {str(row["c"]): str(row["k"]) for row in query(connection, _COLUMNS, (name.schema, name.table))}
+    return "; ".join(columns_otherwise(kinds, before, now, rekeyed=rekeyed))
+
+
+def columns_otherwise(
+    kinds: Mapping[str, str], before: TableRule, now: TableRule | None, *, rekeyed: bool
+) -> Iterator[str]:
+    """Which columns come otherwise from here on, and how they came.
+
+    Args:
+        kinds: the type of each column of the table, without its size.
+        before, now: its rules.
+        rekeyed: whether hashes have another key.
+    """
+    old = RuledColumns(before)
+    other = [column for column in kinds if _comes_otherwise(column, before, now, rekeyed=rekeyed)]
+    zeros = [column for column in other if old.treats(column) == (None, True)]
+    hidden = [column for column in other if column not in zeros]
+    if hidden:
+        yield f"of columns that were dropped or masked: {', '.join(hidden)}"
+    if dates := [column for column in zeros if kinds[column].lower() in DATES]:
+        yield f"of columns whose zero dates were published as NULL: {', '.join(dates)}"
 
 
 def _comes_otherwise(column: str, before: TableRule, now: TableRule | None, *, rekeyed: bool) -> bool:

@@ -56,7 +56,7 @@ class Following:
 
         Raises:
             BrokerUnavailable: Kafka does not answer at first; later it is waited for.
-            PreflightError: there is no such log.
+            ConfigError: there is no such log.
             LogDamaged: a message is not a fragment, or an event is missing.
         """
         check_tails(self._config)

@@ -93,7 +93,8 @@ def log_info(config: Config) -> LogInfo:
 
     Raises:
         BrokerUnavailable: Kafka does not answer.
-        PreflightError: there is no such log, or we may not read it.
+        ConfigError: there is no such log.
+        PreflightError: we may not read it.
         LogDamaged: a message is not what the log should hold.
     """
     bounds = Partitions(config).bounds()

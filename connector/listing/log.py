@@ -87,7 +87,7 @@ class LogList:
 
         Raises:
             BrokerUnavailable: Kafka does not answer.
-            PreflightError: there is no such log.
+            ConfigError: there is no such log.
             LogDamaged: a message is not a fragment.
             ConfigError: the one event that was named is not in the log.
         """

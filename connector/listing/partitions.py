@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from connector.config import Config
-from connector.errors import PreflightError
+from connector.errors import ConfigError
 from connector.listing.decoding import header_of
 from connector.publish.header import place_of
 from connector.publish.reading import LogReader
@@ -19,6 +19,15 @@ class Timed(NamedTuple):
 
     seqno: Seqno
     commit_time: int | None
+
+
+def no_log(config: Config) -> ConfigError:
+    """That a service has no log."""
+    return ConfigError(
+        f"Service {config.service} has no log on these brokers: `thl produce` begins one",
+        hint="are `service` and kafka.bootstrap right?",
+        topic=config.topic,
+    )
 
 
 class Partitions:
@@ -39,16 +48,12 @@ class Partitions:
         """Where each partition begins and ends.
 
         Raises:
-            PreflightError: there is no such log.
+            ConfigError: there is no such log.
         """
         with LogReader(self._config) as log:
             count = log.partitions(self.topic)
             if not count:
-                raise PreflightError(
-                    "there is no such log",
-                    hint="is `service` right, and was `thl produce` started once?",
-                    topic=self.topic,
-                )
+                raise no_log(self._config)
             return {partition: log.bounds(partition) for partition in range(count)}
 
     def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:

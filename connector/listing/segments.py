@@ -51,7 +51,7 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
 
     Raises:
         BrokerUnavailable: Kafka does not answer.
-        PreflightError: there is no such log.
+        ConfigError: there is no such log.
         LogDamaged: a message is not a fragment; or, after the segments, a partition has lost its end.
     """
     lost = read_tails(config).lost

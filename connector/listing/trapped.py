@@ -10,7 +10,8 @@ from connector.capture import source_state
 from connector.capture.connection import session
 from connector.config import Config
 from connector.encode.schema import fragment_schema
-from connector.errors import HistoriesDiffer, PreflightError
+from connector.errors import HistoriesDiffer
+from connector.listing.partitions import no_log
 from connector.publish.reading import LogReader
 from connector.publish.trapped import trapped_events
 from connector.thl.fork import LoggedEvent
@@ -58,7 +59,7 @@ def find_trapped(config: Config) -> Trapped:
     """Compare the log with its source. The log is read first: what a producer adds meanwhile is not looked at.
 
     Raises:
-        PreflightError: there is no such log.
+        ConfigError: there is no such log.
         HistoriesDiffer: one of the two has no GTIDs, or retention may have deleted trapped events.
         BrokerUnavailable, SourceUnavailable: Kafka or the source does not answer.
     """
@@ -67,7 +68,7 @@ def find_trapped(config: Config) -> Trapped:
         position = reader.position() if there else None
         control = reader.control() if there else None
     if position is None or control is None:
-        raise PreflightError("there is no such log", hint="is `service` right?", topic=config.topic)
+        raise no_log(config)
     with session(config.source) as connection:
         executed = source_state.gtid_executed(connection)
     if position.gtid_set is None or executed is None:

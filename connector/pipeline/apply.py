@@ -17,7 +17,7 @@ from typing import Final
 from connector import faults
 from connector.clock import Clock
 from connector.config import Config
-from connector.errors import BrokerUnavailable, ConfigError, PreflightError, TargetUnavailable
+from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
 from connector.pipeline.core import ApplyCore
 from connector.pipeline.handshake import newest_event, shake_hands
 from connector.pipeline.retrying import Stopped, retry
@@ -106,14 +106,10 @@ class Applier:
         """
         try:
             while not self._done and not self._stop.is_set():
-                retry(
-                    self._attempt,
-                    PASSING,
-                    retries=max(self._config.target.retries, self._config.kafka.retries),
-                    service=self._config.service,
-                    stage="apply",
-                    stop=self._stop,
-                    clock=self._clock,
+                self._tried(
+                    lambda: self._tried(self._attempt, BrokerUnavailable, self._config.kafka.retries),
+                    TargetUnavailable,
+                    self._config.target.retries,
                 )
         except Stopped:
             LOG.debug("stopped while waiting")
@@ -121,6 +117,11 @@ class Applier:
             with open_desk(self._config.target) as desk:  # now that no transaction of ours is open
                 desk.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
+
+    def _tried(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:
+        """Call again while what passes by itself fails it."""
+        service = self._config.service
+        retry(call, (passing,), retries=retries, service=service, stage="apply", stop=self._stop, clock=self._clock)
 
     def _attempt(self) -> None:
         """Claim, handshake, stream. Returns also after a passing error that came after progress."""
@@ -141,10 +142,11 @@ class Applier:
                     self._first = None
                 if self._fresh:
                     self._check_skips(desk, begun)
-                    if self._without is not None:
-                        self._without.take(target, begun, self._clock)
                     self._fresh = False
                 core, offsets = self._agreed(target, begun, large)
+                if self._without is not None:  # only now that nothing refuses what else was asked for
+                    self._without.take(target, begun, self._clock)
+                    self._without = None
                 try:
                     self._follow(core, offsets, desk)
                 finally:

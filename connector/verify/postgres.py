@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from connector.errors import TargetUnavailable
-from connector.verify.target import TargetState, transaction_columns
+from connector.verify.target import TargetState, not_begun, transaction_columns
 from connector.verify.values import Column, Kind, Row, double_form
 
 ROWS_AT_ONCE = 2000
@@ -44,6 +44,9 @@ class PostgresReader:
                 cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 cursor.execute("SET LOCAL datestyle = 'ISO, YMD'")
                 cursor.execute("SET LOCAL intervalstyle = 'postgres'")
+                cursor.execute("SELECT to_regclass('thl.thl_position')")
+                if cursor.fetchone() == (None,):
+                    raise not_begun(service)
                 cursor.execute(
                     "SELECT seqno, event_id, gtid_set, consistent FROM thl.thl_position WHERE service = %s", (service,)
                 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from connector.errors import TargetUnavailable
-from connector.verify.target import TargetState, transaction_columns
+from connector.errors import TargetDiffers, TargetUnavailable
+from connector.verify.target import TargetState, not_begun, transaction_columns
 from connector.verify.values import Column, Kind, Row, double_form
 
 _SORTS = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
@@ -23,7 +23,7 @@ class SqliteReader:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise TargetUnavailable("the target does not exist yet", file=path)
+            raise TargetDiffers("no applier has begun on this target: thl apply", file=path)
         self._connection = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30
         )
@@ -35,6 +35,9 @@ class SqliteReader:
         """One read transaction."""
         try:
             self._connection.execute("BEGIN")
+            if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_position'").fetchone():
+                self._connection.execute("ROLLBACK")
+                raise not_begun(service)
             found = self._connection.execute(
                 "SELECT seqno, event_id, gtid_set, consistent FROM thl_position WHERE service = ?", (service,)
             ).fetchone()

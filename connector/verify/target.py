@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from connector.errors import TargetDiffers
 from connector.verify.values import Column, Row
 
 
@@ -34,6 +35,11 @@ class TargetState:
     excluded: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
+def not_begun(service: str) -> TargetDiffers:
+    """That there is nothing to compare yet."""
+    return TargetDiffers("no applier has begun on this target: thl apply", service=service)
+
+
 class TargetReader(Protocol):
     """Reads a target in one view of it, taken by `view`."""
 
@@ -41,7 +47,8 @@ class TargetReader(Protocol):
         """Everything that is read within shows the target at the state that is given.
 
         Raises:
-            TargetUnavailable: it does not answer, or was never applied to.
+            TargetUnavailable: it does not answer.
+            TargetDiffers: no applier has begun on it.
         """
 
     def called(self, column: str) -> str:

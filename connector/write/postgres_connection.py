@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
+
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -39,8 +42,14 @@ def parts_of(url: str) -> dict[str, str | int | None]:
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.ProgrammingError:
-        raise ConfigError(
-            "target.url is no URL of PostgreSQL", hint="postgresql://user:password@host:port/database?…"
+        known = {one.keyword.decode() for one in pq.Conninfo.get_defaults()}
+        given = (name for name in re.findall(r"[?&]([^=&]+)=", url) if name not in known)
+        meant = next((near[0] for name in given if (near := get_close_matches(name, known, 1))), "")
+        raise ConfigError(  # with nothing of the URL's own words, which may be a part of a password
+            f"target.url has a parameter that PostgreSQL has not: is {meant} meant?"
+            if meant
+            else "target.url is no URL of PostgreSQL",
+            hint="postgresql://user:password@host:port/database?…",
         ) from None
 
 

@@ -81,7 +81,7 @@ HASHED = rule(mask={"b": {"hash": 16}})
         (HASHED, WHOLE, "@.t (of columns that were dropped or masked: b)"),
         (HASHED, rule(mask={"b": {"hash": 20}}), "@.t (of columns that were dropped or masked: b)"),
         (HASHED, {**HASHED, "hash_key": KEY[::-1]}, "@.t (of columns that were dropped or masked: b)"),
-        (rule(zero_dates=["d"]), WHOLE, "@.t (of columns that were dropped or masked: d)"),
+        (rule(zero_dates=["d"]), WHOLE, "@.t (of columns whose zero dates were published as NULL: d)"),
         (rule(publish_as="@.other"), WHOLE, "@.t (it was published as @.other)"),
         ({**WHOLE, "servers": [5, 6]}, {**WHOLE, "servers": [6]}, "server_id=5 (what it wrote was ignored"),
     ],

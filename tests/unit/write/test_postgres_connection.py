@@ -35,4 +35,7 @@ def test_what_the_url_says_goes_before(asked: list[str]) -> None:
 def test_what_is_no_url_is_said(asked: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"target\.url"):
         connect("postgresql://h/d?nothing=1", "thl")
+    with pytest.raises(ConfigError, match="is sslmode meant") as caught:
+        connect("postgresql://u:hidden@h/d?sslmod=require", "thl")
+    assert "hidden" not in str(caught.value)
     assert not asked
