@@ -227,7 +227,7 @@ def test_a_long_text_is_looked_through_once(text: str) -> None:
         ("x.jaas.config", r'x required password="planted\"one";', 'planted"one'),
         ("password", "planted€one", repr("planted€one".encode())[2:-1]),
         ("password", "two planted words", "two+planted+words"),
-        ("password", "planted'and\"both", repr("planted'and\"both")[1:-1]),
+        ("password", "planted€'and\"both", repr("planted€'and\"both")[1:-1]),
         ("ssl.key.pem", "-----BEGIN KEY-----\nplantedplantedplanted\nx==\n-----END KEY-----", "plantedplantedplanted"),
         ("fs.azure.sas.box.account", "planted", "planted"),
     ],

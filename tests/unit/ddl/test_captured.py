@@ -85,6 +85,11 @@ def test_definitions_of_other_tables_are_left_out_from_any_default_schema(sql: s
         ),
         ("RENAME TABLE t TO u, u TO `a``b`", ["DROP TABLE IF EXISTS `s`.`t`"]),
         ("RENAME TABLE t TO u, x TO t, t TO x", ["RENAME TABLE t TO u"]),
+        (
+            "RENAME TABLE t TO log1, u TO log2, log1 TO log3, x TO y",
+            ["RENAME TABLE t TO log1, u TO log2, log1 TO log3"],
+        ),
+        ("RENAME TABLE `log``s` TO attic.log", ["DROP TABLE IF EXISTS `s`.`log``s`"]),
         ("ALTER TABLE t ADD a INT, RENAME TO x", ["DROP TABLE IF EXISTS `s`.`t`"]),
         ("ALTER TABLE t ADD a INT, RENAME u", ["ALTER TABLE t ADD a INT, RENAME u"]),
         ("ALTER TABLE x RENAME y", []),
@@ -159,7 +164,11 @@ def test_rules_that_leave_definitions_out() -> None:
     for sql in ("RENAME TABLE quiet TO t", "RENAME TABLE t TO quiet"):
         with pytest.raises(Unsupported, match="about some whose are not"):
             published(ruled, sql)
-    for sql in ("RENAME TABLE o.x TO quiet", "CREATE TABLE t LIKE quiet"):
+    for sql in (
+        "RENAME TABLE o.x TO quiet",
+        "CREATE TABLE t LIKE quiet",
+        "ALTER TABLE quiet EXCHANGE PARTITION p WITH TABLE quiet2",
+    ):
         with pytest.raises(Unsupported, match="captured"):
             published(ruled, sql)
 

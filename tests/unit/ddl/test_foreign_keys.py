@@ -52,6 +52,11 @@ def test_a_key_in_a_columns_own_definition_is_told_apart() -> None:
         "FOREIGN KEY (b) REFERENCES p (id) ON DELETE SET NULL)"
     )
     assert found(sql) == [("", "ON DELETE CASCADE", True), ("", "ON DELETE SET NULL", False)]
+    sql = (
+        "CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES p (id) ON DELETE SET NULL, "
+        "b INT REFERENCES p (id) ON DELETE CASCADE)"
+    )
+    assert found(sql) == [("", "ON DELETE SET NULL", False), ("", "ON DELETE CASCADE", True)]
 
 
 def test_an_executable_comment_counts() -> None:

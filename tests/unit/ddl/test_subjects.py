@@ -56,6 +56,11 @@ def test_schemas(sql: str, schema: str) -> None:
     assert (found.schema, found.tables, found.drops) == (schema, (), sql.startswith("DROP"))
 
 
+def test_a_schema_that_is_replaced_is_dropped() -> None:
+    found = about("CREATE OR REPLACE DATABASE o", **{DIALECT: MARIADB_DIALECT})
+    assert (found.schema, found.drops) == ("o", True)
+
+
 def test_where_the_names_stand() -> None:
     sql = "RENAME TABLE `a b` TO o . `c``d`, e TO f"
     assert [sql[start:end] for start, end in about(sql).places] == ["`a b`", "o . `c``d`", "e", "f"]

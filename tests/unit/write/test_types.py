@@ -11,6 +11,7 @@ from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.thl.layout import Column, TableName
 from connector.write.catalog import Catalog, changed
 from connector.write.names import PostgresNaming, SqliteNaming, check_names
+from connector.write.narrowing import Has, Narrowing, narrowing
 from connector.write.postgres_types import copy_kind, postgres_type
 from connector.write.sqlite_types import sqlite_type
 from connector.write.table import from_json, make_table, to_json
@@ -102,6 +103,18 @@ PAIRS = [
 @pytest.mark.parametrize(("old", "new", "expected"), PAIRS, ids=[f"{old} to {new}" for old, new, _ in PAIRS])
 def test_widening(old: str, new: str, expected: Widening | None) -> None:
     assert widening(column(old), column(new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        ("c set('a','c')", Narrowing((Has("b"),))),
+        ("c set('x','a')", Narrowing((Has("b"), Has("c")))),
+        ("c set('c','a')", None),
+    ],
+)
+def test_a_set_loses_members_where_the_others_keep_their_order(new: str, expected: Narrowing | None) -> None:
+    assert narrowing(column("c set('a','b','c')"), column(new)) == expected
 
 
 @pytest.mark.parametrize(
