@@ -25,12 +25,14 @@ class Privileges:
         schemas: `(pattern, privileges)` granted on a schema; `_` and `%` are wild in the pattern.
         tables: `(schema, table)` → privileges granted on one table as a whole.
         without: schemas that a partial revoke takes SELECT from.
+        literal: whether `_` and `%` are no more than themselves: partial_revokes=ON.
     """
 
     everywhere: frozenset[str] = frozenset()
     schemas: tuple[tuple[str, frozenset[str]], ...] = ()
     tables: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
+    literal: bool = False
 
     def has(self, *any_of: str) -> bool:
         """Whether one of these is granted everywhere."""
@@ -44,9 +46,12 @@ class Privileges:
             return True
         if schema == "*":
             return False
-        if any(_selects(names) and _like(pattern, schema) for pattern, names in self.schemas):
+        if any(_selects(names) and self._means(pattern, schema) for pattern, names in self.schemas):
             return True
         return table != "*" and _selects(self.tables.get((schema, table), frozenset()))
+
+    def _means(self, pattern: str, schema: str) -> bool:
+        return pattern == schema if self.literal else _like(pattern, schema)
 
 
 def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]:
@@ -68,11 +73,18 @@ def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]
 
 def read_privileges(connection: Connection) -> Privileges:
     """Of the connection's user, with its active roles."""
-    return parse_grants([str(next(iter(row.values()))) for row in query(connection, "SHOW GRANTS")])
+    revoking = query(connection, "SHOW GLOBAL VARIABLES LIKE 'partial\\_revokes'")  # MySQL 8.0.16+
+    literal = any(str(row["Value"]).upper() in {"ON", "1"} for row in revoking)
+    return parse_grants([str(next(iter(row.values()))) for row in query(connection, "SHOW GRANTS")], literal=literal)
 
 
-def parse_grants(lines: Sequence[str]) -> Privileges:
-    """Understand the lines of SHOW GRANTS; grants of roles, proxies and routines say nothing here."""
+def parse_grants(lines: Sequence[str], *, literal: bool = False) -> Privileges:
+    """Understand the lines of SHOW GRANTS; grants of roles, proxies and routines say nothing here.
+
+    Args:
+        lines: them.
+        literal: whether names of schemas have no wildcards: partial_revokes=ON.
+    """
     everywhere: set[str] = set()
     schemas: list[tuple[str, frozenset[str]]] = []
     tables: dict[tuple[str, str], frozenset[str]] = {}
@@ -92,7 +104,7 @@ def parse_grants(lines: Sequence[str]) -> Privileges:
             schemas.append((schema, names))
         else:
             tables[schema, table] = tables.get((schema, table), frozenset()) | names
-    return Privileges(frozenset(everywhere), tuple(schemas), tables, frozenset(without))
+    return Privileges(frozenset(everywhere), tuple(schemas), tables, frozenset(without), literal)
 
 
 def _selects(names: frozenset[str]) -> bool:

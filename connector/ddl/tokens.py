@@ -42,8 +42,9 @@ _MODES = {
     "NO_BACKSLASH_ESCAPES": 1 << 20,
     "NO_ZERO_IN_DATE": 1 << 23,
     "ALLOW_INVALID_DATES": 1 << 25,
-    "TIME_TRUNCATE_FRACTIONAL": 1 << 32,  # MariaDB: EMPTY_STRING_IS_NULL
-    "TIME_ROUND_FRACTIONAL": 1 << 34,  # MariaDB's
+    "TIME_TRUNCATE_FRACTIONAL": 1 << 32,  # a MySQL's
+    "EMPTY_STRING_IS_NULL": 1 << 32,  # a MariaDB's
+    "TIME_ROUND_FRACTIONAL": 1 << 34,  # a MariaDB's
 }
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
@@ -118,7 +119,7 @@ def in_tokens(statement: Statement, found: Callable[[str], bool]) -> bool:
 
 
 def sql_modes(sql_mode: str) -> set[str]:
-    """Those of a session's modes that change how its statements are read.
+    """Those of a session's modes that change how its statements are read. One bit may be two: each server has its own.
 
     Args:
         sql_mode: names, separated by commas, or the number of a QUERY event (MySQL's `sql/query_options.h` and

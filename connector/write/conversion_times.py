@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from connector.ddl.column_default import Now
 from connector.thl.layout import Column
-from connector.write.literals import Bytes, Number, Said
+from connector.write.literals import Bytes, Number, Said, Text
 from connector.write.session import Session, zone_of
 from connector.write.types import fraction, parse
 
@@ -19,6 +19,7 @@ _DIGITS = re.compile(r"(\d{4}|\d\d)(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)(?:\.(\d{1,6
 _TIME = re.compile(r"(-)?(?:(\d{1,2}) )?(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,6}))?)?")
 _TIME_DIGITS = re.compile(r"(-)?()(\d{0,3}?)(\d{0,2}?)(\d{1,2})(?:\.(\d{1,6}))?")
 _ZERO = (0, 0, 0, 0, 0, 0)
+_LAST = (23, 59, 59)
 
 Fields = tuple[int, int, int, int, int, int]
 
@@ -43,10 +44,18 @@ def now(column: Column, default: Now, session: Session) -> str | None:
 
 
 def date(found: Said, session: Session) -> str | None:
-    """A date; None: not known."""
-    fields, _ = _read(found, ("", "DATE", "TIMESTAMP"))
+    """A date; None: not known. A MySQL rounds the fraction of its time first, a MariaDB never."""
+    fields, digits = _read(found, ("", "DATE", "TIMESTAMP"))
     if fields is None or not _valid(fields, session):
         return None
+    _, more = ("", 0) if session.mariadb else _rounded(digits, 0, session)
+    if more and fields[3:] == _LAST:  # the next day
+        if not (isinstance(found, Text) and not found.type and _in_calendar(fields)):
+            return None
+        try:
+            return _shown(datetime(*fields) + timedelta(seconds=1), 0)[:10]
+        except OverflowError:
+            return None
     return "{:04}-{:02}-{:02}".format(*fields[:3])
 
 

@@ -44,7 +44,9 @@ def converted(spec: ColumnSpec, literal: Literal, session: Session) -> Value:
         session: the statement's.
     """
     found = said(literal, session)
-    if found is None or (found == Text("", b"") and "EMPTY_STRING_IS_NULL" in session.modes):
+    if found is None:
+        return None
+    if session.mariadb and "EMPTY_STRING_IS_NULL" in session.modes and isinstance(found, Text) and not found.text:
         return None
     base = parse(spec.column.type).base
     if session.mariadb and _mariadbs_own(base, literal, session):
@@ -127,7 +129,7 @@ def _year(spec: ColumnSpec, found: Said, session: Session) -> Value:
         return None
     year = int(number)
     if isinstance(found, Text) and len(found.text.strip(" ")) < 4 and year == 0:
-        return 2000
+        return None if session.connection in WIDE else 2000  # a MySQL's is 0 there
     if 0 < year < 100:
         year += 2000 if year < 70 else 1900
     return year if year == 0 or 1901 <= year <= 2155 else None

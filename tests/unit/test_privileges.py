@@ -47,6 +47,13 @@ def test_select_covers(place: str, schema: str, table: str, allowed: bool) -> No
     assert grants(f"GRANT SELECT ON {place}").may_select(schema, table) is allowed
 
 
+@pytest.mark.parametrize(("schema", "allowed"), [("s_op", True), ("shop", False)])
+def test_partial_revokes_make_names_of_schemas_literal(schema: str, allowed: bool) -> None:
+    line = f"GRANT SELECT ON `s_op`.* TO {USER}"
+    assert parse_grants([line], literal=True).may_select(schema) is allowed
+    assert parse_grants([line]).may_select(schema)
+
+
 def test_a_partial_revoke_takes_a_schema_away() -> None:
     some = grants("GRANT SELECT ON *.*", "REVOKE SELECT ON `secret`.*")
     assert not some.may_select("secret")

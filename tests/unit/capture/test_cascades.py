@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import cast
 
 import pytest
 
+from connector.capture import cascades
 from connector.capture.cascades import CascadesRefused
+from connector.capture.connection import Connection
 from connector.capture.filters import Filter
 from connector.capture.naming import Refused
 from connector.capture.query import Query
 from connector.capture.source_facts import SourceFacts
 from connector.config import Filters
-from connector.errors import Unsupported
+from connector.errors import PreflightError, Unsupported
 from connector.thl.piece import Statement
 from connector.thl.position import PositionRecord, SourcePosition
 
@@ -95,3 +98,16 @@ def test_mysql_before_9_takes_no_notice_of_a_key_in_a_column() -> None:
     for facts, sql in ((MYSQL_8, CREATE), (MYSQL_9, INLINE)):
         with pytest.raises(Unsupported, match="foreign key"):
             read(sql, facts=facts)
+
+
+@pytest.mark.parametrize("other", ["d", "d`e"])
+def test_a_name_that_hides_a_key_is_refused_with_its_table(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    created = (
+        "CREATE TABLE `c` (\n  `p` int(11),\n  CONSTRAINT `a`b` FOREIGN KEY (`p`) REFERENCES `p` (`id`) "
+        f"ON DELETE CASCADE,\n  CONSTRAINT `{other}` CHECK (`p` > 0)\n) ENGINE=InnoDB"
+    )
+    answers = iter([[{"s": "shop", "t": "c"}], [{"Create Table": created}]])
+    monkeypatch.setattr(cascades, "query", lambda *_: next(answers))
+    with pytest.raises(PreflightError, match=r"`shop`\.`c` has maybe a foreign key") as refused:
+        cascades.cascading_keys(cast(Connection, None), MARIADB, Filter(Filters(do=("shop",))))
+    assert cascades.ACCEPT in refused.value.hint

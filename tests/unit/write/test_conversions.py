@@ -29,6 +29,8 @@ TRUNCATING = {**UTF8, "sql_mode": str(1 << 32)}
 INVALID = {**UTF8, "sql_mode": str(1 << 25)}
 NO_ZERO = {**UTF8, "sql_mode": str(1 << 23)}
 MARIADB = {**UTF8, "dialect": "mariadb", "explicit_defaults_for_timestamp": "1"}
+ROUNDING = {**MARIADB, "sql_mode": str(1 << 34)}
+NULLING = {**MARIADB, "sql_mode": str(1 << 32)}
 BERLIN = {**UTF8, "time_zone": "Europe/Berlin"}
 
 KNOWN: list[tuple[dict[str, str], str, Value]] = [
@@ -76,6 +78,12 @@ KNOWN: list[tuple[dict[str, str], str, Value]] = [
     (UTF8, "DATE DEFAULT '2024-1-2'", "2024-01-02"),
     (UTF8, "DATE DEFAULT '69-1-2'", "2069-01-02"),
     (UTF8, "DATE DEFAULT 20240102", "2024-01-02"),
+    (UTF8, "DATE DEFAULT '2024-12-31 23:59:59.5'", "2025-01-01"),
+    (UTF8, "DATE DEFAULT '2024-12-31 23:59:59.4'", "2024-12-31"),
+    (UTF8, "DATE DEFAULT '2024-12-31 23:59:58.9'", "2024-12-31"),
+    (TRUNCATING, "DATE DEFAULT '2024-12-31 23:59:59.5'", "2024-12-31"),
+    (MARIADB, "DATE DEFAULT '2024-12-31 23:59:59.5'", "2024-12-31"),
+    (ROUNDING, "DATE DEFAULT '2024-12-31 23:59:59.5'", "2024-12-31"),
     (UTF8, "DATE DEFAULT DATE'2024-01-02'", "2024-01-02"),
     (INVALID, "DATE DEFAULT '2024-02-31'", "2024-02-31"),
     (UTF8, "DATE DEFAULT '2024-00-10'", "2024-00-10"),
@@ -97,6 +105,8 @@ KNOWN: list[tuple[dict[str, str], str, Value]] = [
     (MARIADB, "ENUM('1','0','2') DEFAULT 2", "0"),
     (UTF8, "SET('x','y') DEFAULT 'Y,x,x'", "x,y"),
     (UTF8, "TEXT NOT NULL DEFAULT ('')", ""),
+    (TRUNCATING, "VARCHAR(20) DEFAULT ''", ""),
+    (NULLING, "VARCHAR(20) DEFAULT 'a'", "a"),
     (UTF8, "TEXT DEFAULT ''", None),  # of a server that is not strict: a warning
     (MARIADB, "TEXT DEFAULT ''", ""),
     (MARIADB, "TEXT DEFAULT 'a'", "a"),
@@ -126,6 +136,11 @@ UNKNOWN = [
     (UTF8, "ENUM('x','\u00e4') DEFAULT 'a'"),
     (UTF8, "ENUM('a','A') DEFAULT 'A'"),
     (UTF8, "SET('','x') DEFAULT ',x'"),
+    (NULLING, "VARCHAR(20) DEFAULT ''"),  # NULL
+    (UCS2, "YEAR DEFAULT '00'"),  # 0 to a MySQL
+    (UTF8, "DATE DEFAULT 20241231235959.5"),
+    (UTF8, "DATE DEFAULT TIMESTAMP'2024-12-31 23:59:59.5'"),
+    (UTF8, "DATE DEFAULT '9999-12-31 23:59:59.5'"),
     (MARIADB, "INT DEFAULT x'30'"),
     (MARIADB, "TEXT DEFAULT _latin1 x'E9'"),
     (MARIADB, "TIMESTAMP(2) NULL DEFAULT NOW()"),
