@@ -86,15 +86,19 @@ def decode_leniently(text: bytes, charset: str) -> str:
     has otherwise. What `decode` gives where all of them mean something.
 
     Where a first byte of two means nothing with the byte behind it, neither does that one, where a second byte may be
-    ASCII: the server's parser passes both at once.
+    ASCII: the server's parser passes both at once. A backslash of two bytes (sjis, ujis) is given so, too: to the
+    parser it escapes nothing.
     """
     if charset in UTF8 or charset == BINARY:
         return text.decode(errors="surrogateescape")
     try:
-        return decode(text, charset)
+        found = decode(text, charset)
     except ValueNotRepresentable:
         if charset in WIDE:  # no session's
             raise
+    else:
+        if "\\" not in found or charset not in multibyte.LONGEST:
+            return found
     if charset not in multibyte.LONGEST:
         chars = alphabet(charset)
         return "".join(chars[byte] if chars[byte] != "\0" or not byte else chr(STRAY + byte) for byte in text)
@@ -114,9 +118,10 @@ def _characters(text: bytes, charset: str) -> Iterator[str]:
             continue
         for size in range(1, longest + 1):
             try:
-                yield multibyte_text(text[at : at + size], codes, longest)
+                found = multibyte_text(text[at : at + size], codes, longest)
             except ValueNotRepresentable:
                 continue
+            yield found if found != "\\" else "".join(chr(STRAY + byte) for byte in text[at : at + size])
             break
         else:
             second = text[at + 1 : at + 2]

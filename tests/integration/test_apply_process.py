@@ -32,9 +32,9 @@ COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
 
 
 class Process:
-    """One `thl apply`, and all its children; it works in a folder in which nobody may write."""
+    """One `thl apply`, and all its children; it works in a folder in which nobody may write, or in another one."""
 
-    def __init__(self, command: Sequence[str], folder: Path, **environ: str) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, *, works_in: Path = Path("/proc"), **environ: str) -> None:
         self.log = folder / "apply.log"
         spec = find_spec("pyspark")
         assert spec is not None
@@ -50,7 +50,7 @@ class Process:
         }
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
-                command, cwd="/proc", env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=works_in, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.family = [psutil.Process(self.popen.pid)]
 
@@ -115,9 +115,9 @@ class Scene:
         }
         self.file.write_text(yaml.safe_dump(document))
 
-    def start(self, *command: str, **environ: str) -> Process:
+    def start(self, *command: str, works_in: Path = Path("/proc"), **environ: str) -> Process:
         thl = command or (THL, "apply")
-        process = Process([*thl, "--config", str(self.file)], self.folder, **environ)
+        process = Process([*thl, "--config", str(self.file)], self.folder, works_in=works_in, **environ)
         self.processes.append(process)
         return process
 
@@ -247,8 +247,8 @@ def test_submitted_to_a_spark(scene: Scene) -> None:
     submit = (sys.executable, "-m", "pyspark.find_spark_home")
     home = subprocess.run(submit, capture_output=True, text=True, check=True).stdout.strip()
     application = str(REPOSITORY / "spark_apps" / "apply.py")
-    process = scene.start(
-        f"{home}/bin/spark-submit", "--master", "local[2]", "--jars", jars, application, "--until-seqno", str(last)
-    )
+    command = (f"{home}/bin/spark-submit", "--master", "local[2]", "--jars", jars, application)
+    # A JVM that is not ours makes a folder where it works.
+    process = scene.start(*command, "--until-seqno", str(last), works_in=scene.folder)
     assert process.wait() == 0
     scene.reaches(last)

@@ -127,6 +127,8 @@ def test_the_history_of_tables_does_not_guess_a_label() -> None:
         ("sjis", b"\xfc\x5c'", "\\xfc\\x5c'"),  # the parser passes both
         ("gbk", b"\xff'\xd6\xd0", "\\xff'中"),
         ("ujis", b"\xff\x5c\xa4\xa2", "\\xff\\あ"),
+        ("sjis", b"'\x81\x5f' \x5c", "'\\x81\\x5f' \\"),  # a backslash of two bytes escapes nothing
+        ("ujis", b"'\xa1\xc0' \x5c", "'\\xa1\\xc0' \\"),
     ],
 )
 def test_what_a_text_holds_beside_bytes_without_meaning(charset: str, text: bytes, lenient: str) -> None:
