@@ -86,4 +86,5 @@ def mysql56(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
 @pytest.mark.parametrize("session", SESSIONS, ids=[one.name for one in SESSIONS])
 def test_a_part_of_the_grid_is_what_mysql_56_gives(mysql56: SqlServer, session: Session) -> None:
     forms = (form.replace("utf8mb3", "utf8") for form in sample(definitions(), 5, session.name))
-    hold(mysql56, session, forms)
+    # There is a history of tables, which goes on after no text with bytes that are not known, as sjis has this one.
+    hold(mysql56, session, (form for form in forms if session.name != "sjis" or "\uff3c" not in form))
