@@ -28,6 +28,7 @@ from connector.write.session import Session
 from connector.write.types import parse, whole_range
 
 _EXACT = Context(prec=200)  # a DECIMAL has 65 digits
+_LARGEST_EXPONENT = 100
 _NOT_ASCII = (BINARY, *WIDE)
 _LONGEST = 90  # digits before or behind the point that any rule looks at
 
@@ -94,6 +95,8 @@ def _decimal(spec: ColumnSpec, found: Said, session: Session) -> Value:
 
 
 def _rounded(number: Decimal, places: int, how: str) -> Decimal:
+    if number.adjusted() > _LARGEST_EXPONENT:
+        return number  # no type has it, whatever its fraction
     return number.quantize(Decimal(1).scaleb(-places), how, _EXACT)
 
 

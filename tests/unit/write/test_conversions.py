@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connector.errors import ConnectorError
@@ -208,6 +208,8 @@ LITERALS = st.one_of(
     LITERALS,
     st.sampled_from([UTF8, LATIN1, UCS2, RAW, INVALID, MARIADB, BERLIN, {}]),
 )
+@example("INT", "2E200", UTF8)
+@example("DECIMAL(65,30)", "-1e300", UTF8)
 def test_whatever_stands_there_is_known_or_stops(type_: str, literal: str, options: dict[str, str]) -> None:
     with contextlib.suppress(ConnectorError):
         added(f"{type_} DEFAULT {literal}", options)
