@@ -39,7 +39,7 @@ def up(folder: Path, also: tuple[str, ...]) -> None:
     from connector.sandbox.stack import Stack  # noqa: PLC0415
 
     for server in Stack(folder).up(also):
-        click.echo(f"{server.name:<9} {server.address}")
+        click.echo(f"{server.name:<9} {server.where}")
 
 
 @sandbox.command()

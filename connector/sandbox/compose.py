@@ -5,6 +5,7 @@ They have the names, users and ports of `settings.py`; docker starts, stops and 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Self
 
 from connector.errors import SandboxError
 from connector.sandbox.settings import (
+    COMPOSE_PASSWORD,
     COMPOSE_PORTS,
     HOST,
     MARIADB_ADMIN,
@@ -51,7 +53,7 @@ class ComposeServer:
     @property
     def password(self) -> str:
         """The administrator's password."""
-        return self.account.password
+        return self.account.password or os.environ.get(*COMPOSE_PASSWORD)
 
     @property
     def bootstrap(self) -> str:
@@ -60,7 +62,7 @@ class ComposeServer:
 
     @property
     def dsn(self) -> str:
-        """The administrator's address."""
+        """The administrator's address, for MySQL and MariaDB without the password."""
         if self.name == "postgres":
             return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{self.database}"
         return f"mysql://{self.user}@{self.host}:{self.port}"
@@ -79,9 +81,11 @@ class ComposeServer:
 
     def run_sql(self, sql: str, *, database: str = "") -> str:
         """Run statements as the administrator by the client inside the service's container."""
-        client = ["mariadb" if self.name == "mariadb" else "mysql", f"--user={self.user}", "--batch", "--raw"]
-        client += ["--default-character-set=utf8mb4", *([database] if database else [])]
-        return _compose("exec", "--no-TTY", self.name, *client, given=sql)
+        client = "mariadb" if self.name == "mariadb" else "mysql"
+        # The container's own environment has the password, by which no command line has it.
+        login = ["sh", "-c", f'MYSQL_PWD="${self.name.upper()}_ROOT_PASSWORD" exec {client} "$@"', client]
+        options = [f"--user={self.user}", "--batch", "--raw", "--default-character-set=utf8mb4"]
+        return _compose("exec", "--no-TTY", self.name, *login, *options, *([database] if database else []), given=sql)
 
     def __enter__(self) -> Self:
         self.start()

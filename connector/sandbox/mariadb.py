@@ -11,7 +11,7 @@ from connector.sandbox.settings import MARIADB_ADMIN, MARIADB_SETTINGS, MARIADB_
 
 
 class MariaDbServer(Mysqld):
-    """MariaDB with whole row images and an administrator without a password.
+    """MariaDB with whole row images and an administrator with a folder's own password.
 
     Args:
         folder, port: see `Mysqld`.
@@ -21,7 +21,7 @@ class MariaDbServer(Mysqld):
     """
 
     name = "mariadb"
-    user, password = MARIADB_ADMIN.user, MARIADB_ADMIN.password
+    user = MARIADB_ADMIN.user
     group = "mariadbd"
 
     def __init__(
@@ -48,7 +48,12 @@ class MariaDbServer(Mysqld):
         script = self._programs / "scripts" / "mariadb-install-db"
         command = [str(script), f"--defaults-file={self.configuration}", f"--basedir={self._programs}"]
         command += [f"--datadir={self.data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
-        self.make_data(command)
+        given = (  # by UPDATE: it runs without accounts, and makes the administrator for several hosts
+            "UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.plugin', 'mysql_native_password', "
+            f"'$.authentication_string', PASSWORD('{self.password}')) WHERE User = '{self.user}';\n"
+        )
+        with self.statements(given) as file:
+            self.make_data([*command, f"--extra-file={file}"])
 
     def places(self) -> Mapping[str, object]:
         """In the folder it was unpacked in."""

@@ -11,7 +11,7 @@ from connector.sandbox.settings import MYSQL_ADMIN, MYSQL_SETTINGS
 
 
 class MySqlServer(Mysqld):
-    """MySQL with row images whole, GTIDs on and an administrator without a password.
+    """MySQL with row images whole, GTIDs on and an administrator with a folder's own password.
 
     Args:
         folder, port: see `Mysqld`.
@@ -20,7 +20,8 @@ class MySqlServer(Mysqld):
     """
 
     name = "mysql"
-    user, password = MYSQL_ADMIN.user, MYSQL_ADMIN.password
+    user = MYSQL_ADMIN.user
+    client_options = ("get-server-public-key",)  # where the settings take TLS away
     made = "mysql.ibd"
 
     def __init__(
@@ -59,7 +60,10 @@ class MySqlServer(Mysqld):
 
     def initialise(self) -> None:
         """By the server itself."""
-        self.make_data([*self.server, "--initialize-insecure"])
+        unlogged = "SET sql_log_bin = 0;\n"  # a replica of it keeps its own password
+        given = f"{unlogged}ALTER USER '{self.user}'@'localhost' IDENTIFIED BY '{self.password}';\n"
+        with self.statements(given) as file:
+            self.make_data([*self.server, "--initialize-insecure", f"--init-file={file}"])
 
     def places(self) -> Mapping[str, object]:
         """Where its programs were found, or unpacked, and the one folder whose files it may read and write."""

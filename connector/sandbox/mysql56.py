@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from connector.sandbox.settings import MYSQL56_SETTINGS, MYSQL_ADMIN
 
 
 class MySql56Server(Mysqld):
-    """MySQL 5.6 with whole row images, no GTIDs, and an administrator without a password.
+    """MySQL 5.6 with whole row images, no GTIDs, and an administrator with a folder's own password.
 
     Args:
         folder, port: see `Mysqld`.
@@ -22,7 +23,8 @@ class MySql56Server(Mysqld):
     """
 
     name = "mysql-5.6"
-    user, password = MYSQL_ADMIN.user, MYSQL_ADMIN.password
+    user = MYSQL_ADMIN.user
+    client_options = ("skip-ssl",)  # which the server does not have, and the client would insist on
 
     def __init__(
         self,
@@ -45,7 +47,18 @@ class MySql56Server(Mysqld):
 
     def initialise(self) -> None:
         """By a copy of the data folder that came with it, which is empty, but not of the server's UUID."""
-        shutil.copytree(self._programs / "data" / "mysql", self.data, ignore=shutil.ignore_patterns("auto.cnf"))
+        new = self.folder / "data.new"  # it becomes the data folder once there is a password in it
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.copytree(self._programs / "data" / "mysql", new, ignore=shutil.ignore_patterns("auto.cnf"))
+        places = {**self.places(), "datadir": new, "tmpdir": self.folder / "tmp"}
+        command = [self.server[0], "--no-defaults", "--bootstrap", "--innodb=OFF", "--default-storage-engine=MyISAM"]
+        command += ["--default-tmp-storage-engine=MyISAM", *(f"--{name}={value}" for name, value in places.items())]
+        self.make_data(
+            [*command, *(["--user=root"] if os.geteuid() == 0 else [])],
+            f"UPDATE mysql.user SET Password = PASSWORD('{self.password}') WHERE User = '{self.user}';\n"
+            "DELETE FROM mysql.user WHERE User = '';\n",
+        )
+        new.rename(self.data)
 
     def places(self) -> Mapping[str, object]:
         """In the folder it was unpacked in."""

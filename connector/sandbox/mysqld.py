@@ -6,12 +6,14 @@ import os
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
 from connector.errors import SandboxError
+from connector.sandbox.password import PASSWORD_FILE, kept_password, write_private
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program
 from connector.sandbox.settings import HOST
@@ -22,7 +24,10 @@ _GREETING = b"\x0a"  # protocol version 10, the fifth byte a ready server sends 
 
 
 class Mysqld(ABC):
-    """A server with an administrator without a password.
+    """A server whose administrator has a random password of this data folder.
+
+    `password` in the folder has it, and `client.cnf` what a command line client needs to connect; both are for the
+    folder's owner alone. No command line has it: every user sees those.
 
     Args:
         folder: data, configuration, log; what is there is used again.
@@ -36,7 +41,7 @@ class Mysqld(ABC):
     name: ClassVar[str]
     host = HOST
     user: ClassVar[str]
-    password: ClassVar[str]
+    client_options: ClassVar[Sequence[str]] = ()  # what else its clients need, as lines of an option file
     group: ClassVar[str] = "mysqld"  # of the configuration
     made: ClassVar[str] = "mysql"  # is in the data folder once that is made
 
@@ -57,21 +62,23 @@ class Mysqld(ABC):
         self.data = self.folder / "data"
         self._temporary = self.folder / "tmp"  # its own: a MariaDB that starts deletes what others have in a shared one
         self.configuration = self.folder / "my.cnf"
+        self.client_configuration = self.folder / "client.cnf"
         # A socket's path must be short (108 bytes), which a test's folder may not be.
         self.socket = Path(tempfile.gettempdir(), f"thl-{self.name}-{self.port}.sock")
         self.server = [*server, f"--defaults-file={self.configuration}"]
         self._client = list(client)
+        self._environment = dict(environment or {})
         self.program = Program(
             self.name,
             self.server,
             log=self.folder / f"{self.name}.log",
-            environment=environment,
+            environment=self._environment,
             die_with_parent=die_with_parent,
         )
 
     @abstractmethod
     def initialise(self) -> None:
-        """Make the data folder.
+        """Make the data folder, and in it the administrator with his password, before anybody can connect.
 
         Raises:
             SandboxError: with what the server says.
@@ -88,14 +95,32 @@ class Mysqld(ABC):
 
     @property
     def dsn(self) -> str:
-        """The administrator's address."""
+        """The administrator's address, without the password."""
         return f"mysql://{self.user}@{self.host}:{self.port}"
+
+    @property
+    def password(self) -> str:
+        """The administrator's password, made with the data folder.
+
+        Raises:
+            SandboxError: the data folder is there without one.
+        """
+        file = self.folder / PASSWORD_FILE
+        if self._is_made and not file.exists():
+            raise SandboxError(
+                f"there is no password of {self.name}'s administrator: its file was deleted, or the data folder is "
+                "of a version that gave none",
+                file=file,
+                hint="delete the folder: `thl sandbox down --delete`, or by hand",
+            )
+        return kept_password(file)
 
     def start(self) -> None:
         """Start it, making its data folder the first time, and wait until it accepts connections."""
         self._temporary.mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._options())
-        if not (self.data / self.made).exists():
+        write_private(self.client_configuration, self._client_options())
+        if not self._is_made:
             self.initialise()
         self.program.start()
         wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
@@ -123,18 +148,37 @@ class Mysqld(ABC):
 
     def connecting(self, program: Sequence[str]) -> list[str]:
         """A client's command with the arguments by which it connects here as the administrator."""
-        connect = ["--no-defaults", f"--host={self.host}", f"--port={self.port}", f"--user={self.user}"]
-        return [*program, *connect, "--protocol=TCP"]
+        return [*program, f"--defaults-file={self.client_configuration}"]
 
-    def make_data(self, command: Sequence[str]) -> None:
-        """Make the data folder by a command.
+    @contextmanager
+    def statements(self, sql: str) -> Iterator[Path]:
+        """A file with statements for as long as the context lasts; nobody else may read it."""
+        with tempfile.NamedTemporaryFile("w", dir=self._temporary, suffix=".sql") as file:
+            file.write(sql)
+            file.flush()
+            yield Path(file.name)
+
+    def make_data(self, command: Sequence[str], given: str = "") -> None:
+        """Make the data folder by a command and what it reads.
 
         Raises:
             SandboxError: with what it says.
         """
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            command,
+            input=given,
+            env={**os.environ, **self._environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise SandboxError(f"{self.name} could not make its data folder\n{done.stdout}", folder=self.data)
+
+    @property
+    def _is_made(self) -> bool:
+        return (self.data / self.made).exists()
 
     def _answers(self) -> bool:
         return exchange(self.host, self.port, b"", answer_bytes=5)[4:] == _GREETING
@@ -153,6 +197,10 @@ class Mysqld(ABC):
         if os.geteuid() == 0:  # it refuses root unless told
             options["user"] = "root"
         return f"[{self.group}]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
+
+    def _client_options(self) -> str:
+        where = [f"host={self.host}", f"port={self.port}", "protocol=tcp", f"user={self.user}"]
+        return "\n".join(["[client]", *where, f"password={self.password}", *self.client_options, ""])
 
     def __enter__(self) -> Self:
         self.start()

@@ -22,10 +22,14 @@ class Account:
     password: str = ""
 
 
+# Sandbox servers have a password of each data folder (`Mysqld.password`), the compose set the one that it is told.
 MYSQL_ADMIN = Account("root")
 MARIADB_ADMIN = Account("root")
 POSTGRES_ADMIN = Account("thl", "thl")
 POSTGRES_DATABASE = "postgres"
+
+# Of MySQL and MariaDB in the compose set: the variable, and what it is without.
+COMPOSE_PASSWORD = ("THL_COMPOSE_PASSWORD", "thl")
 
 # Where the compose set listens on the host. Sandbox servers choose free ports instead.
 COMPOSE_PORTS: Mapping[str, int] = {"mysql": 13306, "mariadb": 13307, "postgres": 15432, "kafka": 19092}

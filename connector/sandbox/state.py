@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from connector.sandbox.password import PASSWORD_FILE
 from connector.sandbox.process import Process
 
 _FILE = "stack.json"
@@ -26,6 +27,12 @@ class RunningServer:
     folder: str
     log: str
     stop_signal: int
+
+    @property
+    def where(self) -> str:
+        """Its address, and the file that has the administrator's password where the address has none."""
+        file = Path(self.folder, PASSWORD_FILE)
+        return f"{self.address}  password in {file}" if file.exists() else self.address
 
     def stop(self) -> bool:
         """End it, by its own pid and only if the pid is still that process; False when it was gone."""

@@ -22,16 +22,20 @@ from connector.errors import SandboxError
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.mysql56 import MySql56Server
+from connector.sandbox.mysql56_programs import mysql56_folder
 from connector.sandbox.mysql_programs import tool
+from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.postgres import PostgresServer
 from connector.sandbox.process import Process
 from connector.sandbox.settings import MYSQL_FAST
+from tests.support.mysql import connect
 
 pytestmark = pytest.mark.servers
 
 
-def rows(server: MySqlServer | MariaDbServer, sql: str) -> list[tuple[object, ...]]:
-    with pymysql.connect(host=server.host, port=server.port, user=server.user) as connection:
+def rows(server: Mysqld, sql: str) -> list[tuple[object, ...]]:
+    with connect(server) as connection:
         cursor = connection.cursor()
         cursor.execute(sql)
         connection.commit()
@@ -100,6 +104,58 @@ def test_mariadb_keeps_what_was_committed(tmp_path: Path) -> None:
         server.run_sql("INSERT INTO shop.item VALUES (1)")
         killed_and_started_again(server)
         assert rows(server, "SELECT id, @@binlog_row_metadata FROM shop.item") == [(1, "FULL")]
+
+        asks_for_its_own_password(server)
+
+
+def test_mysql56_asks_for_its_own_password(tmp_path: Path) -> None:
+    try:
+        mysql56_folder()
+    except SandboxError as error:
+        pytest.skip(f"MySQL 5.6 cannot be had: {error.message}")
+    with MySql56Server(tmp_path / "mysql56", die_with_parent=True) as server:
+        asks_for_its_own_password(server)
+
+
+def test_mysql_asks_for_its_own_password(mysql: MySqlServer, tmp_path: Path) -> None:
+    asks_for_its_own_password(mysql)
+    assert MySqlServer(tmp_path / "other").password != mysql.password
+    told = subprocess.run(
+        [*mysql.client("mysqlbinlog"), "--read-from-remote-server", "mysql-bin.000001"], capture_output=True, check=True
+    )
+    assert told.stdout
+    assert b"IDENTIFIED" not in told.stdout, "a replica keeps its own"
+
+
+def asks_for_its_own_password(server: Mysqld) -> None:
+    """Nobody comes in without one; it is random, in files of the owner alone, and holds on when it starts again."""
+    for user in (server.user, ""):
+        for password in ("", "root"):
+            with pytest.raises(pymysql.OperationalError, match="Access denied"):
+                pymysql.connect(host=server.host, port=server.port, user=user, password=password)
+    before = server.password
+    assert len(before) == 32
+    assert server.run_sql("SELECT count(*) FROM mysql.user WHERE user = ''").split()[1] == "0"
+    for name in ("password", "client.cnf"):
+        assert (server.folder / name).stat().st_mode & 0o777 == 0o600
+    said = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert before not in said
+    assert not list((server.folder / "tmp").glob("*.sql"))
+    server.stop()
+    server.start()
+    assert server.password == before
+    assert rows(server, "SELECT 1") == [(1,)]
+
+
+def test_a_data_folder_without_its_password_is_refused(tmp_path: Path) -> None:
+    """As versions made them that gave none."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / MySqlServer.made).touch()
+    server = MySqlServer(tmp_path)
+    with pytest.raises(SandboxError, match="no password") as told:
+        server.start()
+    assert "sandbox down --delete" in str(told.value)
+    assert not server.program.running
 
 
 def test_postgres_keeps_what_was_committed(tmp_path: Path) -> None:

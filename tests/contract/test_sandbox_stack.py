@@ -39,6 +39,11 @@ def running(folder: Path) -> dict[str, bool]:
 def test_up_status_down(folder: Path) -> None:
     told = thl_sandbox("up", "--folder", folder, "--with", "postgres").output
     assert [line.split()[0] for line in told.splitlines()] == ["mysql", "kafka", "postgres"]
+    assert told.splitlines()[0].endswith(f"password in {folder / 'mysql' / 'password'}")
+    secret = (folder / "mysql" / "password").read_text()
+    assert secret not in told
+    assert secret not in (folder / "stack.json").read_text()
+    assert secret not in thl_sandbox("status", "--folder", folder).output
     assert running(folder) == {"mysql": True, "kafka": True, "postgres": True}
     first = state.load(folder)
 

@@ -13,6 +13,7 @@ from connector.errors import HistoriesDiffer
 from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.password import PASSWORD_FILE, write_private
 from connector.sandbox.settings import MYSQL_FAST
 from tests.integration.producing import SMALL, Bench, check, fragments, last_seqno, until
 from tests.support.proxy import Cut, Proxy, Way
@@ -39,7 +40,9 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, proxy: Proxy, tmp_path:
 
 
 @pytest.fixture
-def second(tmp_path: Path) -> Iterator[MySqlServer]:
+def second(tmp_path: Path, mysql_server: SqlServer) -> Iterator[MySqlServer]:
+    """A server with the first one's password, as a copy of it has."""
+    write_private(tmp_path / "second" / PASSWORD_FILE, mysql_server.password)
     small = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "32M", "server_id": "2"}
     with MySqlServer(tmp_path / "second", settings=small, die_with_parent=True) as server:
         yield server

@@ -39,7 +39,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[MySqlServer, MySqlServer]]:
     with first, second:
         second.run_sql(
             f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{first.host}', SOURCE_PORT = {first.port}, SOURCE_USER = "
-            "'root', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
+            f"'{first.user}', SOURCE_PASSWORD = '{first.password}', SOURCE_AUTO_POSITION = 1, "
+            "GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
         )
         yield first, second
 
@@ -73,7 +74,7 @@ def rows_of(target: Path) -> list[tuple[int, str]]:
 def waits_for(bench: Bench, replica: MySqlServer) -> dict[str, str]:
     return {
         "THL_SOURCE__FILTERS__DO": bench.service,
-        "THL_PUBLISH__WAIT_FOR": f"mysql://{replica.host}:{replica.port}",
+        "THL_PUBLISH__WAIT_FOR": f"mysql://{replica.user}:{replica.password}@{replica.host}:{replica.port}",
     }
 
 

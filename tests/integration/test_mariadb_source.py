@@ -211,7 +211,8 @@ def replica(mariadb_server: SqlServer, tmp_path: Path) -> Iterator[MariaDbServer
         position = mariadb_server.run_sql("SELECT @@gtid_binlog_pos").splitlines()[1]
         server.run_sql(
             f"SET GLOBAL gtid_slave_pos = '{position}'; CHANGE MASTER TO MASTER_HOST = '{mariadb_server.host}', "
-            f"MASTER_PORT = {mariadb_server.port}, MASTER_USER = 'root', MASTER_SSL_VERIFY_SERVER_CERT = 0, "
+            f"MASTER_PORT = {mariadb_server.port}, MASTER_USER = '{mariadb_server.user}', "
+            f"MASTER_PASSWORD = '{mariadb_server.password}', MASTER_SSL_VERIFY_SERVER_CERT = 0, "
             "MASTER_USE_GTID = slave_pos; START SLAVE"
         )
         yield server
@@ -231,7 +232,8 @@ def test_a_replica_takes_over(
     """
     bench = MariaBench(mariadb_server, kafka_broker, tmp_path, settings=dict(SMALL))
     bench.make_table()
-    with bench.start(THL_PUBLISH__WAIT_FOR=f"mysql://{replica.host}:{replica.port}") as first:
+    address = f"mysql://{replica.user}:{replica.password}@{replica.host}:{replica.port}"
+    with bench.start(THL_PUBLISH__WAIT_FOR=address) as first:
         until(lambda: last_seqno(bench) >= 3)
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         until(lambda: last_seqno(bench) >= 4)

@@ -59,7 +59,8 @@ def odd_mariadb(tmp_path: Path, mariadb_server: SqlServer) -> Iterator[SqlServer
     with MariaDbServer(tmp_path / "odd", settings=settings, die_with_parent=True) as server:
         server.run_sql(
             f"SET GLOBAL gtid_slave_pos = '{gtids(mariadb_server)}'; CHANGE MASTER TO "
-            f"MASTER_HOST = '{mariadb_server.host}', MASTER_PORT = {mariadb_server.port}, MASTER_USER = 'root', "
+            f"MASTER_HOST = '{mariadb_server.host}', MASTER_PORT = {mariadb_server.port}, "
+            f"MASTER_USER = '{mariadb_server.user}', MASTER_PASSWORD = '{mariadb_server.password}', "
             "MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos"
         )
         yield server

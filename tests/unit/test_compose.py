@@ -70,8 +70,17 @@ def test_the_administrators_are_those_of_the_sandbox(services: dict[str, Any]) -
     assert settings.Account(postgres["POSTGRES_USER"], postgres["POSTGRES_PASSWORD"]) == settings.POSTGRES_ADMIN
     assert postgres["POSTGRES_DB"] == settings.POSTGRES_DATABASE
     assert settings.MYSQL_ADMIN == settings.MARIADB_ADMIN == settings.Account("root", "")
-    assert services["mysql"]["environment"]["MYSQL_ALLOW_EMPTY_PASSWORD"] == "yes"
-    assert services["mariadb"]["environment"]["MARIADB_ALLOW_EMPTY_ROOT_PASSWORD"] == "yes"
+    password = "${{{}:-{}}}".format(*settings.COMPOSE_PASSWORD)
+    assert services["mysql"]["environment"] == {"MYSQL_ROOT_PASSWORD": password, "MYSQL_ROOT_HOST": "%"}
+    assert services["mariadb"]["environment"] == {"MARIADB_ROOT_PASSWORD": password, "MARIADB_ROOT_HOST": "%"}
+    assert services["produce"]["environment"]["THL_SOURCE__PASSWORD"] == password
+
+
+def test_the_password_of_the_set_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THL_COMPOSE_PASSWORD", raising=False)
+    assert (compose.MYSQL.password, compose.MARIADB.password, compose.POSTGRES.password) == ("thl", "thl", "thl")
+    monkeypatch.setenv("THL_COMPOSE_PASSWORD", "chosen")
+    assert (compose.MYSQL.password, compose.MARIADB.password, compose.POSTGRES.password) == ("chosen", "chosen", "thl")
 
 
 def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(services: dict[str, Any]) -> None:
@@ -137,7 +146,8 @@ def test_docker_starts_kills_and_reaches_the_servers(docker: Path) -> None:
     assert docker.read_text().splitlines() == [
         f"{words} up --detach --wait mysql",
         f"{words} kill --signal=SIGKILL mysql",
-        f"{words} exec --no-TTY mysql mysql --user=root --batch --raw --default-character-set=utf8mb4 shop",
+        f'{words} exec --no-TTY mysql sh -c MYSQL_PWD="$MYSQL_ROOT_PASSWORD" exec mysql "$@" mysql '
+        "--user=root --batch --raw --default-character-set=utf8mb4 shop",
     ]
 
 

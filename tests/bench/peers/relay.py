@@ -42,6 +42,7 @@ def relay(place: Site, table: str, topic: str, *arguments: str) -> Program:
             *arguments,
         ],
         log=place.folder / f"relay-{topic}.log",
+        environment={"MYSQL_PWD": place.mysql.password},
         die_with_parent=True,
     )
 

@@ -32,7 +32,7 @@ type relay struct {
 
 func main() {
 	address := flag.String("mysql", "", "host:port of the server")
-	user := flag.String("user", "root", "who logs in, without a password")
+	user := flag.String("user", "root", "who logs in, with the password in MYSQL_PWD")
 	file := flag.String("file", "", "the binary log to begin with")
 	tables := flag.String("tables", ".*", "a regular expression of schema.table")
 	brokers := flag.String("kafka", "", "host:port of a broker")
@@ -59,7 +59,7 @@ func run(address, user, file, tables, brokers, topic string, linger time.Duratio
 	defer client.Close()
 
 	config := canal.NewDefaultConfig()
-	config.Addr, config.User, config.Password = address, user, ""
+	config.Addr, config.User, config.Password = address, user, os.Getenv("MYSQL_PWD")
 	config.Dump.ExecutionPath = "" // no initial dump
 	config.IncludeTableRegex = []string{tables}
 	config.UseDecimal = true // otherwise a decimal becomes a float

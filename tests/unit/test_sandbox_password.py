@@ -1,0 +1,24 @@
+"""A password is made once, is random, and is in a file that nobody else may read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connector.sandbox.password import kept_password, write_private
+
+
+def test_it_is_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "password"
+    first = kept_password(file)
+    assert len(first) == 32
+    assert kept_password(file) == first
+    assert kept_password(tmp_path / "other") != first
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.touch(mode=0o644)
+    write_private(file, "secret")
+    assert file.read_text() == "secret"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [file]
