@@ -42,7 +42,9 @@ def undoing(fragments: Sequence[bytes], at: str = "") -> Iterator[bytes]:
     for fragment in reversed(fragments):
         decoded = _read(fragment[body_at(fragment) :], at, schema)
         found = decoded["changes"]
-        if found and "data" in found[0]:
+        if any("data" in change for change in found):
+            if len(found) != 1:
+                raise LogDamaged("a part of a row is not alone in its fragment", at=at)
             parts += found
             if found[0]["start"]:
                 continue

@@ -13,7 +13,7 @@ from connector.errors import ConnectorError, LogDamaged
 from connector.publish.memory import control_state, position_record
 from tests.fuzz.log_readers import MESSAGE_READERS, read_message, read_record
 from tests.fuzz.messages import changed, changed_record, message_seeds, record_seeds, resealed
-from tests.unit.reassemble.fragments import change, encoded, record
+from tests.unit.reassemble.fragments import change, encoded, in_parts, record
 
 SEED = 20_261_122
 
@@ -83,6 +83,17 @@ def test_a_commit_time_that_is_none_is_damage(commit_time: int) -> None:
         with pytest.raises(LogDamaged, match="commit time") as raised:
             MESSAGE_READERS[name](message)
         assert raised.value.where["at"] == "thl.s-0@0"
+
+
+@pytest.mark.parametrize("part_first", [True, False])
+def test_a_part_of_a_row_beside_another_change_is_damage(part_first: bool) -> None:
+    whole = change("insert", [(None, [1, "a"])])
+    beside = [in_parts(whole, 1)[0], whole]
+    message = encoded(record(0, beside if part_first else beside[::-1], rows=2))
+    for name in ("undo", "list", "consume", "spark"):
+        with pytest.raises(LogDamaged) as raised:
+            MESSAGE_READERS[name](message)
+        assert str(raised.value.where["at"]).startswith("thl.s")
 
 
 def test_text_that_is_not_utf8_is_damage_for_sparks_rows() -> None:
