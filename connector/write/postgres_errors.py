@@ -35,7 +35,8 @@ _LOCKS: Final = ("55P03", "40001", "40P01", "57014")
 # What the server or libpq says of a connection that will not be made another time either.
 _REFUSED: Final = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|is not permitted to log in|"
-    r"(?:role|database) \".*\" does not exist|permission denied for database|certificate verify failed"
+    r"(?:role|database) \".*\" does not exist|permission denied for database|certificate verify failed|"
+    r"server does not support SSL, but SSL was required"
 )
 # How psycopg begins what it says of each attempt, where there were several.
 _ATTEMPT: Final = re.compile(r"^- (host: .*?, port: .*?), hostaddr: ", re.MULTILINE)
@@ -104,7 +105,7 @@ def _without_state(error: psycopg.Error, text: str) -> ConnectorError:
     if isinstance(error, psycopg.OperationalError) and (line := _refusal(str(error))):
         return PreflightError(
             f"PostgreSQL refuses the connection: {line}",
-            hint="target.url names the user, the password and the database",
+            hint="target.url names the user, the password, the database and sslmode",
         )
     # psycopg's own: a value or a statement that it cannot send
     if isinstance(error, psycopg.DataError):

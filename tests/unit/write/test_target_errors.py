@@ -89,6 +89,8 @@ def several(*attempts: tuple[str, str]) -> str:
         ),
         ('failed: FATAL:  password authentication failed for user "u"', PreflightError),
         ('failed: FATAL:  no pg_hba.conf entry for host "10.0.0.2", user "u", database "d"', PreflightError),
+        ('failed: FATAL:  permission denied for database "d"', PreflightError),
+        ("failed: server does not support SSL, but SSL was required", PreflightError),
         ("failed: FATAL:  the database system is starting up", TargetUnavailable),
         ("failed: FATAL:  sorry, too many clients already", TargetUnavailable),
         ("failed: Connection refused", TargetUnavailable),
