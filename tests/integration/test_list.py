@@ -131,8 +131,8 @@ def test_what_cannot_be_is_told(
 
 def test_a_log_that_is_not_there(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
-    assert thl(arguments) == 3
-    assert "was `thl produce` started once?" in capsys.readouterr().err
+    assert thl(arguments) == 2
+    assert "Service nothing has no log on these brokers" in capsys.readouterr().err
 
 
 def test_an_event_is_found_in_a_few_looks(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from connector.cli import run as thl
 from connector.clock import SystemClock
 from connector.config import Config, Filters, Mask, TableRule, Target
-from connector.errors import ConfigError, TargetUnavailable
+from connector.errors import ConfigError, TargetDiffers
 from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import What
@@ -323,12 +323,12 @@ def test_tables_can_be_chosen(pair: Pair) -> None:
 
 
 def test_a_target_that_was_never_applied_to(pair: Pair, tmp_path: Path) -> None:
-    config = pair.config.model_copy(update={"target": Target(url=f"sqlite:///{tmp_path}/other.db")})
-    with pytest.raises(TargetUnavailable, match="does not exist"):
-        verify(config)
-    (tmp_path / "other.db").touch()
-    with pytest.raises(TargetUnavailable, match="cannot be read"):
-        verify(config)
+    file = tmp_path / "other.db"
+    config = pair.config.model_copy(update={"target": Target(url=f"sqlite:///{file}")})
+    for make in (lambda: None, file.touch):
+        make()
+        with pytest.raises(TargetDiffers, match="no applier has begun on this target"):
+            verify(config)
 
 
 def arguments_of(pair: Pair) -> list[str]:
