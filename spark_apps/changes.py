@@ -13,11 +13,10 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.config import Config
+from connector.config.loading import load
+from connector.config.model import Config
 from connector.errors import ConnectorError
-from connector.settings import load
-from connector.spark import read_thl, stream_thl, typed
-from connector.spark.typed import layout_of
+from connector.spark import layout_of, read_thl, stream_thl, typed
 
 
 @click.command()

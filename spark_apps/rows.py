@@ -16,10 +16,10 @@ import click
 from pyspark.sql import SparkSession
 
 from connector.clock import SystemClock
+from connector.config.loading import load
 from connector.errors import ConnectorError
 from connector.logs import set_up_logs
-from connector.settings import load
-from connector.spark.rows import EVENTS, Rows, Wanted
+from connector.spark.debezium.rows import EVENTS, Rows, Wanted
 
 
 @click.command()

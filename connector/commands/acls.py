@@ -9,7 +9,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -29,7 +29,7 @@ def acls(
     the user of kafka.properties needs ALTER on the cluster.
     """
     from connector.commands.unverified import warn_of_unverified
-    from connector.publish.acls import create, described, rules
+    from connector.kafka.acls import create, described, rules
 
     named = (*producers, *consumers, *operators)
     if not named:

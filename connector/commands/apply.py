@@ -10,10 +10,10 @@ from connector.commands.arguments import gtid, moment, position, tables
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
-    from connector.pipeline.until import Until
-    from connector.thl.layout import TableName
-    from connector.thl.position import SourcePosition, TargetPosition
+    from connector.applier.stop_condition import Until
+    from connector.config.model import Config
+    from connector.log.transaction.layout import TableName
+    from connector.log.transaction.position import SourcePosition, TargetPosition
 
 
 @click.command()
@@ -90,17 +90,17 @@ def apply(
     from threading import Event
 
     from connector import metrics
+    from connector.applier.applier import Applier
+    from connector.applier.excluded_tables import Without
+    from connector.applier.skips import Skips
     from connector.clock import SystemClock
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
-    from connector.pipeline.apply import Applier
-    from connector.pipeline.handshake import tell_what_is_missing
-    from connector.pipeline.skips import Skips
-    from connector.pipeline.without import Without
-    from connector.reassemble.spark import Session
-    from connector.status.lookout import lookout
-    from connector.thl.words import Seqno
-    from connector.write.open import open_target
+    from connector.kafka.handshake import tell_what_is_missing
+    from connector.log.ids import Seqno
+    from connector.spark.session import Session
+    from connector.status.lag_monitor import lookout
+    from connector.targets.open import open_target
 
     until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
     if from_seqno is not None and from_event is not None:
@@ -154,8 +154,8 @@ def _until(
     seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None, heartbeat: str | None
 ) -> Until | None:
     """The one that was given."""
-    from connector.pipeline.until import UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
-    from connector.thl.words import Seqno
+    from connector.applier.stop_condition import UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
+    from connector.log.ids import Seqno
 
     given: list[Until] = []
     if seqno is not None:

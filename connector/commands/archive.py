@@ -10,7 +10,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -29,11 +29,11 @@ def archive(config: Config, folder: Path, until_now: bool, server_id: int | None
     import signal
     from threading import Event
 
-    from connector.capture.archive import Archive
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
-    from connector.pipeline.archive import Archiver
+    from connector.mysql.archive.archive import Archive
+    from connector.mysql.archive.archiver import Archiver
 
     kept = Archive(folder)
     if verify:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from connector.thl.layout import TableName
-    from connector.thl.position import SourcePosition
+    from connector.log.transaction.layout import TableName
+    from connector.log.transaction.position import SourcePosition
 
 
 def position(_: click.Context, option: click.Parameter, value: str | None) -> SourcePosition | None:
     """FILE:POS."""
-    from connector.thl.position import SourcePosition
+    from connector.log.transaction.position import SourcePosition
 
     if value is None:
         return None
@@ -26,7 +26,7 @@ def position(_: click.Context, option: click.Parameter, value: str | None) -> So
 
 def tables(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[TableName, ...]:
     """SCHEMA.TABLE, any number of times."""
-    from connector.thl.layout import TableName
+    from connector.log.transaction.layout import TableName
 
     found = []
     for value in values:
@@ -57,7 +57,7 @@ def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | No
 def gtid(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """One GTID, as logs have it."""
     from connector.errors import Unsupported
-    from connector.thl.gtids import parse_gtids
+    from connector.log.gtid.source_gtids import parse_gtids
 
     if value is None:
         return None

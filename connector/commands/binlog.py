@@ -12,10 +12,10 @@ from connector.commands.arguments import folded, moment, position
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connector.capture.log_files import LogFile
-    from connector.capture.log_reader import Gap
-    from connector.thl.piece import Begin
-    from connector.thl.position import SourcePosition
+    from connector.log.transaction.batch import Begin
+    from connector.log.transaction.position import SourcePosition
+    from connector.mysql.binlog.log_files import LogFile
+    from connector.mysql.binlog.log_reader import Gap
 
 PIECE_BYTES = 1 << 20
 QUERY_BYTES = 4096
@@ -84,15 +84,15 @@ def binlog(
     whole transactions are printed, numbered from 0. At damage everything before it is printed, then one message says
     what is wrong, and where.
     """
-    from connector.capture.filters import Filter
-    from connector.capture.log_files import log_files
-    from connector.capture.log_reader import Reading, read_log
-    from connector.config import Filters
+    from connector.config.model import Filters
     from connector.errors import CorruptBinlog
-    from connector.listing.json_event import JsonPrinter
-    from connector.listing.selection import Range, Selection
-    from connector.listing.transactions import Printer, Transactions
-    from connector.listing.tungsten_event import TungstenPrinter
+    from connector.inspect.formats.json_event import JsonPrinter
+    from connector.inspect.formats.tungsten_event import TungstenPrinter
+    from connector.inspect.selection import Range, Selection
+    from connector.inspect.transactions import Printer, Transactions
+    from connector.mysql.binlog.log_files import log_files
+    from connector.mysql.binlog.log_reader import Reading, read_log
+    from connector.mysql.transforms.filters import Filter
 
     wanted = Range(**bounds)
     selection = Selection(wanted)

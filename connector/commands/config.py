@@ -9,7 +9,7 @@ import click
 from connector.commands.options import settings_options
 
 if TYPE_CHECKING:
-    from connector.settings import Settings
+    from connector.config.loading import Settings
 
 
 @click.command()
@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 @click.option("--reference", "print_reference", is_flag=True, help="Every field with its default, in Markdown.")
 def config(settings: Settings, print_reference: bool) -> None:
     """Print the configuration in force as YAML, with where each value came from; secrets are hidden."""
-    from connector.reference import in_force, reference
+    from connector.config.reference import in_force, reference
 
     click.echo(reference() if print_reference else in_force(settings), nl=False)

@@ -9,7 +9,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -22,10 +22,10 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
 
     With --wait it exits with 12 when it takes too long.
     """
-    from connector.capture.heartbeat_row import write_heartbeat
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
+    from connector.mysql.preflight.heartbeat_row import write_heartbeat
     from connector.status.target import read_target
     from connector.status.waiting import Wanted, wait_for
 

@@ -10,7 +10,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -22,7 +22,7 @@ def index(config: Config, every: int, as_json: bool) -> None:
 
     Exits with 5 where a partition has lost its end.
     """
-    from connector.listing.segments import as_line, as_object, segments
+    from connector.inspect.segments import as_line, as_object, segments
 
     for segment in segments(config, every):
         click.echo(json.dumps(as_object(segment)) if as_json else as_line(segment))

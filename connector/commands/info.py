@@ -10,7 +10,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -21,7 +21,7 @@ def info(config: Config, as_json: bool) -> None:
 
     Exits with 5 where a partition has lost its end.
     """
-    from connector.listing.info import as_lines, as_object, log_info
+    from connector.inspect.info import as_lines, as_object, log_info
 
     found = log_info(config)
     click.echo(json.dumps(as_object(found), indent=2) if as_json else "\n".join(as_lines(found)))

@@ -14,9 +14,9 @@ from connector.commands.view_options import view_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connector.config import Config
-    from connector.listing.choice import Choice
-    from connector.listing.printing import View
+    from connector.config.model import Config
+    from connector.inspect.events.choice import Choice
+    from connector.inspect.formats.printing import View
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -70,8 +70,8 @@ def list_log(config: Config, view: View, **wanted: Any) -> None:
     log's beginning, a seqno is found at once. Where an event is missing among them, or at a partition's end, it stops
     there and exits with 5.
     """
-    from connector.listing.log import LogList
-    from connector.listing.printing import log_printer
+    from connector.inspect.events.log import LogList
+    from connector.inspect.formats.printing import log_printer
 
     choice = chosen(view.zone, **wanted)
     printer = log_printer(view, sys.stdout.buffer)
@@ -88,7 +88,7 @@ def chosen(
     Raises:
         UsageError: two ways to choose at once.
     """
-    from connector.listing.choice import Choice, EventPlace
+    from connector.inspect.events.choice import Choice, EventPlace
 
     low, since = bound("-from", from_, zone)
     high, until = bound("-to", to, zone)

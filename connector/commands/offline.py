@@ -9,7 +9,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 LOOK_SECONDS = 0.2
 
@@ -38,8 +38,8 @@ def _applier(config: Config, because: str, wait: float) -> None:
     from connector.clock import SystemClock
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
-    from connector.write.desk import Request
-    from connector.write.open import open_desk
+    from connector.targets.open import open_desk
+    from connector.targets.signal_table import Request
 
     clock = SystemClock()
     with open_desk(config.target) as desk:
@@ -67,9 +67,9 @@ def _producer(config: Config, because: str, wait: float) -> None:
     from connector.clock import SystemClock
     from connector.commands.who import who
     from connector.errors import PreflightError, TimedOut
-    from connector.publish.reading import LogReader
-    from connector.publish.requests import listening, tell
-    from connector.thl.control import OfflineRequest
+    from connector.kafka.log_reader import LogReader
+    from connector.kafka.requests import listening, tell
+    from connector.log.writing.control import OfflineRequest
 
     clock = SystemClock()
     with LogReader(config, settled=True) as reader:

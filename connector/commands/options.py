@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--config`, `--set` and `--log-format`.
 
-    It is called with `settings: connector.settings.Settings`.
+    It is called with `settings: connector.config.loading.Settings`.
     """
 
     @click.option(
@@ -39,8 +39,8 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_settings(config_file: Path | None, sets: tuple[str, ...], log_format: str, **arguments: Any) -> Any:
         # Imports wait until they are needed: `thl --help` does not.
+        from connector.config.loading import load_settings
         from connector.logs import set_up_logs
-        from connector.settings import load_settings
 
         set_up_logs("json" if log_format == "json" else "text")
         return command(settings=load_settings(config_file, os.environ, sets), **arguments)
@@ -49,7 +49,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def configured(*ends: End) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same for a command that wants no more than `config: connector.config.Config`.
+    """The same for a command that wants no more than `config: connector.config.model.Config`.
 
     Args:
         ends: what it sends passwords to, whatever its own options say: it warns of those that are not verified.

@@ -9,7 +9,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -51,12 +51,12 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool, ac
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
-    from connector.pipeline.files import FileSource
-    from connector.pipeline.heartbeats import heartbeats
-    from connector.pipeline.mysql import MySqlSource
-    from connector.pipeline.produce import Producer
-    from connector.pipeline.replicas import Replicas
-    from connector.pipeline.source import Source
+    from connector.producer.heartbeats import heartbeats
+    from connector.producer.producer import Producer
+    from connector.producer.replicas import Replicas
+    from connector.producer.sources.files import FileSource
+    from connector.producer.sources.mysql import MySqlSource
+    from connector.producer.sources.source import Source
 
     clock = SystemClock()
     source: Source

@@ -11,8 +11,8 @@ from connector.commands.options import configured
 from connector.commands.view_options import view_options
 
 if TYPE_CHECKING:
-    from connector.config import Config
-    from connector.listing.printing import View
+    from connector.config.model import Config
+    from connector.inspect.formats.printing import View
 
 
 @click.command()
@@ -28,8 +28,8 @@ def tail(config: Config, view: View, last: int, until_seqno: int | None, voided:
     import signal
     from threading import Event
 
-    from connector.listing.follow import Following
-    from connector.listing.printing import log_printer
+    from connector.inspect.events.follow import Following
+    from connector.inspect.formats.printing import log_printer
 
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

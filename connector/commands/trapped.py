@@ -11,8 +11,8 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
-    from connector.listing.trapped import Trapped
+    from connector.config.model import Config
+    from connector.inspect.trapped import Trapped
 
 
 @click.command()
@@ -25,7 +25,7 @@ def trapped(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     Reads both and changes nothing. Exits with 8 when there are any.
     """
     from connector.errors import HistoriesDiffer
-    from connector.listing.trapped import find_trapped
+    from connector.inspect.trapped import find_trapped
 
     found = find_trapped(config)
     click.echo(json.dumps(asdict(found), indent=2) if as_json else "\n".join(_lines(found)))

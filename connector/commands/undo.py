@@ -9,7 +9,7 @@ import click
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
 
 
 @click.command()
@@ -23,10 +23,10 @@ def undo(config: Config, to_seqno: int) -> None:
     """
     from contextlib import closing
 
+    from connector.applier.undo import undo as take_back
     from connector.clock import SystemClock
-    from connector.pipeline.undo import undo as take_back
-    from connector.thl.words import Seqno
-    from connector.write.open import open_desk, open_target
+    from connector.log.ids import Seqno
+    from connector.targets.open import open_desk, open_target
 
     with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
         position = take_back(config, target, desk, Seqno(to_seqno))

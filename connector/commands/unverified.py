@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from connector.config import Config
+    from connector.config.model import Config
 
 LOG: Final = logging.getLogger("connector.passwords")
 
@@ -30,23 +30,23 @@ def _reasons(config: Config, end: End) -> Iterator[str]:
     """Imports what an end needs only where it is asked for: a producer starts without the target's drivers."""
     match end:
         case "source":
-            from connector.capture import connection
+            from connector.mysql.server import connection
 
             reasons: Iterator[str] = iter([connection.unverified(config.source)])
         case "replicas":
-            from connector.capture import replica
+            from connector.mysql.server import replica
 
             reasons = replica.unverified_replicas(config.publish.wait_for, config.source)
         case "kafka":
-            from connector.publish import client
+            from connector.kafka import client
 
             reasons = client.unverified(config.kafka)
         case "registry":
-            from connector.publish import registry
+            from connector.kafka import registry
 
             reasons = iter([registry.unverified(config.registry)])
         case "target":
-            from connector.write import open as targets
+            from connector.targets import open as targets
 
             reasons = iter([targets.unverified(config.target)])
     return (why for why in reasons if why)

@@ -13,7 +13,7 @@ from connector.commands.options import configured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connector.config import Config
+    from connector.config.model import Config
     from connector.verify import Report, Verdict
 
 EXIT_CODES = {"equal": 0, "different": 9, "not all compared": 13}  # by verdict
@@ -91,7 +91,7 @@ def _go_on(
 def _told(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
     """Take away marks of tables that are equal, and print the report."""
     from connector.errors import PreflightError
-    from connector.write.open import open_desk
+    from connector.targets.open import open_desk
 
     equal = {table.target or table.name for table in report.tables if table.equal}
     every = every_table and report.verdict == "equal"

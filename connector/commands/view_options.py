@@ -25,7 +25,7 @@ def time_zone(_: click.Context, option: click.Parameter, value: str) -> tzinfo:
 def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--format`, `-headers`, `-sql`, `-sizes`, `-specs` and `-timezone`.
 
-    It is called with `view: connector.listing.printing.View`.
+    It is called with `view: connector.inspect.formats.printing.View`.
     """
 
     @click.option(
@@ -47,7 +47,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_view(
         *, layout: str, headers: bool, sql: bool, sizes: bool, specs: bool, zone: tzinfo, **arguments: Any
     ) -> Any:
-        from connector.listing.printing import Layout, Part, View
+        from connector.inspect.formats.printing import Layout, Part, View
 
         if headers + sql + sizes + specs > 1:
             raise click.UsageError("-headers, -sql, -sizes and -specs exclude each other")

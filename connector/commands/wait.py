@@ -10,7 +10,7 @@ from connector.commands.arguments import moment
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
-    from connector.config import Config
+    from connector.config.model import Config
     from connector.status.waiting import Want, Wanted
 
 
@@ -60,7 +60,7 @@ def wait(
 
 
 def _of_heartbeat(config: Config, name: str, since: int | None) -> Want:
-    from connector.capture.heartbeat_row import heartbeat_table
+    from connector.mysql.preflight.heartbeat_row import heartbeat_table
     from connector.status.heartbeat import written
     from connector.status.waiting import WantedHeartbeat
 

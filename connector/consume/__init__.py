@@ -17,7 +17,7 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
 - `ConsumerPosition`: how far one is, to be stored with what was made of the events.
 
 docs/consuming.md shows more, and how others read the log without this package. Inside, a message goes this way: `feed`
-(Kafka), `decoding`, `assembly` (the protocol's rules, which are `connector.thl`'s), `fragments` (memory or a file),
+(Kafka), `decoding`, `assembly` (the protocol's rules, which are `connector.log`'s), `fragments` (memory or a file),
 `event`. `opening` finds and proves the beginning.
 """
 
@@ -29,8 +29,8 @@ from connector.consume.event import Event
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, ShardsChanged
-from connector.thl.layout import Column
-from connector.thl.words import Action, Kind, Outcome
+from connector.log.ids import Action, Kind, Outcome
+from connector.log.transaction.layout import Column
 
 __all__ = [
     "Action",

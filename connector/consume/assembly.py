@@ -11,10 +11,10 @@ from connector.consume.decoding import Decoder
 from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
-from connector.thl.header import FragmentHeader
-from connector.thl.joined import Joined
-from connector.thl.ledger import Ledger, Release
-from connector.thl.words import Epoch, Kind, LogId, Seqno
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import Epoch, Kind, LogId, Seqno
+from connector.log.reading.event_sequencer import Ledger, Release
+from connector.log.reading.shard_sequencer import Joined
 
 
 class Message(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from connector.clock import SystemClock
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.consume.assembly import Assembly, SomeShards, WholeLog
 from connector.consume.decoding import Decoder
 from connector.consume.event import Event
@@ -20,12 +20,12 @@ from connector.consume.opening import Beginning, begin
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, ConnectorError
-from connector.publish.reading import LogReader
-from connector.publish.tails import TailWatch, check_tails
-from connector.thl.joined import Joined
-from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
-from connector.thl.words import Kind, Seqno, ShardId
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import TailWatch, check_tails
+from connector.log.ids import Kind, Seqno, ShardId
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.shard_sequencer import Joined
+from connector.log.transaction.position import TargetPosition
 
 EVENT_BYTES: Final = 8 << 20
 AHEAD_BYTES: Final = 64 << 20

@@ -1,6 +1,6 @@
 """A message of the event topic as what it says: by fastavro, with the schemas that are known.
 
-A message tells the fingerprint of its schema (`connector.thl.framing`). One that was written with another version of
+A message tells the fingerprint of its schema (`log.format.framing`). One that was written with another version of
 our schema is read with that one, and what we know is taken out of it by name. It is not left to Avro's resolution: by
 its rule the first branch of the reader's union that fits is taken, and to a column's bytes `string` fits, too.
 """
@@ -17,14 +17,14 @@ from typing import Any, Final
 import fastavro
 from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canonical_form
 
-from connector.encode.schema import change_schema, fragment_schema
 from connector.errors import ConfigError, LogDamaged, Unsupported
-from connector.thl import checked
-from connector.thl.chunks import Change, Chunks
-from connector.thl.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
-from connector.thl.header import FragmentHeader
-from connector.thl.layout import Column
-from connector.thl.words import Action, Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.format import checked
+from connector.log.format.decoded_parts import Change, Chunks
+from connector.log.format.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.transaction.layout import Column
+from connector.schema import change_schema, fragment_schema
 
 CHECKSUM: Final = 4  # bytes behind the Avro body
 

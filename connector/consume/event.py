@@ -10,8 +10,8 @@ from connector.consume.decoding import Decoder, RowChanges, Statement
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import EPOCH
-from connector.thl.header import FragmentHeader
-from connector.thl.words import Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId
 
 
 @dataclass(frozen=True, slots=True)

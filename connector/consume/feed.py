@@ -9,12 +9,12 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Received
 
-from connector.config import Config
+from connector.config.model import Config
 from connector.consume.assembly import Message
 from connector.consume.position import ConsumerPosition
 from connector.errors import ConfigError, LogDamaged
-from connector.publish.client import LOG, Refusals, checked_properties, failure, properties
-from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno, ShardId
+from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 AT_ONCE: Final = 500  # messages
 QUEUED_KILOBYTES: Final = 16384  # that librdkafka reads ahead

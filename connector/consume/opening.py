@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from connector.config import Config
+from connector.config.model import Config
 from connector.consume.decoding import Decoder
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
-from connector.pipeline.handshake import shake_hands
-from connector.publish.header import place_of
-from connector.publish.reading import LogReader
-from connector.publish.tails import check_tails
-from connector.thl.control import PartitionMap
-from connector.thl.gtids import parse_gtids
-from connector.thl.header import FragmentHeader
-from connector.thl.history import History
-from connector.thl.position import PositionRecord, TargetPosition
-from connector.thl.seek import Met, before_time
-from connector.thl.shard import partition_of
-from connector.thl.words import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno, ShardId
+from connector.kafka.handshake import shake_hands
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import check_tails
+from connector.log.format.first_fields import place_of
+from connector.log.format.header import FragmentHeader
+from connector.log.format.shard import partition_of
+from connector.log.gtid.source_gtids import parse_gtids
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno, ShardId
+from connector.log.reading.search import Met, before_time
+from connector.log.transaction.position import PositionRecord, TargetPosition
+from connector.log.writing.control import PartitionMap
+from connector.log.writing.history import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connector.errors import ConfigError
-from connector.thl.words import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno, ShardId
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from connector.ddl.create import index_or_constraint
 from connector.ddl.reader import Reader
 from connector.ddl.table_options import partitioning, table_option
 from connector.ddl.type_names import CHARACTERS
-from connector.thl.layout import Column, TableName
+from connector.log.transaction.layout import Column, TableName
 
 Origin = TypeVar("Origin")
 

@@ -13,8 +13,8 @@ from typing import Final, NoReturn
 
 from connector.ddl.subjects import Subjects, subjects
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 
 RULES_HINT: Final = "change the rules of these tables (source.filters.tables), and begin a new log (another `service`)"
 

@@ -18,8 +18,8 @@ from connector.ddl.reader import Reader
 from connector.ddl.subjects import subjects
 from connector.ddl.tokens import Lexeme, Token, readings
 from connector.errors import Unsupported
-from connector.thl.layout import TableLayout, TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from connector.ddl.reader import Reader
 from connector.ddl.table_options import partitioning, table_option
 from connector.ddl.tokens import Lexeme, Token
 from connector.errors import Unsupported
-from connector.thl.layout import TableLayout, TableName
+from connector.log.transaction.layout import TableLayout, TableName
 
 _KEYS: Final = ("PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY")
 _NO_COLUMN: Final = ("INDEX", "KEY", "FOREIGN", "CHECK", "CONSTRAINT", "PRIMARY")

@@ -9,7 +9,7 @@ from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme, sql_modes
 from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, width
 from connector.errors import Unsupported
-from connector.thl.layout import Column
+from connector.log.transaction.layout import Column
 
 # Names that mean the same type. Several words first.
 _ALIASES = {

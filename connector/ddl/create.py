@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from connector.ddl.column_spec import ColumnSpec, column_spec
 from connector.ddl.reader import Reader
 from connector.ddl.table_options import partitioning, table_option
-from connector.thl.layout import TableName
+from connector.log.transaction.layout import TableName
 
 _INDEXES = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "FOREIGN", "CHECK")
 

@@ -19,9 +19,9 @@ from connector.ddl.subjects import SCHEMA_OPTIONS
 from connector.ddl.tokens import check_spaces, readings
 from connector.ddl.type_names import TEXTS, width
 from connector.errors import Unsupported
-from connector.thl.definition import Definitions, Redefined, TableDefinition
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
 
 _UNITS = ("ucs2", "utf16", "utf16le", "utf32")
 _WITH_CHARSET = ("char", "varchar", "enum", "set", *TEXTS)

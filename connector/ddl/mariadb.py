@@ -7,8 +7,8 @@ from typing import Final
 from connector.ddl.reader import Reader
 from connector.ddl.tokens import readings
 from connector.errors import Unsupported
-from connector.thl.piece import Statement
-from connector.thl.replay import DIALECT, MARIADB_DIALECT
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 NOT_LOGGED: Final = (
     "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so nobody knows what they have become"

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from connector.ddl.tokens import Lexeme, Token
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
+from connector.log.transaction.layout import TableName
 
 
 class Reader:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from connector.ddl.subjects import Subjects, subjects
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 
 
 def with_names(

@@ -12,8 +12,8 @@ from connector.ddl.reader import Reader
 from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer, pass_to_partner
 from connector.ddl.tokens import Lexeme, check_spaces, readings
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 
 
 @dataclass(frozen=True, slots=True)

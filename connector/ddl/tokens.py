@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from connector.errors import Unsupported
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
 
 # Every server whose log we read executes comments up to this version.
 ALWAYS_EXECUTED = 50500

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from connector import private
+from connector import private_files as private
 from connector.errors import SandboxError
 from connector.sandbox.java import java_home
 from connector.sandbox.kafka import KafkaBroker

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connector.clock import Clock
+from connector.config.loading import load as load_config
 from connector.demo import load as shop_load
 from connector.demo import upheaval
 from connector.demo.sight import Sight, applied_once, latencies, look
 from connector.demo.stage import Stage, build
 from connector.errors import SandboxError
-from connector.settings import load as load_config
-from connector.thl.gtid import GtidSet
+from connector.log.gtid.mysql import GtidSet
 from connector.verify import Report, verify
 
 Tell = Callable[[str], None]

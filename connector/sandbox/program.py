@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from connector import private
+from connector import private_files as private
 from connector.errors import SandboxError
 from connector.sandbox.process import Process, children, kill_all
 

@@ -5,10 +5,10 @@
     register               the format `thl` for `spark.read.format` and `spark.readStream.format`
 
 Nobody reads the log before it is read: the producer's position tells the last finished event, its place is found from
-the partitions' ends, and whatever lies before is cut into portions (`connector.thl.portion`) that executors read.
+the partitions' ends, and whatever lies before is cut into portions (`log.reading.offset_range`) that executors read.
 """
 
-from connector.spark.read import read_thl, register, stream_thl
-from connector.spark.typed import typed
+from connector.spark.source.read import read_thl, register, stream_thl
+from connector.spark.source.typed import layout_in, layout_of, typed
 
-__all__ = ["read_thl", "register", "stream_thl", "typed"]
+__all__ = ["layout_in", "layout_of", "read_thl", "register", "stream_thl", "typed"]

@@ -7,26 +7,26 @@ from dataclasses import replace
 from itertools import starmap
 from typing import Final
 
-from connector.capture.replica import Replica
 from connector.clock import Clock, SystemClock
-from connector.config import Config
+from connector.config.model import Config
 from connector.errors import ConnectorError
-from connector.listing.log import Ends, LogList
-from connector.publish.reading import LogReader
-from connector.publish.tails import check_tails
+from connector.inspect.events.log import Ends, LogList
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import check_tails
+from connector.log.gtid.source_gtids import lacking
+from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import PositionRecord
+from connector.log.writing.control import ControlState
+from connector.log.writing.fork import Range, outside
+from connector.mysql.server.replica import Replica
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
-from connector.thl.control import ControlState
-from connector.thl.fork import Range, outside
-from connector.thl.gtids import lacking
-from connector.thl.layout import TableName
-from connector.thl.position import PositionRecord
-from connector.thl.words import Seqno
-from connector.write.catalog import Excluded
-from connector.write.desk import Inconsistent, Request
-from connector.write.open import open_desk
+from connector.targets.open import open_desk
+from connector.targets.signal_table import Inconsistent, Request
+from connector.targets.target_schema import Excluded
 
 WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
 PATIENCE: Final = 3.0  # seconds for which that is waited for

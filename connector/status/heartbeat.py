@@ -13,8 +13,8 @@ import psycopg
 from psycopg import sql
 
 from connector.errors import ConfigError, TargetUnavailable
-from connector.thl.layout import TableName
-from connector.write.postgres_connection import connect
+from connector.log.transaction.layout import TableName
+from connector.targets.postgres.connection import connect
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAME_BYTES: Final = 63  # PostgreSQL cuts names

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from connector.capture.connection import Connection, connect, query, speaking_to
-from connector.capture.source_facts import read_facts
-from connector.capture.source_state import binary_logs, end_position, gtid_executed
-from connector.config import Source
-from connector.thl.position import SourcePosition
+from connector.config.model import Source
+from connector.log.transaction.position import SourcePosition
+from connector.mysql.server.connection import Connection, connect, query, speaking_to
+from connector.mysql.server.source_facts import read_facts
+from connector.mysql.server.source_state import binary_logs, end_position, gtid_executed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import psycopg
 
 from connector.errors import ConfigError, TargetUnavailable
-from connector.write.postgres_connection import connect
+from connector.targets.postgres.connection import connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from connector.config import Config
+from connector.config.model import Config
 from connector.status.report import ProducerStatus, State, Status
 
 NOTHING: float = -1.0  # Tungsten's latency before the first event

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError, TimedOut
+from connector.log.gtid.source_gtids import lacking, parse_gtids
+from connector.log.ids import NO_SEQNO
 from connector.status.target import TargetRow
-from connector.thl.gtids import lacking, parse_gtids
-from connector.thl.words import NO_SEQNO
 
 LOOK: Final = 0.2  # seconds between looks
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from connector.config import Mask, TableRule, finds_column
+from connector.config.model import Mask, TableRule, finds_column
 from connector.verify.values import Column, Form, Row, double_form
 
 DATES: Final = frozenset(("date", "datetime", "timestamp"))

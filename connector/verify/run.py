@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from connector.capture.filters import Filter
 from connector.clock import Clock, SystemClock
-from connector.config import Config
+from connector.config.model import Config
 from connector.errors import ConfigError
+from connector.mysql.transforms.filters import Filter
 from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, Report, TableReport, What

@@ -9,16 +9,16 @@ from typing import Any, cast
 
 from pymysql.cursors import SSCursor
 
-from connector.capture.connection import Connection, account, as_double, connect, query, quoted, speaking_to
-from connector.capture.filters import Filter
-from connector.capture.moment import prepare_session
-from connector.capture.privileges import read_privileges, unreadable
-from connector.capture.source_state import end_position, gtid_executed
-from connector.config import Source
+from connector.config.model import Source
 from connector.errors import PreflightError
-from connector.thl.gtids import lacking, of_mariadb
-from connector.thl.layout import TableName
-from connector.thl.position import SourcePosition
+from connector.log.gtid.source_gtids import lacking, of_mariadb
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import SourcePosition
+from connector.mysql.server.connection import Connection, account, as_double, connect, query, quoted, speaking_to
+from connector.mysql.server.privileges import read_privileges, unreadable
+from connector.mysql.server.snapshot_point import prepare_session
+from connector.mysql.server.source_state import end_position, gtid_executed
+from connector.mysql.transforms.filters import Filter
 from connector.verify.rules import Change, change_of, changed, kept
 from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from connector import metrics
 from connector.clock import Clock
-from connector.config import Config
+from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.verify.report import Report, Verdict
 from connector.verify.run import verify

@@ -20,22 +20,22 @@ import click
 import psycopg
 import pyarrow as pa
 
+from connector.applier.core import ApplyCore
+from connector.applier.partition_buffers import Backlog
 from connector.clock import SystemClock
-from connector.pipeline.core import ApplyCore
-from connector.reassemble.backlog import Backlog
-from connector.reassemble.message import Message
-from connector.reassemble.scan import Messages
+from connector.log.compact.metadata_columns import Value
+from connector.log.compact.net_changes import AppliedEvent, Ddl, Images, NetRows
+from connector.log.compact.scan import Messages
+from connector.log.format.message import Message
+from connector.log.ids import LogId
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.transaction.position import TargetPosition
 from connector.sandbox.postgres import PostgresServer
-from connector.thl.ledger import Ledger
-from connector.thl.net import AppliedEvent, Ddl, Images, NetRows
-from connector.thl.position import TargetPosition
-from connector.thl.transaction_columns import Value
-from connector.thl.words import LogId
-from connector.write.copy import HEADER, TRAILER, copy_rows
-from connector.write.postgres import PostgresTarget
-from connector.write.postgres_types import bit_count, copy_kind, postgres_type
-from connector.write.sqlite import SqliteTarget
-from connector.write.target import Target
+from connector.targets.postgres.copy import HEADER, TRAILER, copy_rows
+from connector.targets.postgres.target import PostgresTarget
+from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
+from connector.targets.sqlite.target import SqliteTarget
+from connector.targets.target import Target
 from tests.bench.meter import usage
 from tests.bench.recorded import Recording, record
 

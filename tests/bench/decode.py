@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-from connector.capture.filters import Filter
-from connector.capture.frames import EventFrames
-from connector.capture.reader import BinlogReader
-from connector.config import Filters
-from connector.thl.piece import Passed, Rows
+from connector.config.model import Filters
+from connector.log.transaction.batch import Passed, Rows
+from connector.mysql.binlog.frames import EventFrames
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.transforms.filters import Filter
 
 RUNS = 3
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import click
 import psycopg
 
-from connector.config import Config
-from connector.publish.reading import LogReader
-from connector.settings import load as load_config
+from connector.config.loading import load as load_config
+from connector.config.model import Config
+from connector.kafka.log_reader import LogReader
 from connector.verify import verify
 from tests.bench import workload
 from tests.bench.meter import usage

@@ -16,9 +16,9 @@ import click
 import psycopg
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connector.config import Config
+from connector.config.loading import load as load_config
+from connector.config.model import Config
 from connector.demo.load import Connect
-from connector.settings import load as load_config
 from connector.verify import verify
 from tests.bench.meter import usage
 from tests.bench.site import CLOCK, site

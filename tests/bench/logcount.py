@@ -8,7 +8,7 @@ from zlib import crc32
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from connector.config import Config
+from connector.config.model import Config
 
 _MANY = 5000
 _OPENING = 10  # Avro's single-object marker and the schema's fingerprint

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 
-from connector.config import Config
+from connector.config.model import Config
 from connector.verify import verify
 from tests.bench.logcount import count
 from tests.bench.workload import Backlog

@@ -18,13 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import ipc
 
-from connector.encode.encoder import Encoder
-from connector.encode.numbering import Limits, Numbering
-from connector.reassemble.pace import MOST
-from connector.thl.layout import TableLayout
-from connector.thl.piece import Begin, Ending, Piece, Rows, Statement
-from connector.thl.position import SourcePosition
-from connector.thl.words import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
+from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
+from connector.log.transaction.batch import Begin, Ending, Piece, Rows, Statement
+from connector.log.transaction.layout import TableLayout
+from connector.log.transaction.position import SourcePosition
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
+from connector.spark.stream.batch_sizer import MOST
 from tests.bench import workload
 from tests.support.net import Row, layout, value, varint
 

@@ -16,7 +16,8 @@ import psycopg
 import yaml
 
 from connector.clock import SystemClock
-from connector.config import Config
+from connector.config.loading import load as load_config
+from connector.config.model import Config
 from connector.demo import load as shop_load
 from connector.demo.stage import Worker, configuration
 from connector.sandbox.kafka import KafkaBroker
@@ -24,7 +25,6 @@ from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.ports import free_port
 from connector.sandbox.postgres import PostgresServer
 from connector.sandbox.settings import MYSQL_FAST
-from connector.settings import load as load_config
 from tests.bench import workload
 from tests.bench.gauges import Gauges
 from tests.bench.meter import Meter

@@ -15,14 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from connector.clock import SystemClock
+from connector.log.compact.net_changes import Ddl, NetRows
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.position import TargetPosition
 from connector.sandbox.postgres import PostgresServer
-from connector.thl.net import Ddl, NetRows
-from connector.thl.piece import Statement
-from connector.thl.position import TargetPosition
-from connector.thl.words import NO_SEQNO, Epoch, LogId, Seqno
-from connector.write.postgres import PostgresTarget
-from connector.write.sqlite import SqliteTarget
-from connector.write.target import Target
+from connector.targets.postgres.target import PostgresTarget
+from connector.targets.sqlite.target import SqliteTarget
+from connector.targets.target import Target
 from tests.support.net import Row, layout, net
 
 TABLE = layout(

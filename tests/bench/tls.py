@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from tests.bench import workload
-from tests.bench.certificates import write_certificates
 from tests.bench.result import Row, Sheet, out_option
 from tests.bench.site import site
 from tests.bench.throughput import produced
+from tests.support.certificates import write_certificates
 
 KINDS = ("bulk", "oltp")
 

@@ -10,9 +10,9 @@ import sys
 
 import click
 
-from connector.config import Config
+from connector.config.loading import load as load_config
+from connector.config.model import Config
 from connector.demo.stage import Worker
-from connector.settings import load as load_config
 from connector.status.target import read_target
 from tests.bench import workload
 from tests.bench.proof import differs, fingerprint

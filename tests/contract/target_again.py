@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from connector.applier.undo import fold
 from connector.errors import TargetDiffers
-from connector.pipeline.undo import fold
-from connector.reassemble.collapse import Collapse
-from connector.thl.net import once_more
-from connector.thl.position import TargetPosition
-from connector.thl.words import NO_SEQNO, Epoch, Seqno
+from connector.log.compact.compact import Collapse
+from connector.log.compact.net_changes import once_more
+from connector.log.ids import NO_SEQNO, Epoch, Seqno
+from connector.log.transaction.position import TargetPosition
 from tests.contract.target_suite import LOOSE, USERS, Applier, Place
+from tests.support.fragments import change, column, in_parts, record, statement
 from tests.support.net import layout, net
-from tests.unit.pipeline.test_core import Rig, history, log, table
-from tests.unit.reassemble.fragments import change, column, in_parts, record, statement
+from tests.unit.applier.test_core import Rig, history, log, table
 
 ORDERS = layout("shop.orders", ["id int", "v varchar(100)"], ["id"])
 COLUMNS = [column("id"), column("v", "varchar(100)") | {"charset": "utf8mb4"}]
@@ -103,7 +103,7 @@ def test_applied_again_from_anywhere_with_crashes_it_is_as_it_was_and_goes_on(pl
 
 
 def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
-    """As `connector.pipeline.rewind` does it."""
+    """As `connector.applier.rewind` does it."""
     return replace(
         at,
         seqno=Seqno(first - 1),

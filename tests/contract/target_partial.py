@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.thl.net import NetRows
+from connector.log.compact.net_changes import NetRows
 from tests.contract.target_suite import Applier, Place
 from tests.support.net import layout, net
 

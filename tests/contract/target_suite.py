@@ -1,4 +1,4 @@
-"""What every target must do (connector/write/target.py), said once. The files beside run it on real databases.
+"""What every target must do (connector/targets/target.py), said once. The files beside run it on real databases.
 
 A `Place` is a fresh database: it opens targets on it, and reads it through a session of its own, giving rows back
 as the log has them.
@@ -11,14 +11,14 @@ from typing import Protocol
 import pytest
 
 from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
-from connector.thl.layout import TableLayout, TableName
-from connector.thl.net import ANY, AppliedEvent, Ddl, LeftOut, NetRows
-from connector.thl.piece import Statement
-from connector.thl.position import TargetPosition
-from connector.thl.transaction_columns import TransactionColumns
-from connector.thl.words import Epoch, LogId, Seqno
-from connector.write.desk import Desk
-from connector.write.target import Target
+from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.position import TargetPosition
+from connector.targets.signal_table import Desk
+from connector.targets.target import Target
 from tests.support.net import Row, layout, net
 
 USERS = layout("shop.users", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"])

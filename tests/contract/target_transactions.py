@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from connector.applier import core as core_module
+from connector.applier.undo import fold
 from connector.errors import ConfigError, TargetDiffers
-from connector.pipeline import core as core_module
-from connector.pipeline.undo import fold
-from connector.reassemble.collapse import Collapse
-from connector.thl.layout import TableLayout
-from connector.thl.net import once_more
-from connector.thl.transaction_columns import TransactionColumns, transaction_columns
-from connector.thl.words import Seqno
-from connector.write.target import Target
+from connector.log.compact.compact import Collapse
+from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
+from connector.log.compact.net_changes import once_more
+from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableLayout
+from connector.targets.target import Target
 from tests.contract.target_again import taken_back
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place, stops
+from tests.support.fragments import change, column, record, statement
 from tests.support.net import Row, in_order, layout, net
-from tests.unit.pipeline.test_core import Rig, history, log, table
-from tests.unit.reassemble.fragments import change, column, record, statement
+from tests.unit.applier.test_core import Rig, history, log, table
 
 NAMES = {
     "commit_time": "thl_commit_time",

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.thl.layout import TableName
-from connector.thl.net import ANY, Ddl, LeftOut
-from connector.thl.piece import Statement
-from connector.thl.words import Epoch, Seqno
-from connector.write.catalog import Excluded
+from connector.log.compact.net_changes import ANY, Ddl, LeftOut
+from connector.log.ids import Epoch, Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.targets.target_schema import Excluded
 from tests.contract.target_suite import USERS, Applier, Place, stops
 from tests.support.net import Row, layout, net
 
@@ -125,7 +125,7 @@ class TestByHand:
 
 
 def exclude(applier: Applier, *names: str) -> None:
-    """As `connector.pipeline.without` does it."""
+    """As `connector.applier.excluded_tables` does it."""
     entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", because="why")
     applier.target.exclude({TableName("shop", name): entry for name in names})
     applier.target.commit(applier.position, [])

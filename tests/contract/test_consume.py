@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.consume import (
     Consumer,
     ConsumerPosition,
@@ -35,8 +35,8 @@ from connector.sandbox import maven
 from connector.sandbox.environment import Broker
 from connector.sandbox.java import java_home
 from connector.sandbox.settings import KAFKA, KAFKA_VERSION
+from tests.support.events import BEGAN, SECOND, UUID, Story, shard_in
 from tests.support.log_writer import LogWriter
-from tests.support.story import BEGAN, SECOND, UUID, Story, shard_in
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3

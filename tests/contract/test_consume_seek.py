@@ -6,12 +6,12 @@ import uuid
 
 import pytest
 
-from connector.config import Config, Kafka
-from connector.publish.header import place_of
-from connector.publish.reading import LogReader
+from connector.config.model import Config, Kafka
+from connector.kafka.log_reader import LogReader
+from connector.log.format.first_fields import place_of
 from connector.sandbox.environment import Broker
+from tests.support.events import Story
 from tests.support.log_writer import LogWriter
-from tests.support.story import Story
 
 
 @pytest.fixture(scope="module")

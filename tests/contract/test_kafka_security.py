@@ -11,22 +11,23 @@ from confluent_kafka import KafkaError, Producer
 
 from connector import cli
 from connector.clock import SystemClock
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.consume import Consumer as LogConsumer
 from connector.errors import BrokerUnavailable, PreflightError
-from connector.publish import acls, reading, topics
-from connector.publish.reading import LogReader
-from connector.publish.requests import tell
-from connector.publish.topics import Topics
-from connector.publish.transactions import Transactions
-from connector.reassemble.large import LargeMessages
-from connector.reassemble.spark import EARLIEST, Session
+from connector.kafka import acls, topics
+from connector.kafka import log_reader as reading
+from connector.kafka.large_messages import LargeMessages
+from connector.kafka.log_reader import LogReader
+from connector.kafka.requests import tell
+from connector.kafka.topics import Topics
+from connector.kafka.transactions import Transactions
+from connector.log.ids import Epoch
+from connector.log.writing.control import OfflineRequest
 from connector.sandbox.environment import Broker
-from connector.thl.control import OfflineRequest
-from connector.thl.words import Epoch
-from tests.bench.certificates import write_certificates
+from connector.spark.session import EARLIEST, Session
 from tests.contract.test_publish_log import Log, position_of
-from tests.integration.producing import until
+from tests.support.certificates import write_certificates
+from tests.support.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
 from tests.support.spark import PROFILES, Profile, session
 

@@ -13,26 +13,26 @@ from typing import Any
 
 import pytest
 
+from connector.applier.rewind import seqno_of
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.consume import Consumer, LogDamaged, Start
-from connector.encode.schema import fragment_schema
-from connector.listing.follow import Following
-from connector.pipeline.handshake import shake_hands
-from connector.pipeline.rewind import seqno_of
-from connector.publish import tails
-from connector.publish.reading import LogReader
-from connector.publish.trapped import trapped_events
+from connector.inspect.events.follow import Following
+from connector.kafka import tails
+from connector.kafka.handshake import shake_hands
+from connector.kafka.log_reader import LogReader
+from connector.kafka.trapped import trapped_events
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.sandbox.environment import Broker
-from connector.spark.ends import Ends
+from connector.schema import fragment_schema
+from connector.spark.source.ends import Ends
 from connector.status.collect import collect
 from connector.status.report import Limits
-from connector.thl.position import SourcePosition, TargetPosition
-from connector.thl.words import Epoch, LogId, Seqno
+from tests.support.events import shard_in
+from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
-from tests.support.story import shard_in
-from tests.unit.reassemble.fragments import change, record
 
 pytestmark = pytest.mark.servers
 
@@ -190,7 +190,7 @@ def test_a_tail_is_told_at_its_start_and_while_it_waits(
 
 
 def test_a_stream_does_not_end_before_it(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.spark.ends.PATIENCE", 0.1)
+    monkeypatch.setattr("connector.spark.source.ends.PATIENCE", 0.1)
     with Ends(log.config, SystemClock()) as ends, pytest.raises(LogDamaged, match="lost its tail"):
         ends.latest()
 

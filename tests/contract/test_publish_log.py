@@ -10,27 +10,27 @@ from dataclasses import replace
 import pytest
 
 from connector.clock import SystemClock
-from connector.config import Config
-from connector.encode.encoder import Encoder
-from connector.encode.numbering import Limits, Numbering
+from connector.config.model import Config
 from connector.errors import Fenced, LogDamaged, Unsupported
-from connector.publish.loaded import Loaded
-from connector.publish.memory import position_message
-from connector.publish.publisher import Point, Publisher
-from connector.publish.queue import Work
-from connector.publish.reading import LogReader
-from connector.publish.topics import Topics
-from connector.publish.transactions import Transactions
+from connector.kafka.log_reader import LogReader
+from connector.kafka.records import position_message
+from connector.kafka.topics import Topics
+from connector.kafka.transactions import Transactions
+from connector.log.ids import LogId, Seqno
+from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.log.writing.fragment import Fragment
+from connector.log.writing.online import OnlinePlan, SourceFacts, decide
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
+from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.publisher import Point, Publisher
+from connector.producer.publish.queue import Work
 from connector.sandbox.environment import Broker
-from connector.thl.definition import Definitions, TableDefinition
-from connector.thl.fragment import Fragment
-from connector.thl.online import OnlinePlan, SourceFacts, decide
-from connector.thl.piece import Passed, Piece, Statement
-from connector.thl.position import PositionRecord, SourcePosition
-from connector.thl.words import LogId, Seqno
 from tests.contract.test_publish_topics import config_of
-from tests.integration.producing import fragments
-from tests.unit.encode import making
+from tests.support import encoding as making
+from tests.support.producing import fragments
 
 FACTS = SourceFacts(
     source_id="db:3306",

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from connector.clock import SystemClock
-from connector.config import Config
+from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.publish.prepared import closing, opened, piece_key
-from connector.publish.queue import Work
-from connector.publish.reading import LogReader
-from connector.publish.topics import Topics
-from connector.publish.transactions import Transactions
+from connector.kafka.log_reader import LogReader
+from connector.kafka.prepared_records import closing, opened, piece_key
+from connector.kafka.topics import Topics
+from connector.kafka.transactions import Transactions
+from connector.log.transaction.batch import Passed
+from connector.log.transaction.pending import NOTHING, Pending, PendingSet, Stored
+from connector.log.transaction.position import SourcePosition
+from connector.producer.publish.queue import Work
 from connector.sandbox.environment import Broker
-from connector.thl.pending import NOTHING, Pending, PendingSet, Stored
-from connector.thl.piece import Passed
-from connector.thl.position import SourcePosition
 from tests.contract.test_publish_log import Log
 from tests.contract.test_publish_topics import config_of
 

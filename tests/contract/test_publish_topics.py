@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.errors import BrokerUnavailable, UnsafeTopic
-from connector.publish import topics
-from connector.publish.topics import Topics
+from connector.kafka import topics
+from connector.kafka.topics import Topics
 from connector.sandbox.environment import Broker
 
 

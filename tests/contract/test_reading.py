@@ -16,19 +16,21 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.clock import SystemClock
-from connector.config import Apply, Config, Kafka
+from connector.config.model import Apply, Config, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
-from connector.reassemble import calm, checkpoint, profile
-from connector.reassemble.continuous import Continuous
-from connector.reassemble.large import LARGE, LargeMessages
-from connector.reassemble.log_end import LogEnd
-from connector.reassemble.micro_batches import MicroBatches
-from connector.reassemble.reading import Reading
-from connector.reassemble.relay import Relay
-from connector.reassemble.spark import EARLIEST, Session
+from connector.kafka.large_messages import LARGE, LargeMessages
+from connector.kafka.log_end import LogEnd
 from connector.sandbox.environment import Broker
-from tests.integration.producing import until
+from connector.spark import checkpoint
+from connector.spark import settings as profile
+from connector.spark.session import EARLIEST, Session
+from connector.spark.stream import load_monitor as calm
+from connector.spark.stream.continuous import Continuous
+from connector.spark.stream.micro_batches import MicroBatches
+from connector.spark.stream.socket_sink import Relay
+from connector.spark.stream.stream import Reading
 from tests.support.log_writer import LogWriter
+from tests.support.producing import until
 from tests.support.spark import PROFILES, Profile, continuously, session
 
 pytestmark = pytest.mark.servers
@@ -274,7 +276,7 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(calm, "WINDOWS", 1)
-    monkeypatch.setattr("connector.reassemble.continuous.Relay", lambda address: Relay(address + ".nowhere"))
+    monkeypatch.setattr("connector.spark.stream.continuous.Relay", lambda address: Relay(address + ".nowhere"))
     log = Log(config)
     log.add(10)
     with Reading(spark, config, {0: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
@@ -343,7 +345,7 @@ def test_a_worker_s_death_is_told_and_reading_begins_anew_behind_what_was_taken(
         found = read(stream, 10)
         before = workers()
         assert before
-        monkeypatch.setattr("connector.reassemble.continuous.PATIENCE", 2.0)
+        monkeypatch.setattr("connector.spark.stream.continuous.PATIENCE", 2.0)
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(BrokerUnavailable, match="Spark stopped reading"):
@@ -388,7 +390,7 @@ def test_the_log_s_end_is_asked_of_the_brokers(
         assert end.behind({0: EARLIEST, 1: 4}) == 11 + 7
         assert end.behind({0: 11, 1: 11}) == 0
         kafka_broker.kill()
-        monkeypatch.setattr("connector.reassemble.log_end.PATIENCE", 2.0)
+        monkeypatch.setattr("connector.kafka.log_end.PATIENCE", 2.0)
         with pytest.raises(BrokerUnavailable, match="the log's end cannot be asked for"):
             end.behind({0: 11, 1: 11})
     finally:
@@ -399,7 +401,7 @@ def test_the_log_s_end_is_asked_of_the_brokers(
 def test_brokers_that_stay_away_are_noticed_in_either_profile(
     config: Config, spark: Session, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connector.reassemble.log_end.PATIENCE", 2.0)
+    monkeypatch.setattr("connector.kafka.log_end.PATIENCE", 2.0)
     quick = config.kafka.model_copy(
         update={"spark_properties": {"request.timeout.ms": "1000", "default.api.timeout.ms": "2000"}}
     )

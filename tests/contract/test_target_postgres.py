@@ -15,16 +15,16 @@ from psycopg.conninfo import make_conninfo
 
 from connector.clock import SystemClock
 from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.gtid.mariadb import DomainPosition
+from connector.log.gtid.mysql import GtidSet
+from connector.log.transaction.layout import Column, TableLayout
+from connector.log.transaction.position import TargetPosition
 from connector.sandbox.environment import DatabaseServer
-from connector.thl.domain_gtid import DomainPosition
-from connector.thl.gtid import GtidSet
-from connector.thl.layout import Column, TableLayout
-from connector.thl.position import TargetPosition
-from connector.thl.transaction_columns import TransactionColumns
-from connector.write.desk import Desk
-from connector.write.postgres import PostgresTarget
-from connector.write.postgres_desk import PostgresSession
-from connector.write.postgres_errors import translated
+from connector.targets.postgres.errors import translated
+from connector.targets.postgres.signal_table import PostgresSession
+from connector.targets.postgres.target import PostgresTarget
+from connector.targets.signal_table import Desk
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -300,7 +300,7 @@ def test_a_newer_applier_waits_for_a_commit_and_outlives_one_that_stands_still(
             claimed.append(place.open().claim("shop"))
 
     applier.target._db.execute("SET idle_in_transaction_session_timeout = '300ms'")
-    monkeypatch.setattr("connector.write.postgres.faults.point", stand_still)
+    monkeypatch.setattr("connector.targets.postgres.target.faults.point", stand_still)
     with pytest.raises(TargetUnavailable):
         applier.rows(net(USERS, inserts=[(1, "old", None)]))
     with pytest.raises(Fenced):

@@ -11,11 +11,11 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.errors import PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
-from connector.thl.layout import TableLayout
-from connector.thl.transaction_columns import TransactionColumns
-from connector.write.desk import Desk
-from connector.write.sqlite import SqliteTarget
-from connector.write.sqlite_desk import SqliteSession
+from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.transaction.layout import TableLayout
+from connector.targets.signal_table import Desk
+from connector.targets.sqlite.signal_table import SqliteSession
+from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403

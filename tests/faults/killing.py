@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from connector import faults
+from connector import failpoints as faults
 from connector.demo.stage import Worker
 from connector.errors import SparkGone
 from connector.sandbox.server import Server

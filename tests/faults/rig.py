@@ -22,14 +22,14 @@ import psycopg
 import yaml
 
 from connector.clock import SystemClock
+from connector.config.loading import load as load_config
 from connector.demo import load as shop_load
 from connector.demo.stage import SERVICE, Worker, configuration
 from connector.demo.traffic import KINDS
+from connector.log.gtid.mysql import GtidSet
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.postgres import PostgresServer
-from connector.settings import load as load_config
-from connector.thl.gtid import GtidSet
 from connector.verify import Report, verify
 from tests.faults import journal
 from tests.faults.witness import Witness

@@ -1,6 +1,6 @@
 """`python -m tests.faults.soak`: kill everything, many times, under load; then prove that nothing was lost or doubled.
 
-Every named point of `connector.faults` is met three times at least, and producer, driver, JVM, executor, broker,
+Every named point of `connector.failpoints` is met three times at least, and producer, driver, JVM, executor, broker,
 MySQL and PostgreSQL die at random moments. A seed fixes what dies and in which order; the load and the clock remain
 what they are. Exit code 1 when source and target are not equal at the end of a round, or anything is left behind.
 """

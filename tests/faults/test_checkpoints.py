@@ -19,13 +19,13 @@ import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
-from connector.config import Config, Kafka, Target
+from connector.config.model import Config, Kafka, Target
 from connector.demo.stage import Worker
 from connector.sandbox.environment import Broker
 from connector.sandbox.spark import spark_kafka_jars
 from tests.faults.rig import alive, descendants
+from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
-from tests.unit.reassemble.fragments import change, record, statement
 
 pytestmark = [pytest.mark.servers, pytest.mark.faults]
 

@@ -11,16 +11,16 @@ from threading import Event
 import pytest
 from pydantic import SecretStr
 
+from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config import Target
+from connector.config.model import Target
+from connector.kafka.log_reader import LogReader
+from connector.log.ids import Seqno
 from connector.metrics import applied_latency
-from connector.pipeline.apply import Applier
-from connector.publish.reading import LogReader
 from connector.sandbox.environment import Broker, SqlServer
-from connector.thl.words import Seqno
 from connector.verify import verify
 from tests.faults.witness import Witness
-from tests.integration.producing import Bench, last_seqno, until
+from tests.support.producing import Bench, last_seqno, until
 from tests.support.spark import session
 
 pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]

@@ -12,15 +12,15 @@ from typing import Self
 import pytest
 from pydantic import SecretStr
 
+from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config import Target
+from connector.config.model import Target
 from connector.errors import ConnectorError, HistoriesDiffer, LogDamaged
-from connector.pipeline.apply import Applier
-from connector.publish.reading import LogReader
-from connector.reassemble.spark import Session
+from connector.kafka.log_reader import LogReader
 from connector.sandbox.environment import SqlServer
+from connector.spark.session import Session
 from tests.faults.witness import Witness
-from tests.integration.producing import PATIENCE, SMALL, Bench, check, last_seqno, until
+from tests.support.producing import PATIENCE, SMALL, Bench, check, last_seqno, until
 from tests.support.proxied_kafka import ProxiedBroker, proxied_broker
 from tests.support.proxy import Cut, Proxy, Way
 from tests.support.spark import session

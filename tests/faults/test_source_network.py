@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from connector.capture import connection
 from connector.errors import HistoriesDiffer
-from connector.publish.reading import LogReader
+from connector.kafka.log_reader import LogReader
+from connector.mysql.server import connection
 from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.password import PASSWORD_FILE, write_private
 from connector.sandbox.settings import MYSQL_FAST
-from tests.integration.producing import SMALL, Bench, check, fragments, last_seqno, until
+from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
 from tests.support.proxy import Cut, Proxy, Way
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]

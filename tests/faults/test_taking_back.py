@@ -7,17 +7,17 @@ from threading import Event
 
 import pytest
 
-from connector import faults
+from connector import failpoints as faults
 from connector.clock import SystemClock
-from connector.config import Config
-from connector.encode.schema import framing
+from connector.config.model import Config
 from connector.errors import Fenced, LogDamaged
-from connector.pipeline.begun import Begun
-from connector.pipeline.going_online import Online
-from connector.publish.reading import LogReader
+from connector.kafka.log_reader import LogReader
+from connector.producer.going_online import Online
+from connector.producer.ownership import Begun
 from connector.sandbox.environment import Broker
+from connector.schema import framing
 from tests.contract.test_publish_topics import config_of
-from tests.integration.scripted import ScriptedSource, transaction
+from tests.support.scripted import ScriptedSource, transaction
 
 pytestmark = pytest.mark.faults
 

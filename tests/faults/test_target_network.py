@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
+from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config import Target
+from connector.config.model import Target
 from connector.errors import ConnectorError
-from connector.pipeline.apply import Applier
 from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
 from connector.verify import verify
 from tests.faults.witness import Witness
-from tests.integration.producing import Bench, last_seqno, until
+from tests.support.producing import Bench, last_seqno, until
 from tests.support.proxy import HOST, Cut, Proxy, Way
 from tests.support.spark import session
 

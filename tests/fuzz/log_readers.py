@@ -6,32 +6,32 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from connector.applier import undo
 from connector.consume.assembly import Assembly, Message, WholeLog
 from connector.consume.decoding import Decoder
 from connector.consume.fragments import Fragments
-from connector.encode.stored import Restoring
 from connector.errors import ConnectorError
-from connector.listing.decoding import body_of, chunks, fragment_of, header_of
-from connector.listing.log import Listed
-from connector.listing.printing import Layout, Part, View, log_printer
-from connector.pipeline import undo
-from connector.publish.header import place_of
-from connector.publish.memory import control_state, position_record
-from connector.publish.prepared import Found
-from connector.reassemble.chunks import Chunks
-from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Scanner
-from connector.spark.changes import Changes
-from connector.spark.columns import arrow_schema
-from connector.thl.control import EpochRecord
-from connector.thl.history import History
-from connector.thl.joined import Joined
-from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
-from connector.thl.transaction_columns import TransactionColumns, transaction_columns
-from connector.thl.words import Epoch, Seqno
+from connector.inspect.events.decoding import body_of, chunks, fragment_of, header_of
+from connector.inspect.events.log import Listed
+from connector.inspect.formats.printing import Layout, Part, View, log_printer
+from connector.kafka.prepared_records import Found
+from connector.kafka.records import control_state, position_record
+from connector.log.compact.compact import Collapse
+from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
+from connector.log.compact.scan import Scanner
+from connector.log.format.first_fields import place_of
+from connector.log.format.row_parts import Chunks
+from connector.log.ids import Epoch, Seqno
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.shard_sequencer import Joined
+from connector.log.transaction.position import TargetPosition
+from connector.log.writing.control import EpochRecord
+from connector.log.writing.history import History
+from connector.producer.encode.stored import Restoring
+from connector.spark.source.changes import Changes
+from connector.spark.source.columns import arrow_schema
 from tests.fuzz.messages import LOG_ID, Record
-from tests.unit.reassemble.fragments import batch
+from tests.support.fragments import batch
 
 TOPIC = "thl.s"
 AT = f"{TOPIC}-0@0"

@@ -8,19 +8,19 @@ import struct
 import zlib
 from array import array
 
-from connector.encode.stored import messages as stored
-from connector.publish.memory import control_message, definition_messages, position_message
-from connector.publish.prepared import closing
-from connector.thl.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
-from connector.thl.definition import Definitions, TableDefinition
-from connector.thl.fork import Forked, Range
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.pending import Kept, Pending
-from connector.thl.piece import Rows, Statement
-from connector.thl.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.thl.shard_rule import ShardRule
-from connector.thl.words import Action, Epoch, LogId, Seqno
-from tests.unit.reassemble import fragments as made
+from connector.kafka.prepared_records import closing
+from connector.kafka.records import control_message, definition_messages, position_message
+from connector.log.format.partition_map import ShardRule
+from connector.log.ids import Action, Epoch, LogId, Seqno
+from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.pending import Kept, Pending
+from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.log.writing.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.writing.fork import Forked, Range
+from connector.producer.encode.stored import messages as stored
+from tests.support import fragments as made
 
 LOG_ID = LogId("f" * 32)
 CHECK = 4  # bytes of a checksum

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from itertools import count
 
-from connector.capture.filters import Filter
-from connector.capture.frames import EventFrames, Frames, PacketFrames
-from connector.capture.naming import Numbered
-from connector.capture.raw import RawEvents
-from connector.capture.reader import BinlogReader
-from connector.config import Filters
+from connector.config.model import Filters
 from connector.errors import ConnectorError
-from connector.listing.json_event import JsonPrinter
-from connector.listing.tungsten_event import TungstenPrinter
-from connector.thl.piece import Piece
-from connector.thl.words import Seqno
-from connector.thl.xa import Prepared
+from connector.inspect.formats.json_event import JsonPrinter
+from connector.inspect.formats.tungsten_event import TungstenPrinter
+from connector.log.ids import Seqno
+from connector.log.transaction.batch import Piece
+from connector.log.transaction.xa import Prepared
+from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
+from connector.mysql.binlog.raw import RawEvents
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.schema_history.column_names import Numbered
+from connector.mysql.transforms.filters import Filter
 from tests.fuzz.logs import events
 
 KEEPING = Filter(Filters(), keeps_statements=True, rows_query_bytes=20)

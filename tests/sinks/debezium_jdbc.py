@@ -15,11 +15,11 @@ from typing import Any
 import psycopg
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from connector.publish.reading import LogReader
+from connector.kafka.log_reader import LogReader
 from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
 from tests.bench.peers.connect import Connect
-from tests.integration.producing import Bench
-from tests.integration.producing import until as wait
+from tests.support.producing import Bench
+from tests.support.producing import until as wait
 
 PATIENCE = 300.0
 COLUMNS = (

@@ -11,13 +11,13 @@ from typing import Any
 
 import fastavro
 
-from connector.capture.filters import Filter
-from connector.capture.reader import BinlogReader
-from connector.capture.stream import StreamStart, open_stream
-from connector.config import Filters, Source
+from connector.config.model import Filters, Source
+from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.xa import Logged
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.server.dump import StreamStart, open_stream
+from connector.mysql.transforms.filters import Filter
 from connector.sandbox.environment import SqlServer
-from connector.thl.piece import Piece, Rows, Statement
-from connector.thl.xa import Logged
 
 Image = list[Any] | None
 ALL = Filter(Filters())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.thl.xa import Logged
+from connector.log.transaction.xa import Logged
 from tests.support.binlog import row_changes, whole_file
 
 POST_HEADERS = [0] * 42

@@ -11,12 +11,12 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connector.config import Config
-from connector.publish.memory import control_message, position_message
-from connector.thl.control import EpochRecord, LogRecord, PartitionMap
-from connector.thl.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.thl.words import Epoch, LogId, Seqno
-from tests.unit.reassemble.fragments import by_epoch, marker
+from connector.config.model import Config
+from connector.kafka.records import control_message, position_message
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
+from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
+from tests.support.fragments import by_epoch, marker
 
 MESSAGE_BYTES = 128 << 20
 

@@ -1,4 +1,4 @@
-"""Asks a MySQL server what every character of the multi-byte sets is, and writes `connector/capture/multibyte/*.bin`.
+"""Asks a MySQL server what every character of the multi-byte sets is, and writes `mysql/values/multibyte/*.bin`.
 
     python -m tests.support.make_charsets      starts a server of the sandbox, writes tables and facts
 
@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from connector.capture.multibyte import DOUBLE, ENTRIES, FOUR, LONGEST, SINGLE, unpacked
+from connector.mysql.values.multibyte import DOUBLE, ENTRIES, FOUR, LONGEST, SINGLE, unpacked
 from connector.sandbox.environment import SqlServer, mysql_for_tests
 from tests.support.mysql import connect
 
-TABLES = Path("connector/capture/multibyte")
+TABLES = Path("connector/mysql/values/multibyte")
 FACTS = Path("tests/testdata/charsets.json")
 SUPPLEMENTARY = 189000  # in gb18030, the number of the character of four bytes that is U+10000
 NUMBERS = "(WITH RECURSIVE d (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < {}) SELECT n FROM d) d"
@@ -103,7 +103,7 @@ def place(char: bytes) -> int:
 
 
 def table(charset: str, pairs: Pairs) -> array[int]:
-    """The array that `connector.capture.multibyte` describes.
+    """The array that `connector.mysql.values.multibyte` describes.
 
     Raises:
         ValueError: the set is not as is described there.

@@ -7,8 +7,8 @@ import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.net import Images, NetRows, Partial
+from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.log.transaction.layout import Column, TableLayout, TableName
 
 Row = Sequence[int | float | str | bytes | None]
 Told = Mapping[str, int | float | str | bytes | None]
@@ -74,7 +74,7 @@ def net(
 
 
 def told(layout: TableLayout, values: Told, base: Row) -> Row:
-    """An image of `connector.thl.net.Partial`; the key is always told."""
+    """An image of `connector.log.compact.net_changes.Partial`; the key is always told."""
     names = [column.name for column in layout.columns]
     key = dict(zip((names[index] for index in layout.key), base, strict=True)) if base else {}
     values = {**key, **values}

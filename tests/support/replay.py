@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from connector.thl import replay
+from connector.log.transaction import statement_options as replay
 
 # What a session takes as a number, or as a word that needs no quotes.
 PLAIN = frozenset(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from connector.config import Kafka
+from connector.config.model import Kafka
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.ports import free_port
 from connector.sandbox.settings import HOST
-from tests.bench.certificates import Certificates, write_certificates
+from tests.support.certificates import Certificates, write_certificates
 
 USER, PASSWORD = "thl", "a secret with a blank"
 MECHANISM = "SCRAM-SHA-512"

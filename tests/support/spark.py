@@ -9,11 +9,11 @@ from typing import Any
 from pyspark import SparkContext
 
 from connector.clock import SystemClock
-from connector.config import Apply, Kafka
-from connector.reassemble.continuous import Continuous
-from connector.reassemble.micro_batches import MicroBatches
-from connector.reassemble.spark import Session
+from connector.config.model import Apply, Kafka
 from connector.sandbox.spark import spark_kafka_jars
+from connector.spark.session import Session
+from connector.spark.stream.continuous import Continuous
+from connector.spark.stream.micro_batches import MicroBatches
 
 Profile = Callable[[Session, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 

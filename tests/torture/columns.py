@@ -1,6 +1,6 @@
 """The columns of the torture table: random values of each type, and how three readers' words for one are made equal.
 
-Without geometry and vectors, which mysqlbinlog cannot print (tests/integration/test_capture_types.py has them).
+Without geometry and vectors, which mysqlbinlog cannot print (tests/integration/binlog/test_types.py has them).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from connector.capture.mariadb_state import is_mariadb
+from connector.mysql.server.mariadb_state import is_mariadb
 from connector.sandbox.environment import SqlServer
 from connector.sandbox.mariadb_programs import mariadb_binlog
 from connector.sandbox.mysql_programs import tool

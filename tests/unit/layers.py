@@ -1,62 +1,47 @@
-"""The house's rules about who may import whom, as a table and a walk over the source.
+"""The rules of the house about imports, as a table and a walk over the source.
 
-above     cli, commands, pipeline, spark, demo, status, listing …     may import what they like but each other's inside
-consume   reading of the log without Spark                           thl, what every stage needs, SHARED_WITH_CONSUME
-stages    capture  encode  publish  reassemble  write                thl, ddl, what every stage needs, and themselves;
-                                                                     write also SHARED_WITH_WRITE
-ddl       the grammar of MySQL's DDL                                 thl, errors and pure parts of the standard library
-thl       words and rules                                            errors and pure parts of the standard library
+    log  <-  ddl  <-  kafka, mysql, targets  <-  producer, spark  <-  applier  <-  everything else
+
+A room imports rooms that stand before it, never one beside it or behind it; `log` and `ddl` are pure. Folders, at
+every depth, form no circle. Each vendor's library has one home.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-STAGES = ("capture", "encode", "publish", "reassemble", "write")
-EVERY_STAGE = ("addresses", "config", "errors", "metrics", "clock", "faults", "private", "redaction")
+# Each line may import the lines above it.
+LAYERS = (("log",), ("ddl",), ("kafka", "mysql", "targets"), ("producer", "spark"), ("applier",))
+LAYER = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
+# Pure, so that targets may have it: what bytes mean in MySQL's character sets and types.
+VALUES = "mysql.values"
+# The comparison of source and target shares no code with what may have made them differ.
+COMPARISON = ("log", "mysql.server", "mysql.transforms")
+FOUNDATION = ("addresses", "clock", "config", "errors", "failpoints", "metrics", "private_files", "redaction",
+              "retrying", "schema")  # fmt: skip
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip
 
-# What looks at everything from above may speak to any server, so that it shares nothing with what it looks at.
-ABOVE = ("connector/verify/*", "connector/status/*", "connector/listing/*", "connector/demo/*", "connector/sandbox/*")
-# The applier's Spark; and the log as DataFrames, whose tasks read Kafka by themselves, in executors.
-SPARK = (
-    *(f"connector/reassemble/{name}.py" for name in ("spark", "micro_batches", "continuous")),
-    "connector/spark/*.py",
-)
+# Those that look at a running service from outside, with drivers of their own, so that they share nothing with it.
+OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "connector/sandbox/*")
+# What runs in Spark's tasks reads Kafka there.
+TASKS = ("connector/spark/*",)
 HOMES: dict[str, tuple[str, ...]] = {
-    "confluent_kafka": (
-        "connector/publish/*",
-        "connector/reassemble/*",
-        "connector/consume/*",
-        "connector/spark/*.py",
-        *ABOVE,
-    ),
-    "pymysql": ("connector/capture/*", *ABOVE),
-    "pymysqlreplication": ("connector/capture/*", *ABOVE),
-    "pyspark": (*SPARK, "spark_apps/*", "connector/sandbox/*"),
-    "psycopg": ("connector/write/postgres*", *ABOVE),
-    "sqlite3": ("connector/write/sqlite*", *ABOVE),
+    "confluent_kafka": ("connector/kafka/*", "connector/consume/*", "connector/inspect/*", *TASKS, *OUTSIDE),
+    "pymysql": ("connector/mysql/*", *OUTSIDE),
+    "pymysqlreplication": ("connector/mysql/*", *OUTSIDE),
+    "pyspark": ("connector/spark/*", "spark_apps/*", "connector/sandbox/*"),
+    "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
+    "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
-
-# The comparison of source and target shares no code with what may have made them differ.
-SHARED_WITH_VERIFY = ("capture.connection", "capture.filters", "capture.moment", "capture.privileges",
-                      "capture.source_state")  # fmt: skip
-
-# A consumer reads the log's own topics and proves its place as a producer and an applier do. A second way would be a
-# second truth; but it needs nothing of MySQL, Spark or targets, and whoever imports it gets none of them.
-SHARED_WITH_CONSUME = ("encode.schema", "publish.client", "publish.header", "publish.reading", "publish.tails",
-                       "pipeline.handshake")  # fmt: skip
-
-# What characters MySQL's sets have and how their bytes are read: pure tables and functions, of which there is no copy.
-SHARED_WITH_WRITE = ("capture.charsets", "capture.multibyte")
-
-ENVIRONMENT = ("connector/settings.py", "connector/cli.py", "connector/commands/options.py", "connector/faults.py",
+ENVIRONMENT = ("connector/config/loading.py", "connector/cli.py", "connector/commands/*", "connector/failpoints.py",
                "connector/sandbox/*")  # fmt: skip
 TIME_OF = {"time": None, "datetime": ("now", "utcnow", "today"), "date": ("today",)}
 
@@ -64,7 +49,7 @@ _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?c?import[ \t]+(\((?:[
 
 
 class Import(NamedTuple):
-    """A module that a file names: `connector.thl.words`, `os.environ`."""
+    """A module that a file names: `connector.log.ids`, `os.environ`."""
 
     line: int
     module: str
@@ -73,57 +58,81 @@ class Import(NamedTuple):
 def violations(root: Path) -> list[str]:
     """Every broken rule below a folder with `connector` in it: `file:line: what`."""
     found = []
-    for path in sorted([*root.glob("connector/**/*"), *root.glob("spark_apps/**/*")]):
-        if path.suffix not in (".py", ".pyx", ".pxd"):
-            continue
-        name = path.relative_to(root).as_posix()
-        text = path.read_text()
-        tree = ast.parse(text) if path.suffix == ".py" else None
-        imports = _of_tree(tree, name) if tree else _of_cython(text)
+    for name, imports, tree in _sources(root):
         for line, module in imports:
             found += [f"{name}:{line}: {what}" for what in _judge(name, module)]
         if tree:
             found += [f"{name}:{line}: {what}" for line, what in _judge_calls(name, tree)]
-    return found
+    return found + _circles(root)
+
+
+def folder_imports(root: Path) -> dict[str, set[str]]:
+    """The folders that each folder imports, the package itself left out: `{"connector/kafka": {"connector/log"}}`."""
+    arrows: dict[str, set[str]] = defaultdict(set)
+    for name, imports, _ in _sources(root):
+        for _, module in imports:
+            parts = module.split(".")
+            while len(parts) > 1 and not (root / "/".join(parts)).is_dir():
+                parts.pop()
+            here, there = name.rsplit("/", 1)[0], "/".join(parts)
+            if parts[0] == "connector" and "connector" not in (here, there) and here != there:
+                arrows[here].add(there)
+    return dict(arrows)
+
+
+def _circles(root: Path) -> list[str]:
+    try:
+        TopologicalSorter(folder_imports(root)).prepare()
+    except CycleError as error:
+        circle = " <- ".join(error.args[1])
+        return [f"{error.args[1][0]}:0: folders import each other in a circle: {circle}"]
+    return []
+
+
+def _sources(root: Path) -> Iterator[tuple[str, list[Import], ast.Module | None]]:
+    for path in sorted([*root.glob("connector/**/*"), *root.glob("spark_apps/**/*")]):
+        if path.suffix in (".py", ".pyx", ".pxd"):
+            name = path.relative_to(root).as_posix()
+            text = path.read_text()
+            tree = ast.parse(text) if path.suffix == ".py" else None
+            yield name, list(_of_tree(tree, name) if tree else _of_cython(text)), tree
 
 
 def _judge(name: str, module: str) -> Iterator[str]:
     top, _, rest = module.partition(".")
-    part = name.split("/")[1].removesuffix(".py") if name.startswith("connector/") else ""
+    room = _room(name)
     if top in HOMES and not any(fnmatch(name, home) for home in HOMES[top]):
         yield f"{top} has its home in {', '.join(HOMES[top])}"
     if module == "os.environ" and not any(fnmatch(name, home) for home in ENVIRONMENT):
         yield "reads the environment"
-    if part in ("thl", "ddl"):
-        if top == "connector":
-            if rest.split(".")[0] not in (part, "thl", "errors"):
-                yield f"{part} imports {module}"
-        elif top not in PURE:
-            yield f"{part} imports {module}: it is pure"
-    elif part in STAGES:
-        if (
-            top == "connector"
-            and rest.split(".")[0] not in (part, "thl", "ddl", *EVERY_STAGE)
-            and not (part == "write" and ".".join(rest.split(".")[:2]) in SHARED_WITH_WRITE)
-        ):
-            yield f"the stage {part} imports {module}"
-        if top == "time":
-            yield "asks the machine for the time"
-    elif part == "consume" and top == "connector":
-        if (
-            rest.split(".")[0] not in (part, "thl", *EVERY_STAGE)
-            and ".".join(rest.split(".")[:2]) not in SHARED_WITH_CONSUME
-        ):
-            yield f"consume imports {module}"
-    elif part == "verify" and top == "connector" and rest.split(".")[0] in STAGES:
-        shared = ".".join(rest.split(".")[:2])
-        if shared not in SHARED_WITH_VERIFY:
-            yield f"verify shares {module} with what it verifies"
+    if room in ("log", "ddl") and top != "connector" and top not in PURE:
+        yield f"{room} imports {module}: it is pure"
+    if room in LAYER and top == "time":
+        yield "asks the machine for the time"
+    if top == "connector" and room in LAYER:
+        other = rest.split(".")[0]
+        if other not in LAYER:
+            foundation = ("errors",) if room in ("log", "ddl") else FOUNDATION
+            if other not in foundation and other:
+                yield f"{room} imports {module}"
+        elif room == "targets" and f"{rest}.".startswith(f"{VALUES}."):
+            pass
+        elif other != room and LAYER[other] >= LAYER[room]:
+            yield f"{room} imports {module}"
+    elif room == "verify" and top == "connector" and not _may_share(rest):
+        yield f"verify shares {module} with what it verifies"
+    elif room == "consume" and top == "connector" and rest.split(".")[0] in ("mysql", "targets", "spark", "applier"):
+        yield f"consume imports {module}"
+
+
+def _may_share(module: str) -> bool:
+    return module.split(".", maxsplit=1)[0] not in LAYER or any(
+        f"{module}.".startswith(f"{room}.") for room in COMPARISON
+    )
 
 
 def _judge_calls(name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The environment and the clock are also reached by names that an import does not tell."""
-    part = name.split("/")[1].removesuffix(".py")
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
@@ -131,8 +140,12 @@ def _judge_calls(name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
         if owner == "os" and node.attr in ("environ", "getenv", "environb", "putenv"):
             if not any(fnmatch(name, home) for home in ENVIRONMENT):
                 yield node.lineno, "reads the environment"
-        elif part in (*STAGES, "thl") and node.attr in (TIME_OF.get(owner) or ()):
+        elif _room(name) in LAYER and node.attr in (TIME_OF.get(owner) or ()):
             yield node.lineno, "asks the machine for the time"
+
+
+def _room(name: str) -> str:
+    return name.split("/")[1].removesuffix(".py") if name.startswith("connector/") else ""
 
 
 def _of_tree(tree: ast.Module, name: str) -> Iterator[Import]:

@@ -35,7 +35,7 @@ def test_help_lists_every_command_without_importing_one() -> None:
 
 def test_the_producer_starts_without_what_only_appliers_need(tmp_path: Path) -> None:
     script = (
-        "import sys; from connector import cli; from connector.pipeline import produce\n"
+        "import sys; from connector import cli; from connector.producer import producer as produce\n"
         "class Stopped:\n"
         "    request = None\n"
         "    def __init__(self, *arguments, **options): pass\n"
@@ -114,7 +114,7 @@ def test_log_lines_carry_their_fields() -> None:
 
     record = logging.makeLogRecord(
         {
-            "name": "connector.publish",
+            "name": "connector.producer.publish",
             "levelname": "INFO",
             "msg": "epoch begun",
             "epoch": 3,
@@ -122,7 +122,7 @@ def test_log_lines_carry_their_fields() -> None:
             "msecs": 7.0,
         }
     )
-    assert TextFormatter().format(record) == "1970-01-01T00:00:00.007Z INFO publish epoch begun epoch=3"
+    assert TextFormatter().format(record) == "1970-01-01T00:00:00.007Z INFO producer.publish epoch begun epoch=3"
     assert json.loads(JsonFormatter().format(record))["epoch"] == 3
 
 

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 import yaml
 
+from connector.config.loading import load
 from connector.errors import SandboxError
 from connector.sandbox import compose, settings
 from connector.sandbox.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
-from connector.settings import load
 
 SCHEMA = Path(__file__).parents[1] / "testdata" / "compose-spec" / "compose-spec.json"
 

@@ -6,10 +6,10 @@ from threading import Event
 
 import pytest
 
+from connector import retrying
 from connector.clock import SystemClock
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced
-from connector.pipeline import retrying
-from connector.pipeline.retrying import EACH, LASTED, Stopped, retry
+from connector.retrying import EACH, LASTED, Stopped, retry
 from tests.support.clock import Slept
 
 CLOCK = SystemClock()

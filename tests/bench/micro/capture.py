@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from functools import partial
 
-from connector.capture.text_rows import TextRows
-from connector.config import Filters
+from connector.config.model import Filters
+from connector.mysql.values.text_rows import TextRows
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro, named
 from tests.support.binlog_writer import ColumnDef

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from connector.encode.fragment import EventHead, FragmentWriter
-from connector.encode.schema import single_object_header
-from connector.thl.layout import TableLayout
-from connector.thl.piece import Rows
+from connector.log.transaction.batch import Rows
+from connector.log.transaction.layout import TableLayout
+from connector.producer.encode.fragment import EventHead, FragmentWriter
+from connector.schema import single_object_header
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 

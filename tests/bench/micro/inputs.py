@@ -14,17 +14,17 @@ from random import Random
 
 import pyarrow as pa
 
-from connector.capture.filters import Filter
-from connector.capture.frames import EventFrames, Frames, PacketFrames
-from connector.capture.reader import BinlogReader
-from connector.config import Filters
-from connector.encode.encoder import Encoder
-from connector.encode.numbering import Limits, Numbering
-from connector.thl.fragment import Fragment
-from connector.thl.piece import Piece
-from connector.thl.position import PositionRecord, SourcePosition
-from connector.thl.words import NO_SEQNO, Epoch, Seqno
-from connector.thl.xa import Logged
+from connector.config.model import Filters
+from connector.log.ids import NO_SEQNO, Epoch, Seqno
+from connector.log.transaction.batch import Piece
+from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.log.transaction.xa import Logged
+from connector.log.writing.fragment import Fragment
+from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.transforms.filters import Filter
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
 from tests.bench.decode import MemorySource
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
 

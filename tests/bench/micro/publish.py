@@ -7,12 +7,12 @@ from unittest import mock
 from confluent_kafka import Producer
 
 from connector.clock import SystemClock
-from connector.config import Config
-from connector.publish import transactions
-from connector.publish.memory import position_message
-from connector.publish.queue import WorkQueue
-from connector.publish.transactions import Transactions
-from connector.thl.progress import Progress
+from connector.config.model import Config
+from connector.kafka import transactions
+from connector.kafka.records import position_message
+from connector.kafka.transactions import Transactions
+from connector.log.writing.progress import Progress
+from connector.producer.publish.queue import WorkQueue
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 

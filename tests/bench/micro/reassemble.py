@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Messages, Scanner
-from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
+from connector.log.compact.compact import Collapse
+from connector.log.compact.scan import Messages, Scanner
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.transaction.position import TargetPosition
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 

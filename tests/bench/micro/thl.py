@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from connector.thl.gtid import GtidSet
-from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
-from connector.thl.progress import Progress
-from connector.thl.words import Seqno
+from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import Seqno
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.transaction.position import TargetPosition
+from connector.log.writing.progress import Progress
 from tests.bench.micro import inputs
 from tests.bench.micro.inputs import UUID, nowhere
 from tests.bench.micro.registry import Work, micro
-from tests.unit.thl.make import header
+from tests.support.log_objects import header
 
 EVENTS = 500
 SPANS = 1000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from connector.reassemble.collapse import Collapse
-from connector.reassemble.scan import Scanner
-from connector.thl.net import NetRows
-from connector.write.copy import copy_rows
-from connector.write.postgres_types import bit_count, copy_kind
-from connector.write.values import rows as decoded
+from connector.log.compact.compact import Collapse
+from connector.log.compact.net_changes import NetRows
+from connector.log.compact.scan import Scanner
+from connector.targets.postgres.copy import copy_rows
+from connector.targets.postgres.types import bit_count, copy_kind
+from connector.targets.values import rows as decoded
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from random import Random
 
-from connector.reassemble.calm import QUIET_MESSAGES
+from connector.spark.stream.load_monitor import QUIET_MESSAGES
 from tests.bench.scale.capacity import Workload, per_row
 from tests.bench.scale.costs import Costs
 

@@ -16,13 +16,13 @@ from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.errors import HistoriesDiffer, LogDamaged
-from connector.thl.history import History
-from connector.thl.joined import Joined
-from connector.thl.ledger import Ledger
-from connector.thl.position import TargetPosition
-from connector.thl.shard import partition_of
-from connector.thl.words import LogId, Seqno, ShardId
-from tests.support.story import MemoryLog, Story, shard_in
+from connector.log.format.shard import partition_of
+from connector.log.ids import LogId, Seqno, ShardId
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.shard_sequencer import Joined
+from connector.log.transaction.position import TargetPosition
+from connector.log.writing.history import History
+from tests.support.events import MemoryLog, Story, shard_in
 
 DECODER = Decoder("t")
 STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online")

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from connector.consume import Action, Column, Row, RowChanges, Statement
 from connector.consume.decoding import Decoder
 from connector.errors import ConfigError, LogDamaged, Unsupported
-from connector.thl.words import Kind, Outcome
-from tests.unit.reassemble.fragments import NUMBER, RAW, change, encoded, record, registered, statement
+from connector.log.ids import Kind, Outcome
+from tests.support.fragments import NUMBER, RAW, change, encoded, record, registered, statement
 
 CHANGES = [
     statement("CREATE TABLE t (id INT)", options={"sql_mode": "ANSI"}),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connector.consume import ConsumerPosition, Start
 from connector.consume.fragments import Fragments
 from connector.errors import ConfigError
-from connector.thl.words import Epoch, LogId, Seqno, ShardId
+from connector.log.ids import Epoch, LogId, Seqno, ShardId
 
 numbers = st.integers(0, 2**62)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from connector.capture.filters import Filter, fingerprint
-from connector.config import Filters, Source
+from connector.config.model import Filters, Source
 from connector.errors import Unsupported
-from connector.thl.piece import Statement
-from connector.thl.replay import DIALECT, MARIADB_DIALECT
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
+from connector.mysql.transforms.filters import Filter, fingerprint
 
 SCHEMA = Filter(Filters(do=("s",)))
 TABLE = Filter(Filters(do=("s.t", "s.u", "s.log*")))

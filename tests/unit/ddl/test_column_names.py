@@ -16,10 +16,10 @@ from connector.ddl.evolution import Rules, evolve
 from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme, readings
 from connector.errors import Unsupported
-from connector.thl.definition import Definitions, TableDefinition
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.piece import Statement
-from connector.thl.replay import DIALECT, MARIADB_DIALECT
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 T = TableName("shop", "t")
 

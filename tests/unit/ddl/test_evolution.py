@@ -1,5 +1,5 @@
 """What a statement makes of the source's tables, as far as no server is needed to know it; the rest is asked of MySQL
-itself (tests/integration/test_table_history.py)."""
+itself (tests/integration/binlog/test_table_history.py)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from connector.capture.filters import Filter
-from connector.capture.query import Query
-from connector.capture.table_history import TableHistory
-from connector.config import Filters
+from connector.config.model import Filters
 from connector.ddl.evolution import Rules, evolve
-from connector.thl.definition import Definitions, Redefined, TableDefinition
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.piece import Statement
-from connector.thl.position import PositionRecord, SourcePosition
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.binlog.events.query import Query
+from connector.mysql.schema_history.table_history import TableHistory
+from connector.mysql.transforms.filters import Filter
 
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 4, 1 << 20
 RULES = Rules(str, lambda schema: schema != "unwanted")

@@ -1,13 +1,13 @@
-"""What only MariaDB's DDL has, as far as no server is needed to know it (tests/integration/test_mariadb_history.py)."""
+"""What only MariaDB's DDL has, as far as no server is needed to know it (tests/integration/mariadb/test_history.py)."""
 
 from __future__ import annotations
 
 import pytest
 
 from connector.ddl.mariadb import brings_virtual
-from connector.thl.definition import Definitions
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.definition import Definitions
+from connector.log.transaction.layout import TableName
 from tests.unit.ddl.test_evolution import after, names, unknown
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from connector.ddl.renaming import with_names
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 
 
 def table(name: TableName) -> TableName:

@@ -6,9 +6,9 @@ import pytest
 
 from connector.ddl.subjects import OTHERS, Subjects, subjects
 from connector.errors import Unsupported
-from connector.thl.layout import TableName
-from connector.thl.piece import Statement
-from connector.thl.replay import DIALECT, MARIADB_DIALECT
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 
 def about(sql: str, **options: str) -> Subjects:

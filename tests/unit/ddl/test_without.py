@@ -13,8 +13,8 @@ from connector.ddl.reader import Reader
 from connector.ddl.tokens import readings
 from connector.ddl.without import Asked, ColumnRules, without_columns
 from connector.errors import Unsupported
-from connector.thl.layout import Column, TableLayout, TableName
-from connector.thl.piece import Statement
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import Column, TableLayout, TableName
 
 
 @dataclass(frozen=True)

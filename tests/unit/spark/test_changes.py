@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.spark.changes import Changes
-from connector.spark.columns import arrow_schema
-from tests.unit.reassemble.fragments import change, column, encoded, record, scanned, statement
+from connector.spark.source.changes import Changes
+from connector.spark.source.columns import arrow_schema
+from tests.support.fragments import change, column, encoded, record, scanned, statement
 
 values = st.one_of(
     st.none(),

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import Unsupported, ValueNotRepresentable
-from connector.spark.changes import Changes
-from connector.spark.columns import arrow_schema
-from connector.spark.envelope import Envelopes, Message, topic_of
-from connector.spark.envelope_types import connected
-from connector.thl.layout import Column
-from tests.unit.reassemble.fragments import change, column, encoded, record, scanned, statement
+from connector.log.transaction.layout import Column
+from connector.spark.debezium.envelope import Envelopes, Message, topic_of
+from connector.spark.debezium.envelope_types import connected
+from connector.spark.source.changes import Changes
+from connector.spark.source.columns import arrow_schema
+from tests.support.fragments import change, column, encoded, record, scanned, statement
 
 
 def rows_of(*changes_: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from connector.config import Config, Kafka
+from connector.config.model import Config, Kafka
 from connector.errors import ConfigError
-from connector.spark.options import Options, as_options
-from connector.spark.place import Behind, Place
-from connector.thl.words import Epoch, LogId, Seqno
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.spark.source.offset import Behind, Place
+from connector.spark.source.options import Options, as_options
 
 PLACE = Place(LogId("a" * 32), Seqno(41), Epoch(3), {0: Behind(77, Seqno(41)), 1: Behind(5)})
 LOG = {"service": "shop", "kafka.bootstrap.servers": "h:1"}

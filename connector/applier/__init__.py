@@ -1,0 +1,1 @@
+"""`thl apply`: the log into a target, and everything that steers it."""

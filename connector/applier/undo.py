@@ -1,0 +1,193 @@
+"""`thl undo`: take a target's data back to an earlier event, by the before images in the log.
+
+From the newest event on, in steps: a step's events are read, turned round (`undoing`), folded and written like any
+others, with the position of the event before them, in one transaction of the target. So after each step the target
+shows the source as it once was, and dying between two leaves it at one of these. Applying goes on from there.
+
+Row counts are checked as ever: a target that is not as the log says is not taken back. Nothing is changed where the
+range has a DDL that did something, an initial load, images without all columns, or an event that was left out.
+Memory holds a step's events, about `STEP_BYTES`, or one event that is larger.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from connector.applier.invert import undoing
+from connector.applier.rewind import check_beginning, offsets_of, rehearse
+from connector.config.model import Config
+from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.kafka.handshake import Agreed, shake_hands
+from connector.kafka.ordered_reader import Direct
+from connector.log.compact.compact import Collapse
+from connector.log.compact.metadata_columns import transaction_columns
+from connector.log.compact.scan import Messages, Scanner
+from connector.log.format.header import FragmentHeader
+from connector.log.gtid.source_gtids import parse_gtids
+from connector.log.ids import NO_SEQNO, Outcome, Seqno
+from connector.log.reading.event_sequencer import Ledger, Release
+from connector.log.transaction.position import TargetPosition
+from connector.targets.signal_table import Desk
+from connector.targets.target import Target
+
+LOG: Final = logging.getLogger(__name__)
+
+STEP_BYTES: Final = 16 << 20  # of messages
+STAGE_BYTES: Final = 16 << 20
+
+_HINT: Final = "nothing was changed"
+
+Event = tuple[FragmentHeader, list[bytes]]
+Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
+
+
+def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPosition:
+    """Take a target back, until it shows the source as it was after an event.
+
+    Args:
+        config: the log.
+        target: not claimed yet: this ends an applier that runs.
+        desk: of the same target.
+        to: the event; the log must still hold it.
+
+    Returns:
+        The new position.
+
+    Raises:
+        ConfigError: the target is not beyond the event, or not consistent; or the event is among trapped ones.
+        Unsupported: what was applied since cannot be undone; nothing was changed.
+        TargetDiffers: the target is not as the log says it is; the step was not done.
+        HistoriesDiffer, LogDamaged, BrokerUnavailable: as for an applier.
+    """
+    position = target.claim(config.service)
+    if to >= position.seqno or not position.consistent or position.head != NO_SEQNO:
+        raise ConfigError(
+            f"a target is taken back from a consistent state beyond event {to}",
+            seqno=position.seqno,
+            consistent=position.consistent,
+        )
+    if out := sorted(one for one in desk.skipped(config.service) if to < one <= position.seqno):
+        raise Unsupported(f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT)
+    if past := sorted((entry.since, name) for name, entry in target.catalog.excluded.items() if to < entry.since - 1):
+        since, name = past[0]
+        raise Unsupported(
+            f"the applier goes on without {name} since event {since}: what came before cannot be undone", hint=_HINT
+        )
+    agreed = shake_hands(config, position)
+    check_beginning(agreed.history, Seqno(to + 1))
+    start = _before(config, agreed, position, Seqno(to + 1))
+    rehearse(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
+    for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):
+        position = _taken_back(config, agreed, target, position, step)
+    return position
+
+
+def _steps(config: Config, agreed: Agreed, position: TargetPosition, to: Seqno) -> list[FragmentHeader]:
+    """The event to go back to, those between steps, and the last one."""
+    found: list[FragmentHeader] = []
+    size = 0
+    with closing(_events(config, agreed, position, to, position.seqno)) as events:
+        for header, fragments in events:
+            size += sum(map(len, fragments))
+            if not found or header.seqno == position.seqno or size >= STEP_BYTES:
+                found.append(header)
+                size = 0
+    return found
+
+
+def _taken_back(
+    config: Config,
+    agreed: Agreed,
+    target: Target,
+    position: TargetPosition,
+    step: tuple[FragmentHeader, FragmentHeader],
+) -> TargetPosition:
+    """Undo the events after one up to another, in one transaction of the target."""
+    first, last = step
+    with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
+        events = list(found)
+    # Which transaction left them as they were before is not looked for: rows that are taken back have none.
+    collapse = Collapse(config.topic, transaction_columns(config.target.transaction_columns.items()), known=False)
+    gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
+    for header, fragments in reversed(events):
+        if gtids is not None and header.gtid is not None:
+            gtids.remove(header.gtid)
+        if header.outcome is not Outcome.VOID:
+            fold(collapse, config.topic, fragments)
+        if collapse.size >= STAGE_BYTES:
+            target.stage(collapse.take(), last=False)
+    target.stage(collapse.take(), last=True)
+    before = replace(
+        position,
+        seqno=first.seqno,
+        epoch=first.epoch,
+        source_id=first.source_id,
+        event_id=first.event_id or "",
+        gtid_set=None if gtids is None else str(gtids),
+        offsets=offsets_of(config, agreed.partitions, Seqno(first.seqno + 1)),
+        commit_time=first.commit_time or 0,
+    )
+    target.commit(before, [])
+    LOG.warning("events are undone", extra={"from_seqno": last.seqno, "to_seqno": first.seqno})
+    return before
+
+
+def fold(collapse: Collapse, topic: str, fragments: Sequence[bytes]) -> None:
+    """Fold what undoes an event into net operations."""
+    for value in undoing(fragments, topic):
+        columns = {
+            "partition": pa.array([0], pa.int32()),
+            "offset": pa.array([0], pa.int64()),
+            "value": pa.array([value], pa.large_binary()),
+        }
+        for messages in Scanner(topic).scan(pa.record_batch(columns)):
+            for message in messages:
+                collapse.add(message)
+
+
+def _before(config: Config, agreed: Agreed, position: TargetPosition, first: Seqno) -> TargetPosition:
+    """As if a target were right before an event."""
+    covering = agreed.history.covering(Seqno(first - 1))
+    return TargetPosition(
+        service=position.service,
+        log_id=position.log_id,
+        seqno=Seqno(first - 1),
+        epoch=covering.epoch,
+        offsets=offsets_of(config, agreed.partitions, first),
+    )
+
+
+def _events(
+    config: Config, agreed: Agreed, position: TargetPosition, first: Seqno, last: Seqno
+) -> Generator[Event, None, None]:
+    """Whole events of the log, with their fragments."""
+    start = _before(config, agreed, position, first)
+    ledger = Ledger[bytes, Messages](
+        topic=config.topic, partitions=agreed.partitions, position=start, history=agreed.history
+    )
+    scanner = Scanner(config.topic)
+    held: list[bytes] = []
+    with Direct(config.kafka, config.topic, start.offsets) as log:
+        while (batch := log.next()) is not None:
+            for part in batch.to_batches():
+                messages = (one for found in scanner.scan(part) for one in found)
+                for message, value in zip(messages, part["value"].to_pylist(), strict=True):
+                    ledger.take(message.header, message.partition, message.offset, value or b"")
+            for release in ledger.release():
+                if not isinstance(release, Release):
+                    held = []
+                    continue
+                held += release.bodies
+                if release.complete:
+                    yield release.header, held
+                    held = []
+                    if release.seqno == last:
+                        return
+    raise LogDamaged("the log ends before what the target has", seqno=last)

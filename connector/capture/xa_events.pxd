@@ -1,8 +1,0 @@
-from libc.stdint cimport uint32_t
-
-from connector.capture.decoder cimport Decoder
-from connector.capture.event cimport Event
-from connector.capture.memory cimport Cursor
-
-cdef int decided(Decoder decoder, Event* event, uint32_t thread_id, object query) except -1
-cdef int prepared(Decoder decoder, Event* event, Cursor* body) except -1

@@ -1,0 +1,154 @@
+"""The configuration's fields in words: the page docs/configuration.md, and the YAML that `thl config` prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from connector.config.loading import LEVEL, PREFIX, Path_, Settings, origin_of
+from connector.config.model import FILE, Config, Section
+from connector.redaction import HIDDEN, is_secret, redacted
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its path, its default as YAML writes it, and what it is for."""
+
+    path: tuple[str, ...]
+    default: str
+    description: str
+
+    @property
+    def name(self) -> str:
+        """As `--set` wants it."""
+        return ".".join(self.path)
+
+    @property
+    def variable(self) -> str:
+        """As the environment wants it."""
+        return PREFIX + LEVEL.join(part.upper() for part in self.path)
+
+
+def fields(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[Field | type[Section]]:
+    """Every field in the model's order; a section comes before its fields."""
+    for name, info in section.model_fields.items():
+        inner = _section(info)
+        if inner is not None:
+            yield inner
+            yield from fields(inner, (*above, name))
+        else:
+            default = "" if info.is_required() else scalar(info.get_default(call_default_factory=True), hide=False)
+            yield Field((*above, name), default, info.description or "")
+
+
+def elements(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[tuple[Path_, type[Section]]]:
+    """Every field that is a list or mapping of sections, with what is in it."""
+    for name, info in section.model_fields.items():
+        inner = _section(info)
+        if inner is not None:
+            yield from elements(inner, (*above, name))
+            continue
+        for kind in get_args(info.annotation):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield (*above, name), kind
+                yield from elements(kind, (*above, name))
+
+
+def reference() -> str:
+    """The page docs/configuration.md."""
+    lines = [
+        "# Configuration",
+        "",
+        "<!-- Written by `thl config --reference > docs/configuration.md`; a test keeps it equal. -->",
+        "",
+        "A YAML file (`--config FILE`, else `thl.yaml` in the working directory), over it the environment, over it",
+        "`--set section.field=value`. Lists are written as in YAML or with commas (`--set source.filters.do=a.*,b`),",
+        "and a mapping's keys one by one (`--set kafka.properties.security.protocol=SSL`).",
+        "`thl config` prints what is in force and where each value came from.",
+        "",
+    ]
+    head = ["| Field | Environment | Default | |", "|---|---|---|---|"]
+    lines += head
+    for item in fields():
+        if isinstance(item, Field):
+            default = "" if item.default in {'""', "null"} else f"`{item.default}`"
+            lines.append(f"| `{item.name}` | `{item.variable}` | {default} | {_cell(item.description)} |")
+        elif item.__name__ != "Filters":
+            lines += ["", f"## {item.__name__.lower()}", "", _cell(item.__doc__ or ""), "", *head]
+    for path, element in elements():
+        lines += ["", f"## An element of {'.'.join(path)}", "", _cell(element.__doc__ or ""), ""]
+        lines += ["| Field | Default | |", "|---|---|---|"]
+        for item in fields(element):
+            if isinstance(item, Field):
+                default = "" if item.default in {"", "null"} else f"`{item.default}`"
+                lines.append(f"| `{item.name}` | {default} | {_cell(item.description)} |")
+    return "\n".join(lines) + "\n"
+
+
+def in_force(settings: Settings) -> str:
+    """The configuration as commented YAML that can be read again, but for its secrets."""
+    return redacted("\n".join(_yaml(settings.config, settings.origins, ())) + "\n")
+
+
+def scalar(value: object, *, hide: bool) -> str:
+    """A value on one line, as YAML reads it (JSON is YAML)."""
+    match value:
+        case SecretStr():
+            if not value.get_secret_value():
+                return '""'
+            return json.dumps(_masked(value.get_secret_value()) if hide else value.get_secret_value())
+        case Path():
+            return json.dumps(str(value), ensure_ascii=False)
+        case tuple():
+            return "[" + ", ".join(scalar(_plain(item), hide=hide) for item in value) + "]"
+        case Mapping():
+            hidden = {name: HIDDEN if hide and is_secret(name) else text for name, text in value.items()}
+            return json.dumps(hidden, ensure_ascii=False)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[str, ...]) -> Iterator[str]:
+    indent = "  " * len(above)
+    for name, info in type(section).model_fields.items():
+        path, value = (*above, name), getattr(section, name)
+        inner = _section(info)
+        comment = (inner.__doc__ if inner else info.description) or ""
+        yield f"{indent}# {' '.join(comment.split())}"
+        if isinstance(value, Section):
+            yield f"{indent}{name}:"
+            yield from _yaml(value, origins, path)
+        else:
+            if getattr(section, name + FILE, None) is not None and name + FILE != "hash_key_file":
+                value = SecretStr("")  # what was read from the file: with both it could not be read again
+            origin = origin_of(origins, path)
+            yield f"{indent}{name}: {scalar(value, hide=True)}" + (f"  # from {origin}" if origin else "")
+
+
+def _section(info: FieldInfo) -> type[Section] | None:
+    kind: Any = info.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _plain(item: object) -> object:
+    return item.model_dump(mode="json", exclude_unset=True) if isinstance(item, BaseModel) else item
+
+
+def _masked(secret: str) -> str:
+    """Of an address everything but the password is for everyone; of one with parameters, nothing."""
+    address = re.fullmatch(r"(\w+://)(?:([^:/@?]*)(:[^/?]*)?@)?([^@?]*)", secret)
+    if not address:
+        return HIDDEN
+    scheme, user, password, rest = address.groups()
+    return scheme + ("" if user is None else user + (f":{HIDDEN}" if password else "") + "@") + rest
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

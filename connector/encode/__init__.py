@@ -1,1 +1,0 @@
-"""Pieces of transactions into Avro fragments, numbered and cut."""

@@ -1,0 +1,1 @@
+"""Reading events for people: of the log and of binary log files."""

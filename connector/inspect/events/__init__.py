@@ -1,0 +1,1 @@
+"""Events of the log as Kafka holds them, for the commands that print them."""

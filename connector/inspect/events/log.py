@@ -1,0 +1,265 @@
+"""Events of the log as Kafka holds them, read once, in memory that does not grow with the log or an event.
+
+Where a range of seqnos begins and ends in a partition is found by halving, so a part of a log costs what the part
+costs. What was given up is known by what follows it: an attempt is held back until then, as long as it is small; a
+large one is read again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from connector.config.model import Config
+from connector.errors import ConfigError
+from connector.inspect.events.attempts import Attempt, attempts
+from connector.inspect.events.choice import SLACK, Choice, EventPlace
+from connector.inspect.events.completeness import Completeness, floor_of
+from connector.inspect.events.decoding import chunks, fragment_of, header_of
+from connector.inspect.events.partitions import Partitions
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import read_tails
+from connector.log.format.decoded_parts import Chunks, without_parts
+from connector.log.format.first_fields import place_of
+from connector.log.ids import NO_SEQNO, Kind, Seqno
+from connector.log.writing.fork import Range, meets
+
+FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
+GROWTH: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One fragment.
+
+    Args:
+        topic, partition, offset: where it stands.
+        fragment: as schemas/fragment.avsc says.
+        voided: it was given up, its event is not finished yet, or is trapped.
+        value: the message.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    fragment: dict[str, Any]
+    voided: bool
+    value: bytes = b""
+
+    @property
+    def place(self) -> str:
+        """For people, and for other tools."""
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The two ends of the log.
+
+    Args:
+        oldest, newest: finished events that Kafka holds, NO_SEQNO when there are none.
+        newest_commit: when the newest was committed on the source, µs since 1970 UTC.
+    """
+
+    oldest: Seqno = NO_SEQNO
+    newest: Seqno = NO_SEQNO
+    newest_commit: int | None = None
+
+
+class LogList:
+    """Reads the event topic.
+
+    Args:
+        config: the service and its brokers.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.topic = config.topic
+        self._partitions = Partitions(config)
+        self._trapped: tuple[Range, ...] | None = None
+
+    def events(self, choice: Choice) -> Iterator[Listed]:
+        """The wanted fragments, by seqno and fragno; of what was given up, by the order in its partition.
+
+        Raises:
+            BrokerUnavailable: Kafka does not answer.
+            ConfigError: there is no such log.
+            LogDamaged: a message is not a fragment.
+            ConfigError: the one event that was named is not in the log.
+        """
+        nearby = _Nearby(choice)
+        for attempt in self.attempts(choice):
+            nearby.see(attempt)
+            if choice.wants(attempt):
+                yield from self.fragments(attempt)
+                if choice.gtid is not None:
+                    return
+        if choice.one:
+            nearby.check()
+
+    def attempts(self, choice: Choice) -> Iterator[Attempt]:
+        """All within the chosen range of seqnos, and about that of times, by seqno.
+
+        Raises:
+            LogDamaged: a finished event is missing: lost at a partition's end, or between two others.
+        """
+        tails = read_tails(self._config)  # before the bounds: what it tells of is within them
+        bounds = self._partitions.bounds()
+
+        def numbers() -> tuple[int, int]:
+            ends = self._ends(bounds)
+            return ends.oldest, ends.newest
+
+        low, high = choice.bounds(numbers)
+        if low is not None and high is not None and low > high:
+            return
+        spans = {partition: self._span(partition, choice, span, low, high) for partition, span in bounds.items()}
+        starts, ends = {p: start for p, (start, _) in spans.items()}, {p: end for p, (_, end) in bounds.items()}
+        last = None if choice.last is not None else high
+        floor = floor_of(self._config, tails, starts, ends)
+        whole = Completeness(self.topic, tails, max(low or 0, 0), last, floor)
+        streams = [self._attempts(partition, choice, span, whole) for partition, span in spans.items()]
+        for attempt in heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first)):
+            if attempt.whole:
+                whole.take(attempt.seqno)
+            yield self.judged(attempt)
+        whole.end()
+
+    def judged(self, attempt: Attempt) -> Attempt:
+        """The same, and whether it is trapped by what the epochs told when that was asked first."""
+        if self._trapped is None:
+            with LogReader(self._config) as log:
+                self._trapped = log.control().trapped
+        trapped = bool(self._trapped) and meets(self._trapped, attempt.seqno, attempt.seqno)
+        return replace(attempt, trapped=True) if trapped else attempt
+
+    def fragments(self, attempt: Attempt) -> Iterator[Listed]:
+        """Its fragments; what is too large to be held is read again.
+
+        A change in parts is one of the fragment that has the last part, and the others have none; where the event's
+        beginning is gone, none has it.
+        """
+        partition = attempt.partition
+        held = attempt.held
+        joining: Chunks | None = chunks(self._partitions.at(partition, attempt.first))
+        for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
+            fragment = fragment_of(value, self._partitions.at(partition, offset))
+            if offset == attempt.first and fragment["fragno"]:
+                joining = None
+            changes = fragment["changes"]
+            fragment["changes"] = joining.whole(fragment["fragno"], changes) if joining else without_parts(changes)
+            yield Listed(self.topic, partition, offset, fragment, attempt.voided, value)
+
+    def ends(self) -> Ends:
+        """The log's two ends, without reading what is between.
+
+        Raises:
+            BrokerUnavailable, PreflightError, LogDamaged: as `events`.
+        """
+        return self._ends(self._partitions.bounds())
+
+    def _ends(self, bounds: dict[int, tuple[int, int]]) -> Ends:
+        oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
+        with LogReader(self._config, sparing=True) as log:
+            for partition, (start, end) in bounds.items():
+                first = self._first(log, partition, start, end)
+                oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest
+                last = self.last_ending(log, partition, start, end)
+                if last is not None and last["seqno"] > newest:
+                    newest, commit = Seqno(last["seqno"]), last["commit_time"]
+        return Ends(oldest, newest, commit)
+
+    def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
+        """The first event that is whole."""
+        for offset, value in self._partitions.messages(partition, start, end, log):
+            place = place_of(value, self._partitions.at(partition, offset))
+            if place.kind is not Kind.EPOCH and place.fragno == 0:
+                return place.seqno
+        return NO_SEQNO
+
+    def first_whole(self, log: LogReader, partition: int, start: int, end: int) -> Attempt | None:
+        """The first event of a partition's part that is whole."""
+        found = self._partitions.messages(partition, start, end, log)
+        header = partial(self._header, partition)
+        return next((attempt for attempt in attempts(partition, found, header) if attempt.whole), None)
+
+    def last_ending(self, log: LogReader, partition: int, start: int, end: int) -> dict[str, Any] | None:
+        """The header of the last fragment that finishes an event, found by looks that go further and further back."""
+        width, before = FIRST_LOOK, end
+        while before > start:
+            begin = max(start, before - width)
+            found: tuple[int, bytes] | None = None
+            for offset, value in self._partitions.messages(partition, begin, before, log):
+                if place_of(value, self._partitions.at(partition, offset)).finishes:
+                    found = offset, value
+            if found is not None:
+                return self._header(partition, *found)
+            width, before = width * GROWTH, begin
+        return None
+
+    def _span(
+        self, partition: int, choice: Choice, bounds: tuple[int, int], low: int | None, high: int | None
+    ) -> tuple[int, int]:
+        """The offsets of what is listed of a partition."""
+        start, end = bounds
+        if low is not None:
+            start = self._partitions.offset_of(low, partition, bounds)
+        if high is not None:
+            end = self._partitions.offset_of(high + 1, partition, (start, end))
+        if choice.since is not None:
+            start = self._partitions.before_time(choice.since, SLACK, partition, (start, end))
+        return start, end
+
+    def _attempts(
+        self, partition: int, choice: Choice, span: tuple[int, int], whole: Completeness
+    ) -> Iterator[Attempt]:
+        found = self._partitions.messages(partition, *span)
+        for attempt in attempts(partition, found, partial(self._header, partition)):
+            if choice.over(attempt):
+                whole.stops(attempt.seqno)
+                return
+            yield attempt
+
+    def _header(self, partition: int, offset: int, value: bytes) -> dict[str, Any]:
+        return header_of(value, self._partitions.at(partition, offset))
+
+
+class _Nearby:
+    """What was met instead of the one event that is wanted."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._found = False
+        self._before = self._after = ""
+
+    def see(self, attempt: Attempt) -> None:
+        if not self._choice.one:
+            return
+        self._found = self._found or self._choice.wants(attempt)
+        if self._choice.event is not None and attempt.ending is not None:
+            text = f"seqno {attempt.seqno} ({attempt.ending['event_id']})"
+            if EventPlace.parse(attempt.ending["event_id"])[:2] < self._choice.event[:2]:
+                self._before, self._after = text, ""
+            elif not self._after:
+                self._after = text
+
+    def check(self) -> None:
+        if self._found:
+            return
+        choice = self._choice
+        if choice.event is not None:
+            between = " and ".join(text for text in (self._before, self._after) if text)
+            raise ConfigError(
+                "the log has no event with this id",
+                hint=f"its place is by {between}" if between else "",
+                event=f"{choice.event.file}:{choice.event.end}",
+            )
+        if choice.gtid is not None:
+            raise ConfigError("the log has no event with this GTID", gtid=choice.gtid)
+        raise ConfigError(
+            "the log has no finished event with this seqno", hint="thl info tells which", seqno=choice.low
+        )

@@ -1,0 +1,106 @@
+"""The event topic's messages, read from outside: committed ones only, in no consumer group, no offsets kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from connector.config.model import Config
+from connector.errors import ConfigError
+from connector.inspect.events.decoding import header_of
+from connector.kafka.log_reader import LogReader
+from connector.log.format.first_fields import place_of
+from connector.log.ids import Kind, Seqno
+from connector.log.reading.search import Met, before_time
+
+
+class Timed(NamedTuple):
+    """What looking for a time wants to know of a fragment."""
+
+    seqno: Seqno
+    commit_time: int | None
+
+
+def no_log(config: Config) -> ConfigError:
+    """That a service has no log."""
+    return ConfigError(
+        f"Service {config.service} has no log on these brokers: `thl produce` begins one",
+        hint="are `service` and kafka.bootstrap right?",
+        topic=config.topic,
+    )
+
+
+class Partitions:
+    """Reads them; by connections of their own, so that several can be read side by side, or by one that is given.
+
+    Every method raises BrokerUnavailable when Kafka does not answer, PreflightError when it refuses us, and LogDamaged
+    for a message that is not a fragment.
+
+    Args:
+        config: the service and its brokers.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.topic = config.topic
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Where each partition begins and ends.
+
+        Raises:
+            ConfigError: there is no such log.
+        """
+        with LogReader(self._config) as log:
+            count = log.partitions(self.topic)
+            if not count:
+                raise no_log(self._config)
+            return {partition: log.bounds(partition) for partition in range(count)}
+
+    def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:
+        """Where a seqno begins, or what follows it; what was given up of it is not before that place."""
+        with LogReader(self._config, sparing=True) as log:
+            return log.offset_of(partition, seqno, bounds)
+
+    def beginning(self, log: LogReader, partition: int, offset: int, end: int) -> int:
+        """The first place at an offset or behind it where an event, or an epoch, begins; `end` when there is none."""
+        found = log.first(partition, offset, end)
+        if found is None:
+            return end
+        place = place_of(found[1], self.at(partition, found[0]))
+        return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
+
+    def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
+        """A place that is not behind the first event that was committed at a time or later.
+
+        Args:
+            moment: µs since 1970 UTC.
+            slack: µs by which commit times may fall from one event to a later one.
+            partition, bounds: where to look.
+        """
+        with LogReader(self._config, sparing=True) as log:
+
+            def read(offset: int) -> Met[Timed] | None:
+                found = log.first(partition, offset, bounds[1])
+                return found and Met(found[0], self._timed(partition, *found))
+
+            return before_time(read, *bounds, moment, slack)
+
+    def messages(
+        self, partition: int, start: int, end: int, log: LogReader | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Offsets and messages, from `start` to before `end`."""
+        if log is not None:
+            yield from log.fragments(partition, start, end)
+        elif start < end:
+            with LogReader(self._config) as own:
+                yield from own.fragments(partition, start, end)
+
+    def at(self, partition: int, offset: int) -> str:
+        """A place, for people and for errors."""
+        return f"{self.topic}-{partition}@{offset}"
+
+    def _timed(self, partition: int, offset: int, value: bytes) -> Timed:
+        place = place_of(value, self.at(partition, offset))
+        if place.kind is Kind.EPOCH:
+            return Timed(place.seqno, None)
+        return Timed(place.seqno, header_of(value, self.at(partition, offset))["commit_time"])

@@ -1,0 +1,162 @@
+"""The layout of Tungsten's `thl list`, which its users read and parse: line by line, blank by blank.
+
+FILE is what stands there here: topic-partition@offset, or a binary log's name. Times are UTC, or of a zone that is
+asked for. A default schema is told where it changes within a fragment; rows, which name their own, end it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Protocol
+
+from connector.errors import escaped
+
+ROW = " - ROW# = "
+EVENT_TYPE = "com.continuent.tungsten.replicator.event.ReplDBMSEvent"
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+ColumnHead = Callable[[int, Mapping[str, Any]], str]
+"""A column in the brackets of its value's line: of its index and what the log says of it."""
+
+
+class Place(Protocol):
+    """A fragment and where it stands: `connector.inspect.events.log.Listed`."""
+
+    @property
+    def place(self) -> str:
+        """For people."""
+
+    @property
+    def fragment(self) -> Mapping[str, Any]:
+        """As schemas/fragment.avsc says."""
+
+    @property
+    def voided(self) -> bool:
+        """It was given up, or its event is not finished yet."""
+
+
+def named(index: int, column: Mapping[str, Any]) -> str:
+    """A column's number, from 1, and its name."""
+    return f"{index + 1}: {escaped(column['name'])}"
+
+
+def lines(listed: Place, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
+    """One fragment.
+
+    Args:
+        listed: it.
+        zone: of the commit's time.
+        column_head: how columns are told.
+    """
+    yield from header_lines(listed, zone=zone)
+    schema: str | None = None
+    for number, change in enumerate(listed.fragment["changes"]):
+        if "sql" in change:
+            yield from statement(number, change["schema"], change["sql"], change["options"], before=schema)
+            schema = change["schema"]
+        else:
+            yield from _rows(number, change, column_head)
+            schema = None
+
+
+def header_lines(listed: Place, *, zone: tzinfo = UTC) -> Iterator[str]:
+    """What a fragment begins with."""
+    fragment = listed.fragment
+    last = " (last frag)" if fragment["last_frag"] else ""
+    voided = " (voided)" if listed.voided else ""
+    yield f"SEQ# = {fragment['seqno']} / FRAG# = {fragment['fragno']}{last}{voided}"
+    yield f"- FILE = {listed.place}"
+    yield f"- TIME = {time_of(fragment['commit_time'], zone)}"
+    yield f"- EPOCH# = {fragment['epoch']}"
+    yield f"- EVENTID = {or_null(fragment['event_id'])}"
+    yield f"- SOURCEID = {fragment['source_id']}"
+    yield f"- METADATA = [{';'.join(_fact(name, value) for name, value in fragment['metadata'].items())}]"
+    yield f"- TYPE = {EVENT_TYPE}"
+
+
+def statement(
+    number: int, schema: str, sql: str, options: Mapping[str, str], *, before: str | None = None
+) -> Iterator[str]:
+    """A change that is a statement. `before` is the default schema that was told last in this fragment."""
+    if options:
+        yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
+    if schema != before:
+        yield f"- SCHEMA = {escaped(schema)}"
+    yield f"- SQL({number}) = {shown_text(sql)}"
+
+
+def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str]:
+    """What a change of rows begins with."""
+    yield f"- SQL({number}) ="
+    yield f" - ACTION = {action.upper()}"
+    yield f" - SCHEMA = {escaped(schema)}"
+    yield f" - TABLE = {escaped(table)}"
+
+
+def value_head(word: str, column: str) -> str:
+    """What stands before a value. The word is COL or KEY."""
+    return f"  - {word}({column}) = "
+
+
+def time_of(microseconds: int | None, zone: tzinfo = UTC) -> str:
+    """`2025-03-19 11:07:32.0`: at least one digit of a second, and no zeros at the end beyond it."""
+    if microseconds is None:
+        return "null"
+    moment = (EPOCH + timedelta(microseconds=microseconds)).astimezone(zone)
+    fraction = f"{moment.microsecond:06}".rstrip("0") or "0"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
+
+
+def shown(value: object) -> str:
+    """A value: NULL, text as it is but for what moves a terminal, bytes in hexadecimal."""
+    if value is None:
+        return "NULL"
+    return f"0x{value.hex()}" if isinstance(value, bytes) else shown_text(str(value))
+
+
+def shown_text(text: str) -> str:
+    """Text with its lines and tabs, and other control characters escaped."""
+    return _CONTROL.sub(lambda found: escaped(found[0]), text)
+
+
+def present(bits: bytes, columns: int) -> list[int]:
+    """The indexes of the columns that an image holds; no bits: all of them."""
+    return [index for index in range(columns) if not bits or bits[index // 8] >> (index % 8) & 1]
+
+
+def or_null(value: object) -> str:
+    """`null` for what is not known."""
+    return "null" if value is None else str(value)
+
+
+def _fact(name: str, value: object) -> str:
+    """On one line: a statement may have several."""
+    text = shown_text(str(value)).replace("\r", "\\r").replace("\n", "\\n")
+    return f"{name}={text}" if text else name
+
+
+def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> Iterator[str]:
+    columns = [column_head(index, column) for index, column in enumerate(change["columns"])]
+    before = present(change["before_present"], len(columns))
+    after = present(change["after_present"], len(columns))
+    yield from rows_head(number, change["action"], change["schema"], change["table"])
+    for row_number, row in enumerate(change["rows"]):
+        yield f"{ROW}{row_number}"
+        if row["after"] is not None:
+            yield from _image("COL", columns, after, row["after"], range(len(columns)))
+        # The key is what a row was found by: its old values; without a key, the whole old row.
+        old, places = (row["after"], after) if row["before"] is None else (row["before"], before)
+        key = change["key_columns"] or ([] if row["before"] is None else range(len(columns)))
+        yield from _image("KEY", columns, places, old, key)
+
+
+def _image(
+    word: str, columns: Sequence[str], places: Sequence[int], values: Sequence[object], wanted: Sequence[int]
+) -> Iterator[str]:
+    found = dict(zip(places, values, strict=True))
+    for index in sorted(wanted):
+        if index in found:
+            yield value_head(word, columns[index]) + shown(found[index])

@@ -1,0 +1,117 @@
+"""A source's transaction in Tungsten's layout: as `thl list` shows it, a fragment a piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connector.errors import escaped
+from connector.inspect.formats.tungsten import ROW, header_lines, rows_head, statement, value_head
+from connector.inspect.formats.tungsten_rows import TungstenRows
+from connector.log.ids import Outcome, Seqno
+from connector.log.transaction.batch import Begin, Ending, Piece, Rows
+from connector.log.transaction.event_id import EventId
+from connector.log.transaction.layout import TableLayout
+from connector.log.transaction.rows_query import Asked
+
+KEPT: Final = 4096  # layouts
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A piece as a fragment without changes, where it stands.
+
+    Args:
+        place: the file.
+        fragment: as schemas/fragment.avsc says, as far as the layout shows it.
+        voided: never.
+    """
+
+    place: str
+    fragment: dict[str, Any]
+    voided: bool = False
+
+
+class TungstenPrinter:
+    """Prints transactions, as `connector.inspect.transactions.Printer` says.
+
+    There is no producer, so no epoch: it is 0; the source is told by its server id.
+    """
+
+    def __init__(self) -> None:
+        # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
+        self._tables: dict[int, tuple[TableLayout, TungstenRows]] = {}
+        self._begin: Begin | None = None
+        self._fragno = 0
+        self._asked = Asked()
+
+    def begin(self, begin: Begin) -> None:
+        """A transaction begins."""
+        self._begin, self._fragno, self._asked = begin, 0, Asked()
+
+    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
+        """A fragment; what is known only at the transaction's end is null before."""
+        begin, ending = self._begin, piece.ending
+        if begin is None:
+            raise ValueError("a piece of a transaction that has not begun")
+        fragment: dict[str, Any] = {
+            "seqno": seqno,
+            "fragno": self._fragno,
+            "last_frag": ending is not None,
+            "commit_time": ending and ending.commit_time,
+            "epoch": 0,
+            "event_id": ending and str(EventId(ending.end.file, ending.end.offset, begin.thread_id)),
+            "source_id": begin.server_id,
+            "metadata": {
+                "mysql_server_id": begin.server_id,
+                "dbms_type": "mysql",
+                **begin.metadata,
+                **({"xa": xa} if xa else {}),
+                **dict(self._asked.metadata(piece.changes)),
+            },
+        }
+        if ending is not None and ending.outcome is Outcome.ROLLBACK:
+            fragment["metadata"]["rollback"] = "true"
+        self._fragno += 1
+        found = [_lines(header_lines(Header(begin.start.file, fragment)))]
+        schema: str | None = None
+        for number, change in enumerate(piece.changes):
+            if isinstance(change, Rows):
+                name, schema = change.layout.name, None
+                found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
+                found.append(self._rows(change.layout).printed(change.data, change.ends, change.before, change.after))
+            else:
+                found.append(_lines(statement(number, change.schema, change.sql, change.options, before=schema)))
+                schema = change.schema
+        return b"".join(found)
+
+    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
+        """Nothing: every fragment has its own."""
+        del seqno, ending, xa
+        return b""
+
+    def tail(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def _rows(self, layout: TableLayout) -> TungstenRows:
+        kept = self._tables.get(id(layout))
+        if kept is None:
+            if len(self._tables) >= KEPT:
+                self._tables.clear()
+            kept = self._tables[id(layout)] = layout, _printer(layout)
+        return kept[1]
+
+
+def _printer(layout: TableLayout) -> TungstenRows:
+    names = [column.name for column in layout.columns]
+    columns, keys = (
+        [value_head(word, f"{index + 1}: {escaped(name)}").encode() for index, name in enumerate(names)]
+        for word in ("COL", "KEY")
+    )
+    return TungstenRows(ROW.encode(), columns, keys, [index in layout.key for index in range(len(names))])
+
+
+def _lines(found: Iterator[str]) -> bytes:
+    return "".join(f"{line}\n" for line in found).encode()

@@ -1,0 +1,114 @@
+"""The log in segments: what Tungsten's `thl index` tells of its files, a log on Kafka has only as ranges of offsets.
+
+A segment ends where an epoch begins, and else after about so many offsets; like one of Tungsten's files it holds whole
+events. It is known from a few messages at its ends: nothing between them is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from connector.config.model import Config
+from connector.inspect.events.attempts import Attempt
+from connector.inspect.events.log import LogList
+from connector.inspect.events.partitions import Partitions
+from connector.inspect.formats.tungsten import time_of
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import read_tails
+from connector.log.ids import Epoch, Seqno
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Whole events that follow each other in a partition.
+
+    Args:
+        topic, partition: where.
+        start, end: the first offset, and the one behind the last.
+        first, last: seqnos of its finished events; those between them may be of other partitions.
+        epoch: which gave them.
+        commit_time: of the first, µs since 1970 UTC.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    first: Seqno
+    last: Seqno
+    epoch: Epoch
+    commit_time: int
+
+
+def segments(config: Config, every: int) -> Iterator[Segment]:
+    """The segments of each partition, in order.
+
+    Args:
+        config: the service and its brokers.
+        every: offsets of a segment, about.
+
+    Raises:
+        BrokerUnavailable: Kafka does not answer.
+        ConfigError: there is no such log.
+        LogDamaged: a message is not a fragment; or, after the segments, a partition has lost its end.
+    """
+    lost = read_tails(config).lost
+    partitions, log = Partitions(config), LogList(config)
+    bounds = partitions.bounds()
+    with LogReader(config, sparing=True) as reader:
+        epochs = {record.first_seqno for record in reader.control().epochs}
+        for partition, (start, end) in bounds.items():
+            begun = {reader.offset_of(partition, seqno, (start, end)) for seqno in epochs}
+            wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
+            cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in wanted), end})
+            yield from _between(log, reader, partition, cuts)
+    if lost is not None:
+        raise lost
+
+
+def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[Segment]:
+    """What is whole between two places; a part without such belongs to the segment before it."""
+    found: list[tuple[int, Attempt]] = []
+    for cut, following in pairwise(cuts):
+        attempt = log.first_whole(reader, partition, cut, following)
+        if attempt is not None:
+            found.append((cut, attempt))
+    for number, (cut, attempt) in enumerate(found):
+        following = found[number + 1][0] if number + 1 < len(found) else cuts[-1]
+        newest = log.last_ending(reader, partition, cut, following)
+        if newest is not None and attempt.ending is not None:
+            yield Segment(
+                log.topic,
+                partition,
+                cut,
+                following,
+                attempt.seqno,
+                Seqno(newest["seqno"]),
+                attempt.epoch,
+                attempt.ending["commit_time"],
+            )
+
+
+def as_line(segment: Segment) -> str:
+    """As Tungsten prints a file: its name, here topic-partition@offset, and its seqnos; then what it does not tell."""
+    name = f"{segment.topic}-{segment.partition}@{segment.start}"
+    return (
+        f"LogIndexEntry {name}({segment.first}:{segment.last}) "
+        f"epoch {segment.epoch} from {time_of(segment.commit_time)}"
+    )
+
+
+def as_object(segment: Segment) -> dict[str, object]:
+    """For JSON."""
+    return {
+        "file": f"{segment.topic}-{segment.partition}@{segment.start}",
+        "partition": segment.partition,
+        "start": segment.start,
+        "end": segment.end,
+        "firstSeqno": segment.first,
+        "lastSeqno": segment.last,
+        "epoch": segment.epoch,
+        "time": time_of(segment.commit_time),
+    }

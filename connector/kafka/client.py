@@ -1,0 +1,168 @@
+"""What every Kafka client of this stage is made of: properties in, our errors out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from connector.addresses import on_this_machine
+from connector.config.model import Kafka
+from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, Fenced, PreflightError, Unsupported
+from connector.redaction import is_secret
+
+LOG: Final = logging.getLogger("connector.producer.publish.kafka")
+
+_FENCED: Final = frozenset(
+    (
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    )
+)
+_REFUSED: Final = frozenset(
+    (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._INVALID_ARG,
+    )
+)
+_CROSSES: Final = "the password for the brokers crosses the network"
+_IDENTITY: Final = "ssl.endpoint.identification.algorithm"
+_UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
+_DOWN: Final = "are the brokers of kafka.bootstrap up? how often they are tried again: kafka.retries"
+_LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
+
+
+def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str | int | float | bool]:
+    """librdkafka properties: what the user gave, and over it what a promise rests on.
+
+    Args:
+        kafka: the section.
+        ours: with `_` for `.`.
+    """
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        **kafka.properties,
+        **{name.replace("_", "."): value for name, value in ours.items()},
+    }
+
+
+@contextmanager
+def checked_properties() -> Iterator[None]:
+    """Make a client in the context.
+
+    Raises:
+        ConfigError: librdkafka refuses one of its properties.
+    """
+    try:
+        yield
+    except (KafkaException, TypeError, ValueError) as error:
+        cause = error.args[0].str() if isinstance(error, KafkaException) else error
+        raise ConfigError(
+            f"kafka.properties: {cause}", hint="they are librdkafka's; Spark's own are kafka.spark_properties"
+        ) from error
+
+
+def unverified(kafka: Kafka) -> Iterator[str]:
+    """Why a password that is sent to the brokers can be read by others; nothing where it cannot, or there is none."""
+    if all(on_this_machine(one.strip().rpartition(":")[0]) for one in kafka.bootstrap.split(",")):
+        return
+    ours = {name: value.strip().lower() for name, value in kafka.properties.items()}
+    if any(ours[name] for name in ours if is_secret(name) and not name.startswith("ssl.")):  # its key's is not sent
+        if ours.get("security.protocol") == "sasl_plaintext":
+            yield f"{_CROSSES} without TLS: security.protocol in kafka.properties is SASL_PLAINTEXT"
+        for name, off in _UNVERIFIED.items():
+            if ours.get(name) in off:
+                yield f"{_CROSSES} to whoever answers: {name} in kafka.properties is {ours[name]}"
+    java = {name.removeprefix("kafka."): value.strip().lower() for name, value in kafka.spark_properties.items()}
+    if any(java[name] for name in java if is_secret(name) and not name.startswith("ssl.")):
+        if java.get("security.protocol") == "sasl_plaintext":
+            yield f"{_CROSSES} without TLS: security.protocol in kafka.spark_properties is SASL_PLAINTEXT"
+        if java.get(_IDENTITY) in {"", "none"}:
+            yield f"{_CROSSES} to whoever has a certificate: {_IDENTITY} in kafka.spark_properties is empty"
+
+
+def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> ConnectorError:
+    """The error of ours that a Kafka error is.
+
+    Args:
+        error: what librdkafka says.
+        doing: what was tried, to begin the sentence with.
+        where: ids.
+
+    Returns:
+        `Fenced` when a newer producer has taken over, `PreflightError` when asking again cannot help,
+        `Unsupported` for a message that the topic does not take, else `BrokerUnavailable`.
+    """
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    text = f"{doing}: {cause.str()}"
+    if cause.code() in _FENCED:
+        return Fenced(
+            f"a newer producer of this service has taken over ({text})",
+            hint="only one producer of a service may run; if this one was stopped for long, start it again",
+            **where,
+        )
+    if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return Unsupported(
+            text,
+            hint="raise max.message.bytes of the topic, and kafka.max_message_bytes if it is smaller",
+            **where,
+        )
+    if cause.code() in _REFUSED:
+        return PreflightError(text, hint="kafka.properties, and what the brokers allow this user", **where)
+    return BrokerUnavailable(text, hint=_DOWN if cause.code() in _LOST else "", code=cause.name(), **where)
+
+
+class Refusals:
+    """Why the brokers did not let us in: a callback, because the calls themselves only fail of a lost connection.
+
+    A broker that ends in the middle of a login looks the same, so such a failure may pass, and is tried again. A call
+    that is answered has got in: what was refused before it is over.
+    """
+
+    def __init__(self) -> None:
+        self._last: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """What librdkafka tells of its connections, within `poll`."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._last = error
+
+    @contextmanager
+    def asking(self, client: Consumer | AdminClient, doing: str, **where: object) -> Iterator[None]:
+        """Ask the brokers something, in the context.
+
+        Args:
+            client: what is asked.
+            doing: what is tried, to begin the sentence with.
+            where: ids.
+
+        Raises:
+            BrokerUnavailable, PreflightError: as `failure` makes them, with the refusal that a lost connection comes
+                from, if there was one.
+        """
+        try:
+            yield
+        except KafkaException as error:
+            client.poll(0)  # what it has not told yet
+            raise self._failure(error, doing, **where) from error
+        if isinstance(client, AdminClient) or not client.assignment():  # or a message would be lost
+            client.poll(0)
+        self._last = None
+
+    def _failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
+        if self._last is None or error.args[0].code() not in _LOST:
+            return failure(error, doing, **where)
+        return BrokerUnavailable(
+            f"{doing}: {self._last.str()}", hint="see kafka.properties", code=self._last.name(), **where
+        )

@@ -1,0 +1,139 @@
+"""Before an applier takes anything: the proof that its target lies on the log's history."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
+from connector.kafka.log_reader import LogReader
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.position import TargetPosition
+from connector.log.writing.history import History, check_before, check_offsets
+from connector.log.writing.tail import REPARTITIONED, lost_tails
+
+LOG: Final = logging.getLogger(__name__)
+
+GLANCE: Final = 5.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the handshake found out.
+
+    Args:
+        history: the log's.
+        partitions: how many the event topic has.
+        offsets: partition → where reading goes on; none where a partition is read from its beginning.
+        gtid_set: what counts as applied at the target's position; None where the source has none.
+    """
+
+    history: History
+    partitions: int
+    offsets: Mapping[int, int]
+    gtid_set: str | None
+
+
+def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreed:
+    """Compare a target's position, as its claim returned it, with the log as it is now.
+
+    Both are read settled: an event that the target has may be visible already where its epoch, or the position that
+    finished it, is not. The control topic is read before the position topic: an epoch that begins in between is then
+    missing in the first, which harms nobody, instead of being ahead of the second.
+
+    Args:
+        config: the service and its brokers.
+        position: the target's.
+        chosen: the partitions that are read; None: all.
+
+    Raises:
+        HistoriesDiffer: the target followed another log, one that is gone, another history of it, or lacks what is
+            deleted.
+        LogDamaged: the log's topics contradict each other.
+        BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
+        PreflightError: the brokers refuse us.
+    """
+    with LogReader(config, settled=True) as log:
+        control = log.control() if log.partitions(config.control_topic) else None
+        if control is None and position.seqno != NO_SEQNO:
+            raise HistoriesDiffer(
+                "the log is gone that the target follows: the brokers have no such topics",
+                hint="point kafka.bootstrap to the brokers that have it; if it is lost, fill the target again from "
+                "nothing, out of a new log",
+                service=config.service,
+                topic=config.topic,
+                log_id=position.log_id,
+                seqno=position.seqno,
+                epoch=position.epoch,
+            )
+        if control is None or (control.log is None and position.seqno == NO_SEQNO):
+            raise BrokerUnavailable(
+                "the log does not exist yet",
+                hint=f"thl produce begins it (service {config.service})",
+                topic=config.topic,
+            )
+        record = log.position()
+        history = History.of(control, record.last_finished if record else NO_SEQNO)
+        partitions = log.partitions(config.topic)
+        if control.partitions is None or partitions != control.partitions.count:
+            raise LogDamaged(
+                "the event topic has another number of partitions than the log was made with",
+                hint=REPARTITIONED,
+                topic=config.topic,
+                expected=control.partitions.count if control.partitions else "unknown",
+                found=partitions,
+            )
+        bounds = {number: log.bounds(number) for number in (range(partitions) if chosen is None else chosen)}
+        offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
+        before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
+        tails = {number: log.tail(number) for number in bounds}
+    starts = {number: low for number, (low, _) in bounds.items()}
+    history.prove(
+        position.log_id,
+        position.seqno,
+        position.epoch,
+        source_id=position.source_id,
+        from_first=not any(starts.values()),
+        head=position.head,
+    )
+    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
+    check_before(position, before)
+    if (lost := lost_tails(config.topic, record, tails)) is not None:
+        raise lost
+    gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
+    going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
+    return Agreed(history, partitions, going_on, gtid_set)
+
+
+def newest_event(config: Config) -> Seqno:
+    """The log's last finished event; NO_SEQNO if none.
+
+    Raises:
+        BrokerUnavailable: the brokers do not answer.
+        PreflightError: the brokers refuse us.
+    """
+    with LogReader(config, settled=True) as log:
+        record = log.position()
+    return record.last_finished if record else NO_SEQNO
+
+
+def tell_what_is_missing(config: Config) -> None:
+    """Log what an applier will have to wait for: the brokers, or a log that no producer has begun.
+
+    Raises:
+        ConfigError, PreflightError: librdkafka refuses a property, or the brokers refuse us.
+    """
+    fields = {"service": config.service, "bootstrap": config.kafka.bootstrap}
+    try:
+        with LogReader(config, patience=GLANCE) as log:
+            missing = [topic for topic in (config.control_topic, config.topic) if not log.partitions(topic)]
+    except BrokerUnavailable as error:
+        LOG.warning("waiting for the brokers of kafka.bootstrap", extra={**fields, "why": error.message})
+        return
+    if missing:
+        LOG.warning(
+            "waiting for a log that does not exist yet: thl produce begins it", extra={**fields, "topics": missing}
+        )

@@ -1,0 +1,288 @@
+"""The control and position records as JSON, in the words of `thl`.
+
+Both topics are compacted and read to their ends at each start, so a record is what is easy to read by hand:
+one JSON object, its key naming what it is about.
+
+What a newer version adds to a record is passed over: it may only add what an older reader can do without. What changes
+the meaning of a record, or is not to be passed over, takes another `format`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from connector.errors import LogDamaged, Unsupported
+from connector.kafka.json_record import reading
+from connector.log.format import checked
+from connector.log.format.partition_map import ShardRule
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.pending import Kept
+from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.log.writing.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.writing.fork import Forked, Range
+
+LOG_KEY: Final = b"log"
+PARTITIONS_KEY: Final = b"partitions"
+EPOCH_KEY: Final = b"epoch:"
+OFFLINE_KEY: Final = b"offline"
+TABLES_KEY: Final = b"tables"
+TABLE_KEY: Final = b"table:"
+SCHEMA_KEY: Final = b"schema:"
+POSITION_KEY: Final = b"position"
+
+FORMAT: Final = 1
+"""The newest that this version reads, of the log and of the tables."""
+
+ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
+
+
+def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
+    """A control record as a message.
+
+    Returns:
+        Key and value.
+    """
+    match record:
+        case LogRecord():
+            return LOG_KEY, _json({"log_id": record.log_id, "created": record.created, "format": record.format})
+        case PartitionMap():
+            rule = {"by": record.rule.by, "patterns": [list(one) for one in record.rule.patterns]}
+            map_ = {"generation": record.generation, "count": record.count, "rule": rule, "begins": record.begins}
+            return PARTITIONS_KEY, _json(map_)
+        case EpochRecord():
+            return EPOCH_KEY + str(record.epoch).encode(), _json(
+                {
+                    "epoch": record.epoch,
+                    "first_seqno": record.first_seqno,
+                    "source_id": record.source_id,
+                    "server_uuid": record.server_uuid,
+                    "started": record.started,
+                    "reason": record.reason,
+                    "gtid_set": record.gtid_set,
+                    **_forked(record.forked),
+                    **({"filters": record.filters} if record.filters is not None else {}),
+                    **({"capture": record.capture} if record.capture is not None else {}),
+                }
+            )
+        case OfflineRequest():
+            return OFFLINE_KEY, _json({name: getattr(record, name) for name in OfflineRequest.__slots__})
+
+
+def offline_request(value: bytes) -> OfflineRequest:
+    """Read a request to go offline.
+
+    Raises:
+        LogDamaged: not one that we wrote.
+    """
+    with reading("a control record", key=OFFLINE_KEY):
+        return checked.record(OfflineRequest(**_known(OfflineRequest, json.loads(value))))
+
+
+def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
+    """The source's tables as messages, one for each table and schema.
+
+    Args:
+        change: what has changed; or all of it, where it begins to be told.
+
+    Returns:
+        Keys and values; None for what is no more.
+    """
+    if isinstance(change, Definitions):
+        yield TABLES_KEY, _json({"format": FORMAT})
+        change = change.everything
+    for schema, charset in change.schemas.items():
+        yield SCHEMA_KEY + schema.encode(), None if charset is None else _json({"charset": charset})
+    for name, table in change.tables.items():
+        yield TABLE_KEY + _text(list(name)), None if table is None else _table(table)
+
+
+def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlState:
+    """What a control topic says.
+
+    Args:
+        messages: keys and values, oldest first; a later one replaces an earlier one of its key. None: it is gone.
+
+    Raises:
+        LogDamaged: a record that we did not write.
+        Unsupported: one of a newer version that means something else.
+    """
+    log, partitions, epochs = None, None, dict[int, EpochRecord]()
+    told, offline = False, None
+    tables = dict[TableName, TableDefinition]()
+    schemas = dict[str, str]()
+    for key, value in messages:
+        with reading("a control record", key=key[:80]):
+            if key.startswith((TABLE_KEY, SCHEMA_KEY)):
+                _read_definition(key, value, tables, schemas)
+                continue
+            if value is None:
+                raise LogDamaged("a control record was deleted", key=key[:80])
+            found = json.loads(value)
+            if key == LOG_KEY:
+                log = checked.record(LogRecord(LogId(found["log_id"]), found["created"], found["format"]))
+                _check_format(log.format, "the log", key)
+            elif key == PARTITIONS_KEY:
+                partitions = checked.record(_read_partitions(found))
+            elif key.startswith(EPOCH_KEY):
+                epoch = EpochRecord(**_known(EpochRecord, found) | {"forked": _read_forked(found.get("forked"))})
+                epochs[epoch.epoch] = checked.record(epoch)
+            elif key == OFFLINE_KEY:
+                offline = offline_request(value)
+            elif key == TABLES_KEY:
+                _check_format(found["format"], "its list of tables", key)
+                told = True
+            else:
+                raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
+    known = Definitions(tables, schemas) if told else None
+    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known, offline)
+
+
+def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
+    """The producer's position as a message.
+
+    Returns:
+        Key and value.
+    """
+    return POSITION_KEY, _json(
+        {
+            "finished": _finished(record.finished) if record.finished else None,
+            "resume": _place(record.resume),
+            "gtid_set": record.gtid_set,
+            "open": [record.open.seqno, record.open.fragno, record.open.partition] if record.open else None,
+            "tails": {str(partition): seqno for partition, seqno in record.tails.items()},
+            "last_barrier": record.last_barrier,
+            "snapshot": record.snapshot,
+            "server_uuid": record.server_uuid,
+            "prepared": [record.prepared.count, record.prepared.check],
+            "created": record.created,
+        }
+    )
+
+
+def position_record(value: bytes) -> PositionRecord:
+    """Read a position.
+
+    Raises:
+        LogDamaged: not one that we wrote.
+    """
+    with reading("the position record", value=value[:200]):
+        found = json.loads(value)
+        last = found["finished"]
+        record = PositionRecord(
+            finished=_read_finished(last) if last else None,
+            resume=SourcePosition(*found["resume"]),
+            gtid_set=found["gtid_set"],
+            open=Open(Seqno(found["open"][0]), found["open"][1], found["open"][2]) if found["open"] else None,
+            tails={int(partition): Seqno(seqno) for partition, seqno in found["tails"].items()},
+            last_barrier=Seqno(found["last_barrier"]),
+            snapshot=found["snapshot"],
+            server_uuid=found["server_uuid"],
+            prepared=Kept(*found["prepared"]),
+            created=found.get("created", 0),
+        )
+        return checked.record(record)
+
+
+def _known(kind: type[EpochRecord | OfflineRequest], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record that this version knows."""
+    return {name: value for name, value in found.items() if name in kind.__slots__}
+
+
+def _check_format(told: int, what: str, key: bytes) -> None:
+    if told > FORMAT:
+        raise Unsupported(
+            f"{what} was written by a newer version, in format {told}; this one reads {FORMAT}",
+            hint="upgrade what reads the log, or the producer that is older than the log",
+            key=key,
+        )
+
+
+def _table(table: TableDefinition) -> bytes:
+    layout = table.layout
+    columns = [
+        [column.name, column.type, column.unsigned, column.charset, column.labels, column.nullable]
+        for column in layout.columns
+    ]
+    return _json({"columns": columns, "key": layout.key, "charset": table.charset, "unknown": table.unknown})
+
+
+def _read_definition(
+    key: bytes, value: bytes | None, tables: dict[TableName, TableDefinition], schemas: dict[str, str]
+) -> None:
+    if key.startswith(SCHEMA_KEY):
+        schema = key.removeprefix(SCHEMA_KEY).decode()
+        schemas.pop(schema, None)
+        if value is not None:
+            charset = json.loads(value)["charset"]
+            if not isinstance(charset, str):
+                raise TypeError(f"a schema's character set is {charset!r}")
+            schemas[schema] = charset
+        return
+    name = TableName(*json.loads(key.removeprefix(TABLE_KEY)))
+    tables.pop(name, None)
+    if value is not None:
+        found = json.loads(value)
+        columns = tuple(
+            Column(column, type_, unsigned, charset, tuple(labels), nullable)
+            for column, type_, unsigned, charset, labels, nullable in found["columns"]
+        )
+        layout = TableLayout(name, columns, tuple(found["key"]))
+        tables[name] = checked.record(TableDefinition(layout, found["charset"], found["unknown"]))
+
+
+def _read_partitions(found: Mapping[str, Any]) -> PartitionMap:
+    if "rule" not in found:  # by a producer that knew only one
+        return PartitionMap(found["generation"], found["count"])
+    rule = ShardRule(found["rule"]["by"], tuple((name, pattern) for name, pattern in found["rule"]["patterns"]))
+    return PartitionMap(found["generation"], found["count"], rule, tuple(map(Seqno, found["begins"])))
+
+
+def _forked(forked: Forked | None) -> dict[str, Any]:
+    if forked is None:
+        return {}
+    return {"forked": {"trapped": forked.trapped, "events": [list(one) for one in forked.events]}}
+
+
+def _read_forked(found: Mapping[str, Any] | None) -> Forked | None:
+    if found is None:
+        return None
+    return Forked(found["trapped"], tuple(Range(Seqno(first), Seqno(last)) for first, last in found["events"]))
+
+
+def _finished(finished: Finished) -> dict[str, Any]:
+    digest = finished.digest
+    return {
+        "seqno": finished.seqno,
+        "epoch": finished.epoch,
+        "event_id": finished.event_id,
+        "gtid": finished.gtid,
+        "digest": [digest.rows, digest.size, digest.crc32],
+        "start": _place(finished.start),
+    }
+
+
+def _read_finished(found: Mapping[str, Any]) -> Finished:
+    return Finished(
+        seqno=Seqno(found["seqno"]),
+        epoch=Epoch(found["epoch"]),
+        event_id=found["event_id"],
+        gtid=found["gtid"],
+        digest=Digest(*found["digest"]),
+        start=SourcePosition(*found["start"]),
+    )
+
+
+def _place(place: SourcePosition) -> list[str | int]:
+    return [place.file, place.offset]
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return _text(value)
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

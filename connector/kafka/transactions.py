@@ -1,0 +1,161 @@
+"""One Kafka transaction after the other, as the one producer of a log, or of a sink, that is allowed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable
+from connector.kafka.client import LOG, checked_properties, failure, properties
+
+PATIENCE: Final = 60.0  # seconds a step may take, retried within
+STEP: Final = 10.0
+LIBRDKAFKA_LARGEST: Final = 1_000_000_000
+BATCH_SIZE: Final = 1_000_000  # bytes; librdkafka's default
+PARTITION_BY_KEY: Final = -1
+
+
+class Transactions:
+    """A transactional producer.
+
+    `open` fences every older producer of the same id. Between `begin` and `commit`, what is sent is invisible to
+    readers of committed data; `commit` returns when all of it is durable and visible. After any error the object is
+    only to be closed: what was sent since `begin` is then aborted, by us or by whoever comes next.
+
+    Args:
+        config: service, brokers, pacing.
+        clock: for the patience.
+        transactional_id: None: the event topic's name, which is the log's one producer's.
+        linger_ms: how long a message waits for others, unless `kafka.properties` say so.
+        ours: what else a promise rests on, as `properties` takes it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        *,
+        transactional_id: str | None = None,
+        linger_ms: int = 1,
+        **ours: str | int,
+    ) -> None:
+        self._config = config
+        self._id = transactional_id or config.topic
+        self._clock = clock
+        self._lost: KafkaError | None = None
+        largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
+        buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
+        with checked_properties():
+            self._producer = Producer(
+                {
+                    "linger.ms": linger_ms,
+                    "queue.buffering.max.kbytes": buffered,
+                    "queue.buffering.max.messages": 1_000_000,
+                    "compression.type": config.publish.compression,
+                    "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
+                    **properties(
+                        config.kafka,
+                        transactional_id=self._id,
+                        enable_idempotence=True,
+                        acks="all",
+                        message_max_bytes=largest,
+                        delivery_report_only_error=True,
+                        **ours,
+                    ),
+                    "on_delivery": self._delivered,
+                },
+                logger=LOG,
+            )
+
+    def open(self) -> None:
+        """Fence older producers; wait until their transactions have ended."""
+        self._step("the transactional producer cannot start", self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """Begin a Kafka transaction."""
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise failure(error, "a Kafka transaction cannot begin", transactional_id=self._id) from error
+
+    def send(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+        """Send a message within the transaction; waits while librdkafka's own queue is full.
+
+        Args:
+            topic: where to.
+            partition: PARTITION_BY_KEY: the partitioner chooses.
+            key: None: it has none.
+            value: None: a tombstone.
+        """
+        give_up = None
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition)
+            except BufferError:
+                now = self._clock.monotonic()
+                give_up = give_up or now + PATIENCE
+                if now > give_up:
+                    raise BrokerUnavailable("Kafka takes no messages", topic=topic, partition=partition) from None
+                self._serve(self._producer.poll, 0.01)
+            except KafkaException as error:
+                raise failure(error, "a message cannot be sent", topic=topic, partition=partition) from error
+            else:
+                return
+
+    def commit(self) -> None:
+        """Make what was sent durable and visible."""
+        self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
+
+    def confirm(self) -> None:
+        """Make sure that no newer producer of the log has begun: an aborted transaction, which nobody reads.
+
+        Raises:
+            Fenced: one has.
+        """
+        self.begin()
+        self.send(self._config.position_topic, 0, b"confirm", b"")
+        self._serve(self._producer.flush, STEP)
+        self._step("the producer's session cannot be confirmed", self._producer.abort_transaction)
+
+    def close(self) -> None:
+        """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
+        try:
+            self._producer.purge()
+            self._producer.abort_transaction(STEP)
+        except KafkaException as error:
+            LOG.debug("no transaction to abort: %s", error)
+
+    def _step(self, doing: str, step: Callable[[float], None]) -> None:
+        give_up = self._clock.monotonic() + PATIENCE
+        while True:
+            try:
+                step(STEP)
+            except KafkaException as error:
+                cause = error.args[0]
+                if cause.retriable() and self._clock.monotonic() < give_up:
+                    continue
+                # the transaction's error is a consequence where a message's own is known
+                if self._lost is not None and not cause.fatal():
+                    cause = self._lost
+                raise failure(cause, doing, transactional_id=self._id) from error
+            else:
+                return
+
+    def _serve(self, wait: Callable[[float], object], seconds: float) -> None:
+        """Wait while librdkafka reports. A fatal error is told by the transaction's next step, with its code."""
+        try:
+            wait(seconds)
+        except (KafkaException, SystemError) as error:
+            # confluent-kafka raises a fatal error within its callbacks; when a delivery report follows it in the
+            # same call, the interpreter finds the callback run with an exception set and makes it a SystemError
+            LOG.debug("the transactional producer is lost: %s", error)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
+            self._lost = error
+            fields = {"topic": message.topic(), "partition": message.partition(), "why": error.str()}
+            LOG.warning("not delivered", extra=fields)

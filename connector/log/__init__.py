@@ -1,0 +1,1 @@
+"""The Transaction History Log as types and rules: pure code, no I/O, no vendor."""

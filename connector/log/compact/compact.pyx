@@ -1,0 +1,586 @@
+"""Row changes of a run of whole events, collapsed to the net operation per key.
+
+What a target has to do to a key is decided by two things: whether the key was there before the run (its first
+change tells: an insert means no) and whether it is there after it (its last change tells):
+
+    before  after
+      no     yes    insert, with the last image
+      yes    yes    update, with the last image
+      yes    no     delete, with the last image, of which the key counts
+      no     no     nothing
+
+A changed key is a delete of the old and an insert of the new. A key is the bytes of its columns' values, never
+compared by a collation. An insert of a key that is there, or a change of one that is gone, contradicts the log.
+A table without a key is a multiset of full images: inserts add one, deletes take one away.
+Where the target has columns of the transaction, each image that remains gets those of the event that it is of. Rows
+without a key are then equal and not the same: a delete takes the newest, and what is there before the run is older.
+Once an image of a table does not have all columns, what follows of that table is folded by column (`fold`).
+
+Values are walked, not decoded. Images stay where Kafka's messages have them until `take` copies those that remain.
+"""
+
+from array import array
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.string cimport memcmp, memcpy
+
+from connector.errors import LogDamaged, Unsupported
+from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
+from connector.log.compact.merge_partial cimport Fold
+from connector.log.format.change_header cimport read_head, skip_head
+from connector.log.format.message cimport Block, Message, text
+from connector.log.compact.key_order cimport in_order
+from connector.log.compact.scan cimport Messages, Place
+from connector.log.compact.metadata_values cimport Stamp, Stamps
+from connector.log.compact.net_changes import Images, NetRows
+from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.log.ids import Kind
+
+cdef object DDL = Kind.DDL
+
+cdef enum:
+    INSERT = 0  # connector.log.ids.Action
+    UPDATE = 1
+    DELETE = 2
+
+
+@cython.no_gc  # there are as many as rows, and none can be in a cycle: a block refers to nothing of ours
+cdef class Image:
+    """A row image: where its values stand. Also the fate of its key, or how often it is to be added."""
+
+    cdef Block block
+    cdef Py_ssize_t start
+    cdef Py_ssize_t end
+    cdef bint before  # the key was there before the run
+    cdef bint after  # and is there now
+    cdef Py_ssize_t surplus  # without a key: inserts minus deletes
+
+
+@cython.no_gc
+cdef class Copies:
+    """Equal rows without a key that differ by their transaction: what goes of those before the run, and what came."""
+
+    cdef list gone
+    cdef list there
+
+
+cdef class Table:
+    """One table in one layout, and what happened to its keys, in the order they were first met."""
+
+    cdef object layout
+    cdef bytes head
+    cdef Py_ssize_t columns
+    cdef Py_ssize_t[::1] key
+    cdef Py_ssize_t[::1] ends  # of the values in the image walked last; ends[0] is its start
+    cdef dict keys
+    cdef long long changes
+    cdef Fold fold  # None while all images have all columns
+
+
+cdef class Collapse:
+    """Takes fragments of whole events, or of one unfinished event, in order, and gives what they come to.
+
+    Args:
+        topic: named in errors.
+        columns: those of the transaction, if the target has some; the layouts of what is given have them, too.
+        known: whether rows are as their events left them; else these columns are NULL.
+    """
+
+    cdef str topic
+    cdef Stamps stamps  # None where the target has no columns of the transaction
+    cdef dict layouts  # head bytes -> TableLayout and presence bitmaps, kept from run to run
+    cdef dict same  # TableLayout -> the one that stands for it
+    cdef dict current  # table name -> Table
+    cdef list tables  # in the order they were met; the same name twice where its layout changed
+    cdef readonly long long rows
+    cdef readonly long long size
+
+    def __init__(self, topic, columns=None, *, bint known=True):
+        self.topic = topic
+        self.stamps = None if columns is None else Stamps(columns, known)
+        self.layouts = {}
+        self.same = {}
+        self._begin()
+
+    cdef _begin(self):
+        self.current = {}
+        self.tables = []
+        self.rows = 0
+        self.size = 0
+
+    def add(self, Message message, long long before=0):
+        """Take one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
+
+        Args:
+            message: the fragment.
+            before: rows that the event had in earlier fragments.
+
+        Returns:
+            The rows that the event has now.
+
+        Raises:
+            LogDamaged: the bytes are not what the schema says, the changes contradict earlier ones, or the event has
+                another number of rows than its header counts.
+            Unsupported: a statement among row changes, or a row image without what its row is found by.
+        """
+        cdef Reader r = Reader.__new__(Reader)
+        r.data = message.block.data
+        r.at = message.changes
+        r.end = message.end
+        try:
+            before += self.changes(r, self.stamped(message), message.header.kind is DDL)
+            counted(before, message.header.rows)
+        except (ValueError, IndexError, Unsupported) as error:
+            self.failed(error, message)
+        return before
+
+    def add_run(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
+        """Take whole events, one fragment each, until there are as many rows or bytes as one commit is to have.
+
+        Args:
+            messages: where they are.
+            first, end: which of them.
+            rows, size: nothing more is taken once there are so many.
+
+        Returns:
+            Which one is to be taken next; `end` when all were.
+
+        Raises:
+            LogDamaged, Unsupported: as `add` does.
+        """
+        cdef Reader r = Reader.__new__(Reader)
+        cdef Place* place
+        cdef Block block = messages.places.block
+        r.data = block.data
+        while first < end:
+            place = messages.at(first)
+            r.at = place.changes
+            r.end = place.end
+            if self.stamps is not None:
+                block = self.stamped(messages.one(first))
+            try:
+                counted(self.changes(r, block, False), place.rows)
+            except (ValueError, IndexError, Unsupported) as error:
+                self.failed(error, messages.one(first))
+            first += 1
+            if self.rows >= rows or self.size >= size:
+                break
+        return first
+
+    def take(self):
+        """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
+        net = [drained(table, self.stamps) for table in self.tables]
+        self._begin()
+        return [rows for rows in net if len(rows)]
+
+    def met(self):
+        """Each layout that was met since this was made, and whether images of it had not all columns."""
+        return [(layout, bool(before or after)) for layout, before, after in self.layouts.values()]
+
+    cdef Block stamped(self, Message message):
+        """The bytes that a message's images stand in, as those of its event where that is asked for."""
+        if self.stamps is None:
+            return message.block
+        cdef Block block = Block.__new__(Block)
+        block.data = message.block.data
+        block.stamp = self.stamps.of(message.header)
+        return block
+
+    cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
+        """A fragment's changes: how many rows."""
+        cdef Py_ssize_t start = r.at
+        cdef long long count, item, rows = 0
+        cdef unsigned char branch
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for item in range(count):
+                branch = read_byte(r)
+                if branch == 0 and rows == 0 and ddl:
+                    skip_text(r)
+                    skip_text(r)
+                    skip_map(r)
+                    continue
+                if branch == 0:
+                    other_statement(r)
+                    continue
+                if branch != 2:
+                    raise ValueError("a change of a kind that the schema does not have")
+                rows += self.change(r, block)
+        if r.at != r.end:
+            raise ValueError("bytes after the last change")
+        self.rows += rows
+        self.size += r.end - start
+        return rows
+
+    cdef int failed(self, Exception error, Message message) except -1:
+        """Raise the error that names the event."""
+        at = f"{self.topic}-{message.partition}@{message.offset}"
+        if isinstance(error, Unsupported):
+            error.where = {"seqno": message.header.seqno, "at": at} | error.where
+            raise error
+        raise LogDamaged(
+            f"the row changes of an event are wrong: {error}",
+            hint="nothing was applied of this event",
+            seqno=message.header.seqno,
+            fragno=message.header.fragno,
+            at=at,
+        ) from error
+
+    cdef long long change(self, Reader r, Block block) except -1:
+        cdef Table table = self.table(r)
+        cdef unsigned char action = read_byte(r) >> 1
+        cdef long long count, row, rows = 0
+        if action > DELETE:
+            raise ValueError("an action that the schema does not have")
+        if table.fold is not None:
+            return self.folded(table, action, r, block)
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for row in range(count):
+                if table.key.shape[0]:
+                    keyed_row(table, action, r, block)
+                else:
+                    counted_row(table, action, r, block)
+            rows += count
+        table.changes += rows
+        return rows
+
+    cdef long long folded(self, Table table, unsigned char action, Reader r, Block block) except -1:
+        """As `change`, of a table that is folded by column."""
+        cdef long long count, row, rows = 0
+        cdef Fold fold = table.fold
+        if fold.sealed(action):
+            table = self.folding(table.layout, table.head)
+            table.fold.columns(fold.before, fold.after)
+            fold = table.fold
+        while True:
+            count = read_block(r)
+            if count == 0:
+                break
+            for row in range(count):
+                fold.row(action, r, block.stamp)
+            rows += count
+        table.changes += rows
+        return rows
+
+    cdef Table folding(self, object layout, bytes head):
+        """A table that is folded by column, from here on."""
+        cdef Table table = new_table(layout, head)
+        table.fold = Fold(layout, self.stamps)
+        self.current[layout.name] = table
+        self.tables.append(table)
+        return table
+
+    cdef Table table(self, Reader r):
+        """The table whose head stands at the reader, which goes past it."""
+        cdef Py_ssize_t start = r.at
+        cdef Table table
+        if self.tables:
+            # Mostly the same as before: no head is the beginning of another, so its own bytes suffice.
+            table = <Table>self.tables[len(self.tables) - 1]
+            if table is self.current.get(table.layout.name) and starts_with(r, table.head):
+                r.at += len(table.head)
+                return table
+        skip_head(r)
+        cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
+        shape = self.layouts.get(head)
+        if shape is None:
+            r.at = start
+            layout, before, after = read_head(r)
+            shape = self.layouts[head] = self.same.setdefault(layout, layout), before, after
+        layout, before, after = shape
+        table = self.current.get(layout.name)
+        if before or after or (table is not None and table.fold is not None):
+            if table is None or table.fold is None or table.layout is not layout:
+                table = self.folding(layout, head) if before or after else None
+            if table is not None:
+                table.head = head
+                table.fold.columns(before, after)
+                return table
+        if table is None or table.head != head:
+            table = new_table(layout, head)
+            self.current[layout.name] = table
+            self.tables.append(table)
+        return table
+
+
+cdef int other_statement(Reader r) except -1:
+    """A statement among row changes stops us, but for a mark that its transaction never went back to."""
+    skip_text(r)
+    sql = text(r)
+    if sql.startswith(SAVEPOINTS):
+        return skip_map(r)
+    raise Unsupported(
+        "a statement among row changes, which no target can apply",
+        hint="the source needs binlog_format=ROW, and its producer source.statements=refuse", sql=sql[:200],
+    )
+
+
+cdef int counted(long long rows, long long expected) except -1:
+    if rows != expected:
+        raise ValueError(f"an event has {rows} rows where its header counts {expected}")
+    return 0
+
+
+cdef Table new_table(object layout, bytes head):
+    cdef Table table = Table.__new__(Table)
+    cdef Py_ssize_t columns = len(layout.columns)
+    table.layout = layout
+    table.head = head
+    table.columns = columns
+    table.key = array("q", layout.key)
+    table.ends = array("q", bytes(8 * (columns + 1)))
+    table.keys = {}
+    for column in layout.key:
+        if not 0 <= column < columns:
+            raise ValueError("a key column that the table does not have")
+    return table
+
+
+cdef int keyed_row(Table table, unsigned char action, Reader r, Block block) except -1:
+    cdef Image image, new
+    cdef bytes key = None
+    cdef Py_ssize_t start, end
+    start = 0
+    end = 0
+    if image_at(table, r, action != INSERT):
+        start = table.ends[0]
+        end = table.ends[table.columns]
+        key = key_of(table, r)
+    if not image_at(table, r, action != DELETE):
+        return gone(table, key, start, end, block)
+    if action == UPDATE and not same_key(table, r, key):
+        gone(table, key, start, end, block)
+        action = INSERT
+    if action == INSERT:
+        key = key_of(table, r)
+        image = <Image>table.keys.get(key)
+        if image is None:
+            image = Image.__new__(Image)
+            image.before = False
+            table.keys[key] = image
+        elif image.after:
+            raise ValueError(f"an insert of a key of {table.layout.name} that is already there")
+        image.after = True
+    else:
+        image = <Image>table.keys.get(key)
+        if image is None:
+            image = Image.__new__(Image)
+            image.before = True
+            image.after = True
+            table.keys[key] = image
+        elif not image.after:
+            raise ValueError(f"an update of a key of {table.layout.name} that is gone")
+    image.block = block
+    image.start = table.ends[0]
+    image.end = table.ends[table.columns]
+    return 0
+
+
+cdef int gone(Table table, bytes key, Py_ssize_t start, Py_ssize_t end, Block block) except -1:
+    cdef Image image = <Image>table.keys.get(key)
+    if image is None:
+        image = Image.__new__(Image)
+        image.before = True
+        table.keys[key] = image
+    elif not image.after:
+        raise ValueError(f"a delete of a key of {table.layout.name} that is gone")
+    image.after = False
+    image.block = block
+    image.start = start
+    image.end = end
+    return 0
+
+
+cdef int counted_row(Table table, unsigned char action, Reader r, Block block) except -1:
+    if image_at(table, r, action != INSERT):
+        count(table, r, block, -1)
+    if image_at(table, r, action != DELETE):
+        count(table, r, block, 1)
+    return 0
+
+
+cdef int count(Table table, Reader r, Block block, int by) except -1:
+    cdef Py_ssize_t start = table.ends[0]
+    cdef Py_ssize_t end = table.ends[table.columns]
+    cdef bytes values = PyBytes_FromStringAndSize(<const char *>&r.data[start], end - start)
+    if block.stamp is not None:
+        return told_apart(table, values, image_of(block, start, end), by)
+    cdef Image image = <Image>table.keys.get(values)
+    if image is None:
+        image = image_of(block, start, end)
+        table.keys[values] = image
+    image.surplus += by
+    return 0
+
+
+cdef int told_apart(Table table, bytes values, Image image, int by) except -1:
+    """As `count`, of rows that are of different transactions."""
+    cdef Copies copies = <Copies>table.keys.get(values)
+    if copies is None:
+        copies = Copies.__new__(Copies)
+        copies.gone = []
+        copies.there = []
+        table.keys[values] = copies
+    if by > 0:
+        copies.there.append(image)
+    elif copies.there:
+        copies.there.pop()
+    else:
+        copies.gone.append(image)
+    return 0
+
+
+cdef Image image_of(Block block, Py_ssize_t start, Py_ssize_t end):
+    cdef Image image = Image.__new__(Image)
+    image.block = block
+    image.start = start
+    image.end = end
+    return image
+
+
+cdef bint image_at(Table table, Reader r, bint expected) except -1:
+    """Walk an image, noting where its values end; whether there is one is known from the action."""
+    cdef unsigned char branch = read_byte(r)
+    cdef Py_ssize_t column
+    if branch != (2 if expected else 0):
+        raise ValueError("a before or after image where the action has none, or none where it has one")
+    if not expected:
+        return False
+    if read_block(r) != table.columns:
+        raise ValueError(f"an image of {table.layout.name} does not have as many values as there are columns")
+    table.ends[0] = r.at
+    for column in range(table.columns):
+        skip_value(r)
+        table.ends[column + 1] = r.at
+    if read_byte(r) != 0:
+        raise ValueError("an image in several blocks")
+    return True
+
+
+cdef bytes key_of(Table table, Reader r):
+    cdef Py_ssize_t i, column, last
+    cdef bytes part
+    column = table.key[0]
+    last = column
+    for i in range(1, table.key.shape[0]):
+        if table.key[i] != last + 1:
+            break
+        last += 1
+    else:
+        part = PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
+                                         table.ends[last + 1] - table.ends[column])
+        return part
+    parts = []
+    for i in range(table.key.shape[0]):
+        column = table.key[i]
+        parts.append(PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
+                                               table.ends[column + 1] - table.ends[column]))
+    return b"".join(parts)
+
+
+cdef bint same_key(Table table, Reader r, bytes key) except -1:
+    """Whether the image walked last has this key."""
+    cdef Py_ssize_t i, column, size, at = 0
+    cdef Py_ssize_t length = len(key)
+    cdef const char *have = key
+    for i in range(table.key.shape[0]):
+        column = table.key[i]
+        size = table.ends[column + 1] - table.ends[column]
+        if size > length - at or memcmp(&have[at], &r.data[table.ends[column]], size) != 0:
+            return False
+        at += size
+    return at == length
+
+
+cdef bint starts_with(Reader r, bytes head) except -1:
+    cdef Py_ssize_t length = len(head)
+    cdef const char *have = head
+    return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
+
+
+cdef object drained(Table table, Stamps stamps):
+    cdef Image image
+    cdef Copies copies
+    cdef list inserts = [], updates = [], deletes = []
+    if table.fold is not None:
+        return table.fold.take(table.changes)
+    if stamps is not None and not table.key.shape[0]:
+        for copies in table.keys.values():
+            inserts += copies.there
+            deletes += copies.gone
+        table.keys = {}
+    for image in in_order(table.keys) if table.key.shape[0] else table.keys.values():
+        if not table.key.shape[0]:
+            if image.surplus > 0:
+                inserts.extend([image] * image.surplus)
+            elif image.surplus < 0:
+                deletes.extend([image] * -image.surplus)
+        elif image.after:
+            (updates if image.before else inserts).append(image)
+        elif image.before:
+            deletes.append(image)
+    if stamps is None:
+        return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
+    layout = stamps.beside(table.layout)
+    return NetRows(layout, with_stamps(inserts), with_stamps(updates), with_stamps(deletes), table.changes)
+
+
+cdef object gathered(list images):
+    """The images' bytes, one after the other."""
+    cdef Image image
+    cdef Py_ssize_t size = 0, at = 0, i = 0, length
+    for image in images:
+        size += image.end - image.start
+    data = bytearray(size)
+    ends = array("Q", bytes(8 * len(images)))
+    cdef unsigned char[::1] out
+    cdef unsigned long long[::1] out_ends
+    if images:
+        out = data
+        out_ends = ends
+        for image in images:
+            length = image.end - image.start
+            if length > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
+                raise IndexError("an image outside its block")
+            memcpy(&out[at], &image.block.data[image.start], length)
+            at += length
+            out_ends[i] = at
+            i += 1
+    return Images(data, ends)
+
+
+cdef object with_stamps(list images):
+    """As `gathered`, with the transaction's columns behind each image."""
+    cdef Image image
+    cdef bytes stamp
+    cdef const char *values
+    cdef Py_ssize_t size = 0, at = 0, i = 0, length, more
+    for image in images:
+        size += image.end - image.start + len((<Stamp?>image.block.stamp).joined)
+    data = bytearray(size)
+    ends = array("Q", bytes(8 * len(images)))
+    cdef unsigned char[::1] out
+    cdef unsigned long long[::1] out_ends
+    if images:
+        out = data
+        out_ends = ends
+        for image in images:
+            stamp = (<Stamp>image.block.stamp).joined
+            values = stamp
+            length = image.end - image.start
+            more = len(stamp)
+            if length + more > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
+                raise IndexError("an image outside its block")
+            memcpy(&out[at], &image.block.data[image.start], length)
+            if more:
+                memcpy(&out[at + length], values, more)
+            at += length + more
+            out_ends[i] = at
+            i += 1
+    return Images(data, ends)

@@ -1,0 +1,280 @@
+"""Changes of a table whose images do not have all columns (binlog_row_image MINIMAL, NOBLOB), collapsed by column.
+
+Of each row it is kept which columns have got a value since the run began, and under which key the row stood before
+it. A changed key takes what is not told along: the row moves. Moves may form chains and rings (swapped keys); what
+remains in the end is from which old key each row comes. An insert that leaves columns out says that they have their
+default, which the log does not tell: the target knows it. Without a key MySQL logs the old image whole, so the new
+one is it with the columns that are told.
+
+Rare beside full images, which `collapse` takes; so values are kept as Python objects here.
+"""
+
+from array import array
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from connector.errors import Unsupported
+from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_value
+from connector.log.compact.key_order cimport in_order
+from connector.log.compact.metadata_values cimport Stamp, Stamps
+from connector.log.format import avro
+from connector.log.compact.net_changes import Images, NetRows, Partial
+
+cdef enum:
+    INSERT = 0  # connector.log.ids.Action
+    UPDATE = 1
+    DELETE = 2
+
+cdef bytes ABSENT = b"\x00"  # Avro's null
+
+
+cdef class Row:
+    """A row that is there."""
+
+
+cdef class Fold:
+    """One table in one layout.
+
+    Args:
+        layout: its columns and key.
+        stamps: of the target's columns of the transaction, if it has some.
+    """
+
+    def __init__(self, layout, Stamps stamps):
+        self.layout = layout
+        self.stamps = stamps
+        self.rows = {}
+        self.touched = {}
+        self.gone = set()
+        self.there = {}
+        self.lost = {}
+        self.added = []
+        self.before = self.after = b""
+
+    cdef int columns(self, bytes before, bytes after) except -1:
+        """The images that follow have these columns."""
+        self.before = before
+        self.after = after
+        return 0
+
+    cdef bint sealed(self, unsigned char action) except -1:
+        """Whether a change must come in another table's net rows, after what is held here.
+
+        Without a key a row with defaults, which only the target knows, may be what is deleted next.
+        """
+        return len(self.added) > 0 and action != INSERT
+
+    cdef int row(self, unsigned char action, Reader r, Stamp stamp) except -1:
+        """Take one row of an event.
+
+        Raises:
+            ValueError: the bytes are no row, or contradict earlier ones.
+            Unsupported: an image lacks what the row is found by.
+        """
+        cdef list old = self.image(r, self.before, action != INSERT)
+        cdef list new = self.image(r, self.after, action != DELETE)
+        self.stamp = stamp
+        return self.keyed(action, old, new) if self.layout.key else self.counted(action, old, new)
+
+    cdef list image(self, Reader r, bytes present, bint expected):
+        """The bytes of an image's values, None where a column is absent; None where there is no image."""
+        cdef Py_ssize_t width = len(self.layout.columns)
+        cdef Py_ssize_t start, column, count
+        cdef bint some
+        cdef list values
+        if read_byte(r) != (2 if expected else 0):
+            raise ValueError("a before or after image where the action has none, or none where it has one")
+        if not expected:
+            return None
+        values = [None] * width
+        count = read_block(r)
+        some = count > 0  # an empty array has one block, its end
+        for column in range(width):
+            if present and not present[column >> 3] >> (column & 7) & 1:
+                continue
+            if count == 0:
+                raise ValueError(f"an image of {self.layout.name} does not have as many values as columns are told")
+            count -= 1
+            start = r.at
+            skip_value(r)
+            values[column] = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
+        if count != 0:
+            raise ValueError(f"an image of {self.layout.name} has more values than columns are told")
+        if some and read_byte(r) != 0:
+            raise ValueError("an image in several blocks")
+        return values
+
+    cdef bytes key(self, list values):
+        """The key's values, one behind the other, in the key's order."""
+        for column in self.layout.key:
+            if values[column] is None:
+                raise Unsupported(
+                    f"a row image of {self.layout.name} does not tell {self.layout.columns[column].name}, "
+                    "which is in the key",
+                    hint="SET GLOBAL binlog_row_image = FULL, or name the column in the INSERT",
+                )
+        return b"".join([values[column] for column in self.layout.key])
+
+    cdef Row found(self, bytes key, list old, str what):
+        """The row of this key, which is taken out."""
+        cdef Row row = self.rows.pop(key, None)
+        if row is not None:
+            return row
+        if key in self.gone:
+            raise ValueError(f"{what} of a key of {self.layout.name} that is gone")
+        row = Row.__new__(Row)
+        row.base = key
+        row.values = [None] * len(old)
+        for column in self.layout.key:
+            row.values[column] = old[column]
+        self.touched[key] = row
+        return row
+
+    cdef int keyed(self, unsigned char action, list old, list new) except -1:
+        cdef Row row
+        cdef bytes key
+        cdef Py_ssize_t column
+        if action == INSERT:
+            row = Row.__new__(Row)
+            row.values = new
+        else:
+            key = self.key(old)
+            row = self.found(key, old, "an update" if action == UPDATE else "a delete")
+            self.gone.add(key)
+            if action == DELETE:
+                return 0
+            for column in range(len(new)):
+                if new[column] is not None:
+                    row.values[column] = new[column]
+        key = self.key(row.values)
+        if key in self.rows:
+            raise ValueError(f"an insert of a key of {self.layout.name} that is already there")
+        self.gone.discard(key)
+        row.stamp = self.stamp
+        self.rows[key] = row
+        return 0
+
+    cdef int counted(self, unsigned char action, list old, list new) except -1:
+        cdef Py_ssize_t column
+        if old is not None:
+            if None in old:
+                raise Unsupported(
+                    f"a before image of {self.layout.name}, which has no primary key, does not have all columns",
+                    hint="give the table a primary key, or SET GLOBAL binlog_row_image = FULL",
+                )
+            self.went(b"".join(old))
+        if new is None:
+            return 0
+        for column in range(len(new)):
+            if new[column] is None and old is not None:
+                new[column] = old[column]
+        if None in new:
+            self.added.append(self.partial(new, self.stamp, b""))
+            return 0
+        return self.came(b"".join(new))
+
+    cdef int came(self, bytes values) except -1:
+        """A row without a key is there. Where rows have no transaction, one that went is back."""
+        if self.stamps is None and self.lost.get(values, 0):
+            self.lost[values] -= 1
+        else:
+            self.there.setdefault(values, []).append(self.stamp)
+        return 0
+
+    cdef int went(self, bytes values) except -1:
+        """One is gone: the newest."""
+        cdef list there = self.there.get(values)
+        if there:
+            there.pop()
+        else:
+            self.lost[values] = self.lost.get(values, 0) + 1
+        return 0
+
+    cdef object take(self, long long changes):
+        """The net rows."""
+        if self.layout.key:
+            return self.keyed_net(changes)
+        inserts = [self.whole([values], stamp) for values, there in self.there.items() for stamp in there]
+        deletes = []
+        for values, copies in self.lost.items():
+            deletes.extend([self.whole([values], None)] * copies)
+        return NetRows(
+            self.stored(), gathered(inserts), gathered([]), gathered(deletes), changes,
+            Partial(gathered([]), gathered([]), gathered(self.added)),
+        )
+
+    cdef object keyed_net(self, long long changes):
+        cdef Row row
+        cdef bytes key
+        inserts, updates, deletes, changed, moved, added = [], [], [], [], [], []
+        kept = set()  # keys that were there before and whose rows are, under whatever key
+        for row in in_order(self.rows):
+            key = self.key(row.values)
+            whole = None not in row.values
+            base = row.base or b""
+            image = self.whole(row.values, row.stamp) if whole else self.partial(row.values, row.stamp, base)
+            if row.base is None:
+                (inserts if whole else added).append(image)
+            elif row.base == key:
+                kept.add(key)
+                (updates if whole else changed).append(image)
+            elif whole:
+                inserts.append(image)
+            else:
+                kept.add(row.base)
+                moved.append(image)
+        for row in in_order(self.touched):
+            if row.base not in kept:
+                deletes.append(self.only_key(row))
+        return NetRows(
+            self.stored(), gathered(inserts), gathered(updates), gathered(deletes), changes,
+            Partial(gathered(changed), gathered(moved), gathered(added)),
+        )
+
+    def stored(self):
+        """The layout of what is given."""
+        return self.layout if self.stamps is None else self.stamps.beside(self.layout)
+
+    cdef bytes whole(self, list values, Stamp stamp):
+        """A whole image of the table's values, with the transaction's columns behind; without a stamp, these are NULL."""
+        if self.stamps is None:
+            return b"".join(values)
+        return b"".join([*values, ABSENT * len(self.stamps.columns.kinds) if stamp is None else stamp.joined])
+
+    cdef bytes partial(self, list values, Stamp stamp, bytes base):
+        """As `partial`, with the transaction's columns, which are always told."""
+        return partial(values if stamp is None else values + stamp.values, base)
+
+    def only_key(self, Row row):
+        """An image with the key that a row had, and nothing else."""
+        cdef Reader r = Reader.__new__(Reader)
+        cdef Py_ssize_t start
+        values = [ABSENT] * len(self.layout.columns)
+        r.data = row.base
+        r.at = 0
+        r.end = len(row.base)
+        for column in self.layout.key:
+            start = r.at
+            skip_value(r)
+            values[column] = row.base[start : r.at]
+        return self.whole(values, None)
+
+
+cdef bytes partial(list values, bytes base):
+    """An image as `connector.log.compact.net_changes.Partial` says; without a base its key's values are left out."""
+    cdef Py_ssize_t column
+    bits = bytearray((len(values) + 7) // 8)
+    for column in range(len(values)):
+        if values[column] is not None:
+            bits[column >> 3] |= 1 << (column & 7)
+    told = [ABSENT if value is None else value for value in values]
+    return b"".join([*told, avro.union(bytes(bits)), base])
+
+
+cdef object gathered(list images):
+    cdef Py_ssize_t at = 0
+    ends = array("Q")
+    for image in images:
+        at += len(image)
+        ends.append(at)
+    return Images(b"".join(images), ends)

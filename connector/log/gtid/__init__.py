@@ -1,0 +1,1 @@
+"""GTID sets of MySQL and MariaDB."""

@@ -1,0 +1,69 @@
+"""Runs: whole events that simply follow each other, which is what nearly all of a log is.
+
+The ledger decides about a run at once what it would decide about each of its events. Which events make one is said
+here; readers that look at many headers quickly follow the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import Kind, Outcome, Seqno
+
+R = TypeVar("R")
+
+EDGES: Final = ("begin", "end")
+"""What `snapshot` says in the metadata of the events around an initial load, which change more than rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Generic[R]):
+    """Events of one partition and epoch, each whole in one fragment, each the next of the log after the one before.
+
+    Args:
+        partition: where they were read.
+        first: the first one's seqno.
+        prev_seqno, last_barrier: what the first one names.
+        offsets: of each event, ascending.
+        header: the last one's.
+        body: whatever is to be released with them.
+    """
+
+    partition: int
+    first: Seqno
+    prev_seqno: Seqno
+    last_barrier: Seqno
+    offsets: Sequence[int]
+    header: FragmentHeader
+    body: R
+
+
+def is_plain(header: FragmentHeader) -> bool:
+    """Whether an event is whole in this fragment, and rows are all there is to it."""
+    return (
+        header.fragno == 0
+        and header.last_frag
+        and header.kind is Kind.TRANSACTION
+        and header.outcome is not Outcome.VOID
+        and header.metadata.get("snapshot") not in EDGES
+    )
+
+
+def follows(before: FragmentHeader, after: FragmentHeader) -> bool:
+    """Whether one plain event is the next of a run after another."""
+    return (
+        is_plain(before)
+        and is_plain(after)
+        and after.epoch == before.epoch
+        and after.seqno == before.seqno + 1
+        and after.prev_seqno == before.seqno
+        and after.last_barrier == newest_barrier(before)
+    )
+
+
+def newest_barrier(header: FragmentHeader) -> Seqno:
+    """The barrier that the event after this one must name."""
+    return header.seqno if header.barrier else header.last_barrier

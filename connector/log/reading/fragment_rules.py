@@ -1,0 +1,130 @@
+"""What may come after what in one partition: the rules that whoever reads one holds each message against.
+
+Every fragment names the finished event before its own, the fragments of an event count from 0, an epoch begins with a
+marker of the log. The rules say what is wrong in words, None when nothing is: who reads knows where it stood, and
+raises. They do not ask how many partitions are read, nor what is done with an event.
+"""
+
+from __future__ import annotations
+
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import NO_EPOCH, Epoch, LogId, Seqno
+from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
+
+
+def unlinked(header: FragmentHeader, tail: Seqno | None, taken: Seqno) -> str | None:
+    """Why an event or a marker cannot begin here.
+
+    Args:
+        header: of its first message.
+        tail: the last finished event that was read of the partition, None while nothing was.
+        taken: events up to this one may stand before where reading began.
+    """
+    prev = header.prev_seqno
+    if tail is None:
+        if prev > taken:
+            return f"Events are missing: those up to {taken} were taken"
+    elif prev != tail:
+        return f"Events are missing: the last one read here is {tail}"
+    if not prev < header.seqno > header.last_barrier:
+        return "The event names a later one as an earlier one"
+    return None
+
+
+def interrupted(header: FragmentHeader, seqno: Seqno, fragno: int, rows: int, tail: Seqno | None) -> str | None:
+    """Why a fragment cannot go on with an unfinished event.
+
+    Args:
+        header: the fragment's.
+        seqno: the unfinished event.
+        fragno: its next fragment.
+        rows: how many it had so far.
+        tail: the finished event before it.
+    """
+    if header.seqno != seqno:
+        return f"Event {seqno} is not finished before this one"
+    if header.fragno != fragno:
+        return f"Fragment {fragno} is missing before this one"
+    if header.rows < rows:
+        return f"The event has fewer rows than the {rows} it already had"
+    if header.prev_seqno != tail:
+        return f"The event first said that it follows {tail}"
+    return None
+
+
+def unannounced(header: FragmentHeader, epoch: Epoch) -> str | None:
+    """Why a fragment's epoch cannot be met here, after one or after NO_EPOCH."""
+    if header.epoch < epoch:
+        return f"An older producer wrote after epoch {epoch} had begun here"
+    if header.epoch > epoch != NO_EPOCH:
+        return f"The epoch's marker is missing after epoch {epoch}"
+    return None
+
+
+def unexpected(header: FragmentHeader, epoch: Epoch) -> str | None:
+    """Why a marker's epoch cannot begin here, after one or after NO_EPOCH."""
+    if header.epoch != epoch + 1 and epoch != NO_EPOCH:
+        return f"An epoch is missing or came late: the last one here is {epoch}"
+    return None
+
+
+def log_of(header: FragmentHeader, expected: LogId, at: str) -> LogId:
+    """The log that a marker is of.
+
+    Args:
+        header: the marker's.
+        expected: the log that is followed, "" while it is not known.
+        at: where the marker stands.
+
+    Raises:
+        HistoriesDiffer: it is of another one, or of none.
+    """
+    log_id = LogId(header.metadata.get("log_id", ""))
+    if not log_id or log_id != (expected or log_id):
+        raise HistoriesDiffer(
+            "The topic holds another log than the one that is followed: it was made anew",
+            at=at,
+            log_id=log_id,
+            expected=expected,
+        )
+    return log_id
+
+
+def trapped_by(header: FragmentHeader, taken: Seqno, at: str, *, message: str, hint: str) -> tuple[Range, ...]:
+    """The events that an epoch goes on without, as its marker tells.
+
+    Args:
+        header: the marker's.
+        taken: the last event that was taken.
+        at: where the marker stands.
+        message, hint: for who has taken one of them.
+
+    Raises:
+        HistoriesDiffer: he has.
+    """
+    trapped = parse_ranges(header.metadata[TRAPPED_EVENTS], at)
+    if meets(trapped, Seqno(0), taken):
+        raise HistoriesDiffer(
+            message,
+            hint=hint,
+            at=at,
+            epoch=header.epoch,
+            taken=taken,
+            trapped=header.metadata.get(TRAPPED),
+            trapped_events=header.metadata[TRAPPED_EVENTS],
+        )
+    return trapped
+
+
+def damaged(message: str, at: str, header: FragmentHeader) -> LogDamaged:
+    """The error that a message of the log is, with what it says of itself."""
+    return LogDamaged(
+        message,
+        at=at,
+        seqno=header.seqno,
+        fragno=header.fragno,
+        epoch=header.epoch,
+        prev_seqno=header.prev_seqno,
+        last_barrier=header.last_barrier,
+    )

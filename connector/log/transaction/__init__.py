@@ -1,0 +1,1 @@
+"""A source's transactions as types: batches, table layouts, offsets, GTIDs and positions."""

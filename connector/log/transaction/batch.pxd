@@ -1,0 +1,65 @@
+# What `capture` gives to `encode`.
+
+from libc.stdint cimport int64_t
+
+from connector.log.transaction.offset cimport SourcePosition
+
+cdef class Rows:
+    cdef readonly object layout, action, data
+    cdef readonly bytes before, after  # which columns the images have; empty: all
+    cdef readonly str query
+    cdef readonly Py_ssize_t count
+    cdef bytes marks  # the ends, as unsigned 64-bit numbers of this machine
+
+cdef class Statement:
+    cdef readonly str schema, sql
+    cdef readonly object options
+
+cdef class Begin:
+    cdef readonly int64_t server_id, thread_id
+    cdef readonly str gtid
+    cdef readonly int64_t last_committed, sequence_number
+    cdef readonly SourcePosition start
+    cdef readonly object kind, metadata
+
+cdef class Ending:
+    cdef readonly SourcePosition end
+    cdef readonly int64_t commit_time
+    cdef readonly object outcome
+
+cdef class Piece:
+    cdef public Begin begin
+    cdef public list changes
+    cdef public Ending ending
+
+cdef class Passed:
+    cdef readonly SourcePosition end
+    cdef readonly str gtid
+
+
+cdef inline Rows rows_of(object layout, object action, bytes data, bytes marks, bytes before, bytes after):
+    cdef Rows made = Rows.__new__(Rows)
+    made.layout = layout
+    made.action = action
+    made.data = data
+    made.marks = marks
+    made.before = before
+    made.after = after
+    made.count = len(marks) // 8
+    return made
+
+
+cdef inline Ending ending_at(SourcePosition end, int64_t commit_time, object outcome):
+    cdef Ending made = Ending.__new__(Ending)
+    made.end = end
+    made.commit_time = commit_time
+    made.outcome = outcome
+    return made
+
+
+cdef inline Piece piece_of(Begin begin, list changes, Ending ending):
+    cdef Piece made = Piece.__new__(Piece)
+    made.begin = begin
+    made.changes = changes
+    made.ending = ending
+    return made

@@ -1,0 +1,255 @@
+"""A log's history: which epoch gave which seqno; and the proof that a target lies on it.
+
+An epoch begins right after the last event that was finished before it. So whatever an older epoch left unfinished
+is given again, and event N is always the work of the *last* epoch whose first seqno is not above N. That needs only
+the control topic, which is never trimmed: the event itself may have been deleted long ago.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.position import PositionRecord, TargetPosition
+from connector.log.writing.control import ControlState, EpochRecord, trapped_of
+from connector.log.writing.fork import Range, meets, ranges_text
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a log went through, as its control topic tells.
+
+    A target is compared with a history that was read *after* the target was claimed: an older applier may have
+    gone on until then.
+
+    Args:
+        log_id: whose history.
+        epochs: every epoch, ascending.
+        last_finished: the last finished event, NO_SEQNO if none.
+    """
+
+    log_id: LogId
+    epochs: tuple[EpochRecord, ...]
+    last_finished: Seqno
+
+    @classmethod
+    def of(cls, control: ControlState, last_finished: Seqno) -> History:
+        """The history that a control topic tells.
+
+        Raises:
+            LogDamaged: the topic has no log, no epoch, misses one, or has them out of order.
+        """
+        if control.log is None or not control.epochs:
+            raise LogDamaged(
+                "The control topic knows no log",
+                hint="start the producer first; if the log existed, the topic was lost",
+            )
+        log_id, epochs = control.log.log_id, control.epochs
+        if epochs[0].epoch != 1 or epochs[0].first_seqno != 0:
+            raise LogDamaged("The control topic misses the log's first epoch", log_id=log_id, first=epochs[0].epoch)
+        for before, after in pairwise(epochs):
+            if after.epoch != before.epoch + 1:
+                raise LogDamaged("The control topic misses an epoch", log_id=log_id, epoch=before.epoch + 1)
+            if after.first_seqno < before.first_seqno:
+                raise LogDamaged(
+                    "An epoch begins before the one before it",
+                    log_id=log_id,
+                    epoch=after.epoch,
+                    first_seqno=after.first_seqno,
+                    before=before.first_seqno,
+                )
+        if epochs[-1].first_seqno > last_finished + 1:
+            raise LogDamaged(
+                "The newest epoch begins after events that the position does not know: the position topic lost its end",
+                log_id=log_id,
+                epoch=epochs[-1].epoch,
+                first_seqno=epochs[-1].first_seqno,
+                last_finished=last_finished,
+            )
+        return cls(log_id, epochs, last_finished)
+
+    def covering(self, seqno: Seqno) -> EpochRecord:
+        """The epoch that gave the finished event `seqno`.
+
+        Raises:
+            HistoriesDiffer: the log has not finished such an event.
+        """
+        if not 0 <= seqno <= self.last_finished:
+            raise HistoriesDiffer(
+                "The log has no such event", log_id=self.log_id, seqno=seqno, last_finished=self.last_finished
+            )
+        return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
+
+    def beginning(self, first: Seqno) -> Seqno:
+        """Where a reader that wants an event, and what is behind it, may begin: there, or before what is trapped.
+
+        Between the first trapped event and the epoch that goes on without it nobody can stand: who stops there with
+        an older epoch has taken what is trapped, as far as `prove` can tell.
+        """
+        for record in reversed(self.epochs):
+            if record.forked and record.forked.events:
+                lowest = record.forked.events[0].first
+                if lowest < first <= record.first_seqno:
+                    first = lowest
+        return first
+
+    @property
+    def trapped(self) -> tuple[Range, ...]:
+        """The events that a later epoch goes on without: a reader passes over them."""
+        return trapped_of(self.epochs)
+
+    def prove(
+        self,
+        log_id: LogId,
+        seqno: Seqno,
+        epoch: Epoch,
+        *,
+        source_id: str = "",
+        from_first: bool = True,
+        head: Seqno = NO_SEQNO,
+    ) -> None:
+        """The handshake: show that the client's last event is on this history, or refuse the client.
+
+        Args:
+            log_id, seqno, epoch: of the client's last event; "", NO_SEQNO, NO_EPOCH before its first.
+            source_id: the client's, for the message.
+            from_first: whether the log can still be read from its first event.
+            head: of a client that was taken back, the last event that it had.
+
+        Raises:
+            HistoriesDiffer: the client followed another log or another history of it, or needs what is deleted.
+        """
+        if seqno == NO_SEQNO:
+            self._prove_new(log_id, epoch, from_first=from_first)
+            return
+        if log_id != self.log_id:
+            raise HistoriesDiffer(
+                "The target follows another log",
+                hint="point the target to the log it comes from, or fill it again from nothing",
+                server_log_id=self.log_id,
+                client_log_id=log_id or "none",
+                seqno=seqno,
+            )
+        if seqno > self.last_finished:
+            raise HistoriesDiffer(
+                "The target is ahead of the log: the log lost events that the target has",
+                hint="fill the target again from nothing",
+                log_id=log_id,
+                seqno=seqno,
+                last_finished=self.last_finished,
+            )
+        self.prove_none_trapped(seqno, epoch, source_id, head)
+        ours = self.covering(seqno).epoch
+        if ours != epoch:
+            raise HistoriesDiffer(
+                f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                f"server epoch number={ours} client epoch number={epoch}",
+                hint="the target holds events that are not in this log: fill it again from nothing",
+            )
+
+    def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "", head: Seqno = NO_SEQNO) -> None:
+        """Refuse a client that took an event before an epoch went on without it.
+
+        Who was taken back holds what he had, up to his head. He had it before the epoch if that begins behind his head.
+
+        Raises:
+            HistoriesDiffer: it did; the message lists what is trapped.
+        """
+        for record in self.epochs:
+            held = head if record.first_seqno > head else seqno
+            if record.forked and record.epoch > epoch and meets(record.forked.events, Seqno(0), max(seqno, held)):
+                raise HistoriesDiffer(
+                    f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                    f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
+                    "source's successor lacks",
+                    hint="fill the target again from nothing",
+                    trapped=record.forked.trapped,
+                    trapped_events=ranges_text(record.forked.events),
+                )
+
+    def _prove_new(self, log_id: LogId, epoch: Epoch, *, from_first: bool) -> None:
+        if log_id not in ("", self.log_id) or epoch != NO_EPOCH:
+            raise HistoriesDiffer(
+                "The target has no event but names a log", client_log_id=log_id, log_id=self.log_id, epoch=epoch
+            )
+        if not from_first:
+            raise HistoriesDiffer(
+                "The target is empty and the log's first events are deleted",
+                hint="publish a new snapshot, or start from a copy of a target that is further",
+                log_id=self.log_id,
+            )
+
+
+def check_offsets(
+    position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int], log: PositionRecord | None = None
+) -> None:
+    """Check that what a target wants to read next is in the partitions.
+
+    Where nothing was published for longer than the topic's retention, what is deleted behind the target's offset are
+    only markers of Kafka's: the target has the partition's last event.
+
+    Args:
+        position: the target's.
+        starts, ends: partition → the log start offset and the end offset that Kafka tells.
+        log: the producer's position, read before.
+
+    Raises:
+        LogDamaged: retention has deleted it, or the partition ends before it.
+    """
+    for partition in sorted(starts):
+        offset = position.offsets.get(partition, 0)
+        if offset < starts[partition] and not _has_all(position, partition, log):
+            raise LogDamaged(
+                "What the target needs next was deleted by the topic's retention",
+                hint="fill the target again from nothing, and keep the log for longer",
+                partition=partition,
+                offset=offset,
+                start=starts[partition],
+                seqno=position.seqno + 1,
+            )
+        if offset > ends[partition]:
+            raise LogDamaged(
+                "The partition ends before what the target has already read: it lost its tail or was made anew",
+                partition=partition,
+                offset=offset,
+                end=ends[partition],
+                seqno=position.seqno,
+            )
+    if unknown := set(position.offsets) - set(starts):
+        raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))
+
+
+def _has_all(position: TargetPosition, partition: int, log: PositionRecord | None) -> bool:
+    """Whether a target has every event of a partition, also the one that is being written."""
+    if log is None or position.seqno == NO_SEQNO or (log.open is not None and log.open.partition == partition):
+        return False
+    return log.tails.get(partition, NO_SEQNO) <= position.seqno
+
+
+def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:
+    """Check that nothing stands before where a target reads on but what it has.
+
+    A partition that lost its tail gives the same offsets again, to other events, if its producer goes on; they may
+    have grown past the target's by now.
+
+    Args:
+        position: the target's.
+        tails: partition → the last event finished before the offset where the target reads on, NO_SEQNO if none.
+
+    Raises:
+        LogDamaged: there are events that the target lacks.
+    """
+    for partition, tail in sorted(tails.items()):
+        if tail > position.seqno:
+            raise LogDamaged(
+                "The partition gave offsets again: it lost its tail, and holds events that the target would miss",
+                hint="fill the target again from nothing",
+                partition=partition,
+                offset=position.offsets.get(partition, 0),
+                seqno=tail,
+                applied=position.seqno,
+            )

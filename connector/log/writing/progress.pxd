@@ -1,0 +1,25 @@
+# How the producer's position moves while it publishes.
+
+from libc.stdint cimport int64_t
+
+from connector.log.transaction.finished cimport Finished
+from connector.log.writing.fragment cimport Fragment
+from connector.log.gtid.gtid_range cimport GtidRun
+from connector.log.transaction.offset cimport SourcePosition
+
+cdef class Progress:
+    cdef object _prepared
+    cdef str _reads, _server_uuid
+    cdef Finished _finished
+    cdef SourcePosition _resume
+    cdef readonly object _gtids
+    cdef GtidRun _run
+    cdef object _open
+    cdef readonly dict _tails
+    cdef int64_t _barrier
+    cdef bint _snapshot
+
+    cpdef take(self, Fragment fragment)
+    cdef int64_t next(self)
+    cdef see(self, str gtid)
+    cdef gather(self)

@@ -1,0 +1,124 @@
+"""Whether the source still has what the log took from it, and the same.
+
+Two ways lead away: another server took the source's place without the last transactions (they are *trapped* in the
+log), or the source itself crashed with `sync_binlog≠1`, lost its last transactions and gave their GTIDs to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connector.errors import HistoriesDiffer
+from connector.log.gtid.source_gtids import lacking
+from connector.log.transaction.offset import file_number
+from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
+from connector.log.writing.control import EpochRecord
+
+
+def check_source(
+    position: PositionRecord,
+    last: EpochRecord,
+    *,
+    server_uuid: str,
+    executed: str | None,
+    unlogged: str | None = None,
+    files: Mapping[str, int] | None = None,
+) -> None:
+    """Check that the source has every transaction that the log has.
+
+    Args:
+        position: the log's.
+        last: the newest epoch: whose source it was.
+        server_uuid, executed: the source as it is now; `executed` is its `gtid_executed` (of a MariaDB
+            `gtid_binlog_state`), None without GTIDs.
+        unlogged: the last GTIDs that it took in and that never were in its log; None: there are none.
+        files: the source's binary logs and their sizes; None: not looked at.
+
+    Raises:
+        HistoriesDiffer: some are trapped (they are listed), or without GTIDs nobody can tell.
+    """
+    if files is not None and position.server_uuid == server_uuid:
+        _check_files(position.resume, files)
+    if position.gtid_set is None:
+        if server_uuid != last.server_uuid:
+            raise HistoriesDiffer(
+                "The source is another server, and without GTIDs its positions say nothing about this log",
+                hint="go back to the server that the log was read from, or begin a new service with a snapshot",
+                server_uuid=server_uuid,
+                expected=last.server_uuid,
+            )
+        return
+    if executed is None:
+        raise HistoriesDiffer(
+            "The log follows GTIDs, but the source has none",
+            hint="SET GLOBAL gtid_mode = ON_PERMISSIVE; until the producer has gone past what was written meanwhile, "
+            "then ON",
+        )
+    missing = lacking(position.gtid_set, executed)
+    if missing:
+        raise HistoriesDiffer(
+            f"The source lacks {missing.count()} transactions that are in the log",
+            hint="`thl trapped` lists them; make a server the source that has them, or go on without them "
+            "(thl produce --accept-trapped): targets that have applied them must be filled again",
+            trapped=str(missing),
+            server_uuid=server_uuid,
+        )
+    if unlogged is not None and (never := lacking(unlogged, position.gtid_set)):
+        raise HistoriesDiffer(
+            "The source took transactions from another server without logging them, and the log does not have them",
+            hint="start the server with log_slave_updates = ON, and begin a new service with a snapshot",
+            unlogged=str(never),
+            server_uuid=server_uuid,
+        )
+
+
+def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
+    """Check that the server did not lose the end of its log before where we had read.
+
+    A log is only ever cut at its end, by a crash, and never written to again then: the server goes on in the next
+    file. This also shows what no digest can: a lost transaction that we had only passed over.
+    """
+    size = files.get(resume.file)
+    purged = size is None and any(file_number(file) > file_number(resume.file) for file in files)
+    if purged or (size is not None and size >= resume.offset):
+        return
+    raise HistoriesDiffer(
+        "The source lost the end of a binary log that was already read",
+        hint="it crashed with sync_binlog other than 1: begin a new service with a snapshot",
+        file=resume.file,
+        size="no such file" if size is None else size,
+        read_up_to=resume.offset,
+    )
+
+
+def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_server: bool = False) -> None:
+    """Check that the source shows the log's last transaction as it was.
+
+    Args:
+        finished: what the position says of it.
+        redone: the first transaction that the source gave from `finished.start` or before `finished.gtid`; None when
+            it gave none.
+        same_server: the source is the server that the epoch of `finished` read. Then the transaction must also stand
+            where it stood: a server that crashed and lost the end of its log goes on in a new file, so even equal
+            contents under an equal GTID show what happened.
+
+    Raises:
+        HistoriesDiffer: it is not there, or another one.
+    """
+    digest = redone.digest if isinstance(redone, Finished) else redone
+    same = digest == finished.digest
+    if isinstance(redone, Finished):
+        same = same and redone.gtid == finished.gtid
+        if same_server or finished.gtid is None:
+            same = same and (redone.event_id, redone.start) == (finished.event_id, finished.start)
+    if same:
+        return
+    raise HistoriesDiffer(
+        "The source has another transaction where the log's last one was",
+        hint="the source lost the end of its log (sync_binlog is not 1?): begin a new service with a snapshot",
+        seqno=finished.seqno,
+        gtid=finished.gtid,
+        event_id=finished.event_id,
+        logged=finished.digest,
+        found=redone or "nothing",
+    )

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB: their binary log, values, catalogue and behaviour."""

@@ -1,0 +1,280 @@
+"""A folder that holds a binary log's files as their server wrote them, kept by `thl archive`.
+
+A file gets its name when it is whole and safe on the disk; until then it is called `<name>.part`. Files may be
+compressed afterwards (`.gz`, `.zst`) or taken away, the oldest first. They hold what tables hold, so only the user
+who archives may read them, as only the server's may read its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from connector import private_files as private
+from connector.errors import ConfigError, ConnectorError, CorruptBinlog, HistoriesDiffer
+from connector.log.transaction.offset import SourcePosition, file_number
+from connector.mysql.binlog.frames import EventFrames
+from connector.mysql.binlog.log_files import MAGIC, NUMBERED, LogBytes, LogFile, log_files
+from connector.mysql.binlog.raw import RawEvents
+
+LOG: Final = logging.getLogger(__name__)
+PART: Final = ".part"
+IDENTITY: Final = "source.json"
+SYNC_BYTES: Final = 64 << 20
+
+
+class Archive:
+    """The folder.
+
+    Args:
+        folder: where it is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    def files(self) -> list[LogFile]:
+        """The whole files, oldest first; empty where there is none.
+
+        Raises:
+            ConfigError: the folder cannot be read, holds the files of several logs, or lacks one in the middle.
+        """
+        try:
+            if not any(NUMBERED.fullmatch(path.name) for path in self.folder.iterdir()):
+                return []
+        except OSError as error:
+            raise ConfigError(f"the archive cannot be read: {error.strerror}", folder=self.folder) from error
+        found = log_files([str(self.folder)])
+        for one, next_one in pairwise(found):
+            if file_number(next_one.name) != file_number(one.name) + 1:
+                raise ConfigError(
+                    "files are missing in the archive",
+                    hint="put them back, or take the older ones away",
+                    folder=self.folder,
+                    between=f"{one.name} {next_one.name}",
+                )
+        return found
+
+    @property
+    def owner(self) -> str | None:
+        """The server whose log it is, by its UUID; None where it does not say.
+
+        Raises:
+            ConfigError: it says something else.
+        """
+        identity = self.folder / IDENTITY
+        try:
+            return str(json.loads(identity.read_bytes())["server_uuid"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                "the archive does not name its server", hint="take the file away to name it anew", file=identity
+            ) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder where there is none, and be the only one who writes on it.
+
+        Raises:
+            ConfigError: somebody else does, or nobody can.
+        """
+        try:
+            self.folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+            lock = os.open(self.folder, os.O_RDONLY)
+        except OSError as error:
+            raise _unwritable(error, self.folder) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise ConfigError("another process writes on this archive", folder=self.folder) from error
+        finally:
+            os.close(lock)
+
+    def belong(self, server_uuid: str) -> None:
+        """Make sure that the archive is this server's, or becomes it.
+
+        Raises:
+            HistoriesDiffer: it is another server's.
+            ConfigError: the folder cannot be written.
+        """
+        owner = self.owner
+        if owner is None:
+            try:
+                _replace(self.folder / IDENTITY, json.dumps({"server_uuid": server_uuid}).encode() + b"\n")
+            except OSError as error:
+                raise _unwritable(error, self.folder) from error
+        elif owner != server_uuid:
+            raise HistoriesDiffer(
+                "the archive holds another server's binary log",
+                hint="one folder for each server",
+                folder=self.folder,
+                archive=owner,
+                source=server_uuid,
+            )
+
+    def resume(self) -> SourcePosition | None:
+        """Where archiving goes on: behind the last whole event that is here; None in an empty archive.
+
+        What a crash left of the last event is cut off.
+        """
+        whole = self.files()
+        newest = file_number(whole[-1].name) if whole else 0
+        parts = [path for path in self.folder.glob(f"*{PART}") if file_number(path.stem) > newest]
+        if parts:
+            part = max(parts, key=lambda path: file_number(path.stem))
+            return SourcePosition(part.stem, _mended(part))
+        if whole:
+            base = whole[-1].name.rpartition(".")[0]
+            return SourcePosition(f"{base}.{newest + 1:06}", len(MAGIC))
+        return None
+
+    def verify(self) -> Iterator[tuple[LogFile, int]]:
+        """Every whole file with its size, once it was read through.
+
+        Raises:
+            ConfigError: a file cannot be read, or is missing.
+            CorruptBinlog: an event contradicts the format, its checksum, or the place of the one before it.
+        """
+        for file in self.files():
+            with closing(LogBytes(file)) as source:
+                raw, failure = _read_through(source, file.name)
+            if failure is not None:
+                failure.where = {
+                    "file": file,
+                    **{name: failure.where[name] for name in failure.where if name != "file"},
+                }
+                raise failure
+            yield file, raw.offset
+
+
+class ArchiveWriter:
+    """Writes what a server sends into an archive.
+
+    Args:
+        archive: where to.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._folder = archive.folder
+        self._name = ""
+        self._file: BinaryIO | None = None
+        self._unsynced = 0
+
+    def take(self, found: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Write what `RawEvents` found.
+
+        Returns:
+            The files that are whole now.
+
+        Raises:
+            ConfigError: the disk does not take it.
+        """
+        whole = []
+        try:
+            for name, data in found:
+                if name != self._name:
+                    whole += self._finish()
+                    self.begin(name)
+                if self._file is not None and data:
+                    self._file.write(data)
+                    self._unsynced += len(data)
+            if self._unsynced >= SYNC_BYTES:
+                self.sync()
+        except OSError as error:
+            raise _unwritable(error, self._folder) from error
+        return whole
+
+    def sync(self) -> None:
+        """What was written is on the disk when this returns."""
+        if self._file is not None and self._unsynced:
+            os.fsync(self._file.fileno())
+            self._unsynced = 0
+
+    def close(self) -> None:
+        """Sync and close; the file that is not whole stays as it is."""
+        if self._file is not None:
+            self.sync()
+            self._file.close()
+            self._file = None
+
+    def begin(self, name: str) -> None:
+        """Write on a file, from where it ends."""
+        part = self._folder / f"{name}{PART}"
+        if not part.exists():
+            _replace(part, MAGIC)
+        self._name = name
+        self._file = private.open_to_append(part)
+
+    def _finish(self) -> list[str]:
+        """The server has gone to its next file: this one is whole."""
+        if self._file is None:
+            return []
+        self._file.flush()
+        self._unsynced += 1
+        self.close()
+        (self._folder / f"{self._name}{PART}").rename(self._folder / self._name)
+        _sync_folder(self._folder)
+        return [self._name]
+
+
+def _mended(part: Path) -> int:
+    """Cut off what a crash left of the last event; the size then."""
+    with closing(LogBytes(LogFile(part, part.stem))) as source:
+        raw, failure = _read_through(source, part.stem)
+    size = part.stat().st_size
+    if raw.offset < size:
+        LOG.warning("cut off behind the last whole event", extra={"file": part, "to": raw.offset, "why": failure})
+        with part.open("r+b") as file:
+            file.truncate(raw.offset)
+            os.fsync(file.fileno())
+    return raw.offset
+
+
+def _read_through(source: LogBytes, name: str) -> tuple[RawEvents, ConnectorError | None]:
+    """Read a file to its end, or to what is wrong in it."""
+    frames = EventFrames()
+    raw = RawEvents(frames, name)
+    try:
+        while frames.receive(source, 0):
+            raw.take()
+        raw.take()
+    except ConnectorError as error:
+        return raw, error
+    if frames.left:
+        return raw, CorruptBinlog("the file ends inside an event", pos=raw.offset)
+    return raw, None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file such that it is whole or not there."""
+    new = path.with_name(f"{path.name}.new")
+    with private.open_new(new) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(error: OSError, folder: Path) -> ConfigError:
+    return ConfigError(f"the archive cannot be written: {error.strerror}", folder=folder)

@@ -1,0 +1,102 @@
+"""What tells a file of a binary log from another one under the same name: its beginning."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from connector.clock import Clock
+from connector.config.model import Source
+from connector.errors import CorruptBinlog, HistoriesDiffer, SourceUnavailable
+from connector.log.gtid.source_gtids import Gtids, parse_gtids
+from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.archive.archived_log import beginning_gtids, previous_gtids, second_event, within
+from connector.mysql.binlog.frames import PacketFrames
+from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile
+from connector.mysql.binlog.raw import RawEvents
+from connector.mysql.server.dump import open_stream
+
+TIME: Final = 4  # bytes, with which an event begins
+READ: Final = 0.2
+PATIENCE: Final = 30.0  # seconds for a server to send a file's first events
+RESET: Final = (
+    "was the source reset (RESET BINARY LOGS AND GTIDS, RESET MASTER), or restored? what it wrote since is not in the "
+    "log: begin a new service with a snapshot"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileBeginning:
+    """The first events of a file.
+
+    Args:
+        created: when it was begun, seconds since 1970 UTC.
+        previous: the GTIDs of all files before it; None where the log had none.
+    """
+
+    created: int
+    previous: Gtids | None
+
+
+def beginning_on_server(source: Source, file: str, clock: Clock, service: str) -> FileBeginning:
+    """Of a file that the server has.
+
+    Raises:
+        SourceUnavailable: it does not answer.
+        PreflightError: it does not give the file.
+    """
+    start = SourcePosition(file, len(MAGIC))
+    frames = PacketFrames()
+    raw = RawEvents(frames, file, start.offset)
+    beginning = b""
+    give_up = clock.monotonic() + PATIENCE
+    with closing(open_stream(source, start, clock, service=service)) as stream:
+        while clock.monotonic() < give_up:
+            beginning += b"".join(events for name, events in raw.take() if name == file)
+            if (second := second_event(beginning)) is not None:
+                gtids = beginning_gtids(second, checksums=raw.checksums)
+                return FileBeginning(int.from_bytes(beginning[:TIME], "little"), gtids)
+            frames.receive(stream, READ)
+    raise SourceUnavailable(f"the source did not send the beginning of a file in {PATIENCE:.0f} s", file=file)
+
+
+def beginning_in_archive(file: LogFile) -> FileBeginning:
+    """Of an archived file.
+
+    Raises:
+        ConfigError, CorruptBinlog: it cannot be read, or has no beginning.
+    """
+    first = bytearray(len(MAGIC) + TIME)
+    with closing(LogBytes(file)) as source:
+        filled = 0
+        while filled < len(first) and (got := source.receive(memoryview(first)[filled:], 0)):
+            filled += got
+    if filled < len(first):
+        raise CorruptBinlog("the file ends before its format description", file=file)
+    return FileBeginning(int.from_bytes(first[len(MAGIC) :], "little"), previous_gtids(file))
+
+
+def check_beginning(position: PositionRecord, found: FileBeginning) -> None:
+    """Check that a file is the one in which a position is.
+
+    Raises:
+        HistoriesDiffer: it is another one of that name.
+    """
+    if position.created and position.created != found.created:
+        raise HistoriesDiffer(
+            "The source's binary log is another one: a file that was read is there again, begun at another time",
+            hint=RESET,
+            file=position.resume.file,
+            begun=found.created,
+            was_begun=position.created,
+        )
+    known = parse_gtids(position.gtid_set) if position.gtid_set is not None else None
+    if known is not None and found.previous is not None and not within(found.previous, known):
+        raise HistoriesDiffer(
+            "The source's binary log is another one: before the file that was read last stand transactions that the "
+            "log does not have",
+            hint=RESET,
+            file=position.resume.file,
+            before=found.previous,
+        )

@@ -1,0 +1,1 @@
+"""The bodies of the binary log's events, a file a kind."""

@@ -1,0 +1,86 @@
+"""The FORMAT_DESCRIPTION event: how the events behind it are written, and whether they have checksums."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+
+from connector.errors import CorruptBinlog, Unsupported
+from connector.mysql.binlog.events.dialect import HEADER, Dialect, described_dialect
+from connector.mysql.fields import Fields
+
+CHECKSUMS_SINCE = (5, 6, 1)
+CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
+EARLY = (5,), (5, 5)  # MariaDB's 5.1, 5.2 and 5.3 too
+TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
+NO_CHECKSUM, CRC32 = 0, 1
+# Development branches of 5.1 and 5.2 that gave the types other numbers.
+RENUMBERED = re.compile(r"5\.[12]\.\d+-a_drop[56]")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a file says of itself.
+
+    Args:
+        checksum: whether its events have a CRC-32 behind them.
+        dialect: how they are written, where that is not as today.
+        early: a server of 5.0 or 5.1 wrote them.
+    """
+
+    checksum: bool
+    dialect: Dialect | None
+    early: bool
+
+
+def format_description(event: bytes) -> Format:
+    """What the events behind it are like.
+
+    Args:
+        event: the whole event, its in-use flag cleared.
+
+    Raises:
+        Unsupported: the file is of another version, or its events have fixed parts that we do not know.
+        CorruptBinlog: the checksum or a length is wrong.
+    """
+    fields = Fields(event)
+    fields.take(HEADER)
+    version = fields.number(2)
+    if version != 4:
+        raise Unsupported(f"a binary log of version {version}; MySQL 5.0 and later write version 4")
+    server = fields.take(50).rstrip(b"\0").decode(errors="replace")
+    fields.take(4)
+    header = fields.number(1)
+    rest = fields.rest()
+    algorithm = NO_CHECKSUM
+    if _version(server) >= (CHECKSUMS_SINCE_IN_MARIADB if "MariaDB" in server else CHECKSUMS_SINCE):
+        if len(rest) < 5:
+            raise CorruptBinlog("a format description ends early", server=server)
+        algorithm, checksum = rest[-5], int.from_bytes(rest[-4:], "little")
+        # In a log without checksums it has one itself, but a server may change it for the stream and not its checksum.
+        # One that is right for a log with checksums tells that the algorithm is what is damaged.
+        if algorithm != NO_CHECKSUM:
+            damaged = algorithm == CRC32 and zlib.crc32(event[:-4]) != checksum
+        else:
+            damaged = zlib.crc32(event[:-5] + bytes([CRC32])) == checksum
+        if damaged:
+            raise CorruptBinlog("a format description's checksum is wrong", server=server)
+        rest = rest[:-5]
+    elif len(rest) > TYPES_BEFORE_CHECKSUMS:
+        raise CorruptBinlog("a format description is longer than its server could write it", server=server)
+    if algorithm not in {NO_CHECKSUM, CRC32}:
+        raise Unsupported(f"the checksum algorithm {algorithm}", server=server)
+    if RENUMBERED.match(server):
+        raise Unsupported("the log of a development branch that gave the types of events other numbers", server=server)
+    try:
+        early = EARLY[0] <= _version(server) < EARLY[1]
+        return Format(algorithm == CRC32, described_dialect(header, rest), early)
+    except Unsupported as error:
+        error.where["server"] = server
+        raise
+
+
+def _version(server: str) -> tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", server)
+    return tuple(map(int, found.groups())) if found else (0, 0, 0)

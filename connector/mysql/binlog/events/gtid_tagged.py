@@ -1,0 +1,87 @@
+"""The GTID_TAGGED event of MySQL 8.3 and later: a list of fields in MySQL's own serialization.
+
+The format is that of `libs/mysql/serialization`: an integer of n bytes has n - 1 ones at the low end of its first
+byte, signed ones are zigzag, a field is its id and its value, absent fields are left out.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connector.errors import CorruptBinlog, Unsupported
+from connector.mysql.fields import Fields
+
+FLAGS, UUID, NUMBER, TAG, LAST_COMMITTED, SEQUENCE, COMMITTED, ORIGINALLY, LENGTH, VERSION, FIRST_VERSION, TICKET = (
+    range(12)
+)
+SIGNED = frozenset({NUMBER, LAST_COMMITTED, SEQUENCE})
+LATEST = 1 << 55  # µs since 1970: an untagged GTID event has 55 bits for them
+
+
+@dataclass(frozen=True, slots=True)
+class GtidEvent:
+    """What it says of the transaction that follows."""
+
+    gtid: str
+    last_committed: int
+    sequence_number: int
+    commit_time: int
+    metadata: Mapping[str, str]
+
+
+def tagged_gtid(body: bytes) -> GtidEvent:
+    """Decode the event.
+
+    Raises:
+        Unsupported: it has a field that must not be ignored and is not known.
+        CorruptBinlog: a mandatory field is missing, or a value cannot be.
+    """
+    event = Fields(body)
+    varint(event)  # the version of the serialization
+    varint(event)  # the size of the message
+    needed = varint(event)  # the last field that must not be ignored
+    values: dict[int, int] = {}
+    source = b""
+    tag = ""
+    while event.left:
+        field = varint(event)
+        if field == UUID:
+            octets = [varint(event) for _ in range(16)]
+            if max(octets) > 0xFF:
+                raise CorruptBinlog("a GTID event's uuid has an octet above 255")
+            source = bytes(octets)
+        elif field == TAG:
+            tag = event.take(varint(event)).decode(errors="replace")
+        elif field <= TICKET:
+            value = varint(event)
+            values[field] = (value >> 1) ^ -(value & 1) if field in SIGNED else value
+        elif field <= needed:
+            raise Unsupported(f"a GTID event has the unknown field {field}")
+        else:
+            break
+    if not source or NUMBER not in values:
+        raise CorruptBinlog("a GTID event without uuid or number")
+    committed = values.get(COMMITTED, 0)
+    if committed >= LATEST:
+        raise CorruptBinlog("a GTID event's commit time cannot be")
+    originally = values.get(ORIGINALLY, committed)
+    return GtidEvent(
+        ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))),
+        values.get(LAST_COMMITTED, 0),
+        values.get(SEQUENCE, 0),
+        committed,
+        {} if originally == committed else {"original_commit_time": str(originally)},
+    )
+
+
+def varint(event: Fields) -> int:
+    """An unsigned integer of 1 to 9 bytes."""
+    first = event.number(1)
+    more = 0
+    while more < 8 and first >> more & 1:
+        more += 1
+    if more == 8:
+        return event.number(8)
+    return (first | event.number(more) << 8) >> more + 1

@@ -1,0 +1,147 @@
+"""Events that only MariaDB writes: where its transactions begin, and events with a compressed body.
+
+Formats are those of MariaDB's `sql/log_event.h` and `sql/log_event.cc` (`Gtid_log_event`, `query_event_uncompress`,
+`row_log_event_uncompress`). A transaction begins with its GTID event, which stands for MySQL's BEGIN and XA START too
+unless it says STANDALONE: then one statement follows, and nothing ends it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from connector.errors import Unsupported
+from connector.log.gtid.mariadb import DomainPosition
+from connector.mysql.binlog.events.xa import read_xid
+from connector.mysql.compression import LARGEST, inflated
+from connector.mysql.fields import Fields
+
+FORMAT_SERVER: Final = slice(21, 71)  # the server's version in a format description, its header included
+QUERY_FIXED: Final = 13
+
+# Flags of a GTID event, and those behind them that newer servers add.
+STANDALONE, COMMIT_ID, PREPARED_XA, COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
+ENGINES, START_ALTER, COMMIT_ALTER, ROLLBACK_ALTER, THREAD_ID = 0x01, 0x02, 0x04, 0x08, 0x10
+KNOWN: Final = ENGINES | START_ALTER | COMMIT_ALTER | ROLLBACK_ALTER | THREAD_ID
+
+
+@dataclass(frozen=True, slots=True)
+class GtidEvent:
+    """What begins.
+
+    Args:
+        gtid: `domain-server-number`.
+        alone: one statement follows, and is all: also what becomes of an XA transaction that was prepared before.
+        prepares: the xid of the XA transaction that is prepared here, as statements write it; "" for any other.
+    """
+
+    gtid: str
+    alone: bool
+    prepares: str = ""
+
+
+def is_mariadb(format_event: bytes) -> bool:
+    """Whether a whole FORMAT_DESCRIPTION event was written by a MariaDB."""
+    return b"MariaDB" in format_event[FORMAT_SERVER]
+
+
+def start_of(log_pos: int, size: int, offset: int) -> int:
+    """Where a streamed event begins: the first place from `offset` on from which it ends at `log_pos` modulo 2^32."""
+    return offset + ((log_pos - size - offset) & 0xFFFFFFFF)
+
+
+def gtid_event(body: bytes, server_id: int) -> GtidEvent:
+    """A GTID event: 8 bytes number, 4 domain, 1 flags; then what the flags say, or zeros.
+
+    An xid is 4 bytes format, 1 length of its first part, 1 of its second, both.
+
+    Args:
+        body: what is behind its header.
+        server_id: its header's: who wrote the transaction first.
+
+    Raises:
+        Unsupported: a flag is not known.
+        CorruptBinlog: it ends early, or has an xid that is longer than one can be.
+    """
+    event = Fields(body)
+    number, domain, flags = event.number(8), event.number(4), event.number(1)
+    gtid = f"{domain}-{server_id}-{number}"
+    if flags & COMMIT_ID:
+        event.take(8)
+    xid = ""
+    if flags & (PREPARED_XA | COMPLETED_XA):
+        xid = read_xid(event, event.number(4), event.number(1), event.number(1))
+    more = event.number(1) if event.left else 0
+    if more & ~KNOWN:
+        raise Unsupported(f"a GTID event of MariaDB with flags that are not known: {more:#04x}", gtid=gtid)
+    if more & ENGINES:
+        event.take(1)
+    if more & (COMMIT_ALTER | ROLLBACK_ALTER):
+        event.take(8)
+    return GtidEvent(gtid, bool(flags & (STANDALONE | COMPLETED_XA)), xid if flags & PREPARED_XA else "")
+
+
+def gtid_list(body: bytes) -> DomainPosition:
+    """A GTID_LIST event: the last GTIDs of the files before, one for each domain and server.
+
+    Raises:
+        CorruptBinlog: a length is wrong.
+    """
+    fields = Fields(body)
+    found = []
+    for _ in range(fields.number(4) & (1 << 28) - 1):  # the upper four bits are flags
+        domain, server, number = fields.number(4), fields.number(4), fields.number(8)
+        found.append(f"{domain}-{server}-{number}")
+    return DomainPosition.parse(",".join(found) or "0-0-0")
+
+
+def plain_query(body: bytes, largest: int = LARGEST) -> bytes:
+    """The body of a QUERY_COMPRESSED event as that of a QUERY: only the text is compressed.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or a length is wrong.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
+    """
+    event = Fields(body)
+    fixed = event.take(QUERY_FIXED)
+    head = len(fixed) + int.from_bytes(fixed[11:13], "little") + fixed[8] + 1
+    event.take(head - len(fixed))
+    return body[:head] + expanded(event.rest(), largest)
+
+
+def plain_rows(body: bytes, second: bool, update: bool, largest: int = LARGEST) -> bytes:
+    """The body of a rows event whose images are compressed as that of an ordinary one.
+
+    Args:
+        body: what is behind its header.
+        second: version 2: extra data comes before the columns.
+        update: a second bitmap, that of the after images, comes before the images.
+        largest: bytes that they may have.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or a length is wrong.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
+    """
+    event = Fields(body)
+    event.take(8)
+    if second:
+        event.take(max(event.number(2) - 2, 0))
+    bitmap = (event.packed() + 7) // 8
+    event.take(2 * bitmap if update else bitmap)
+    images = event.rest()
+    return body[: len(body) - len(images)] + expanded(images, largest)
+
+
+def expanded(data: bytes, largest: int = LARGEST) -> bytes:
+    """What `log_bin_compress` made: 1 byte of method and size of the length, the length (big-endian), zlib's stream.
+
+    Raises:
+        CorruptBinlog: it cannot be decompressed, or has another length.
+        Unsupported: another compression than zlib, or more than `largest` bytes.
+    """
+    fields = Fields(data)
+    head = fields.number(1)
+    if not head & 0x80 or head & 0x70:
+        raise Unsupported(f"an event compressed by method {head >> 4}")
+    return inflated(fields, head & 0x07, largest, zlib.MAX_WBITS)

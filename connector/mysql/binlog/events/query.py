@@ -1,0 +1,347 @@
+"""A QUERY event: a statement with the session's state it was executed under.
+
+The format is that of MySQL's `libs/mysql/binlog/event/statement_events.h`: a fixed part, status variables (a code
+each, its value's length known by the code alone), the default schema, the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from connector.ddl.tokens import CONTROLS, SPACES, in_tokens
+from connector.errors import Unsupported
+from connector.log.transaction import statement_options as replay
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.position import Finished
+from connector.mysql.binlog.events.xa import xa_statement
+from connector.mysql.fields import Fields
+from connector.mysql.values.charsets import charset_of, decode_leniently, shown, strays
+from connector.mysql.values.row_transform import Shape
+
+
+def _leading(executed: str) -> re.Pattern[str]:
+    """Comments and what a server executes inside of them, before a statement's first word.
+
+    Args:
+        executed: what opens such a comment behind `/*`. One that is of a later version is logged as an ordinary one.
+    """
+    line = rf"(?:#|--(?=[{CONTROLS}]))[^\n]*(?:\n|$)"
+    return re.compile(rf"(?:[{SPACES}]+|{line}|/\*{executed}[0-9]*|/\*(?!{executed}).*?\*/|\()*", re.DOTALL)
+
+
+LEADING, LEADING_OF_MARIADB = _leading("!"), _leading("M?!")
+WORDS = re.compile(r"[A-Za-z_]+")
+CONTROL = {
+    "BEGIN": "begin",
+    "COMMIT": "commit",
+    "ROLLBACK": "rollback",
+    "SAVEPOINT": "savepoint",
+    "RELEASE": "savepoint",
+}
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"})
+TOO_MANY = 254  # schemas: they are not named
+# MariaDB's binlog_alter_two_phase: an ALTER is logged when it starts, and whole again when it has ended.
+ALTERS = {0x02: "start", 0x04: "commit", 0x08: "rollback"}
+UNFINISHED = frozenset({"start", "rollback"})
+# Flags of the event: the statement is about temporary tables of its session; its default schema need not be there.
+THREAD_SPECIFIC, SUPPRESS_USE = 0x4, 0x8
+# MySQL's own schemas are where accounts and grants are kept: statements about these go through.
+SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
+
+
+class Wanted(Protocol):
+    """Which schemas and tables are for us."""
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Whether this table is."""
+
+    def wants_schema(self, schema: str) -> bool:
+        """Whether a table of this schema can be."""
+
+    def actions(self, schema: str, table: str) -> Collection[str]:
+        """Of a table that is for us: what is; insert, update, delete, ddl."""
+
+    def shape(self, layout: TableLayout) -> Shape | None:
+        """What a rule makes of its rows; None: nothing."""
+
+    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
+        """A definition that is for us as rules want it; None: nothing is left of it."""
+
+    def definitions(self, statement: Statement, noted: Collection[str]) -> tuple[Statement, ...]:
+        """What of a definition is for us; raises `Unsupported` where that is not known."""
+
+    def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
+        """Whether text that is not valid in its character set is kept as bytes."""
+
+    @property
+    def keeps_statements(self) -> bool:
+        """Whether changes that were logged as statements are for us as they are."""
+
+    @property
+    def rows_query_bytes(self) -> int:
+        """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
+
+    @property
+    def largest_event(self) -> int:
+        """Bytes that a compressed event may have, expanded."""
+
+    @property
+    def untold(self) -> Mapping[str, str]:
+        """Options of definitions that the server does not log, as it has them."""
+
+    @property
+    def ignored_servers(self) -> frozenset[int]:
+        """Transactions of these server ids are not for us."""
+
+    @property
+    def spared(self) -> Finished | None:
+        """The one event that is for us whoever wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The event, decoded.
+
+    Args:
+        statement: the text and its options; the text as `decode_leniently` gives it, so that what it is about can be
+            asked whatever bytes it holds. `told` makes what is handed out.
+        control: begin | commit | rollback | savepoint | "rollback to" for what steers a transaction, "change" for what
+            changes rows; xa start | xa end | xa commit | xa rollback; "" for definitions.
+        schemas: those that the statement touches, as the source noted; empty where it did not.
+        charset: of the text.
+        xid: of an XA statement.
+    """
+
+    statement: Statement
+    control: str
+    schemas: tuple[str, ...]
+    charset: str
+    xid: str = ""
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The schemas that it touches, as far as the source noted them; else its default schema."""
+        return self.schemas or (self.statement.schema,)
+
+
+def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4", *, mariadb: bool = False) -> Query:
+    """Decode the event.
+
+    Args:
+        body: what is behind its header.
+        timestamp: the header's: seconds since 1970 UTC when the statement began.
+        flags: the header's.
+        charset: of the text, where the event does not tell it.
+        mariadb: whether a MariaDB wrote it: to a MySQL what is behind `/*M!` is an ordinary comment.
+
+    Raises:
+        Unsupported: it is an XA statement that is not understood.
+        CorruptBinlog: a length is wrong.
+    """
+    event = Fields(body)
+    thread_id = event.number(4)
+    event.take(4)  # seconds of execution
+    schema_size = event.number(1)
+    error = event.number(2)
+    state = State(charset)
+    state.read(Fields(event.text(2)))
+    schema = event.take(schema_size).decode(errors="replace")
+    event.take(1)
+    text = event.rest()
+    sql = decode_leniently(text, state.charset)
+    if strays(sql):
+        state.options[replay.TEXT] = base64.b64encode(text).decode("ascii")
+    state.options["timestamp"] = f"{timestamp}.{state.options.pop('microseconds', '0').zfill(6)}"
+    if error:
+        state.options["error_code"] = str(error)
+    if flags & THREAD_SPECIFIC:
+        state.options[replay.PSEUDO_THREAD_ID] = str(thread_id)
+    if flags & SUPPRESS_USE:
+        state.options["suppress_use"] = "1"
+    control, xid = _control(sql, LEADING_OF_MARIADB if mariadb else LEADING)
+    return Query(Statement(schema, sql, state.options), control, tuple(state.schemas), state.charset, xid)
+
+
+def wants_statement(found: Query, filters: Wanted) -> bool:
+    """Whether a definition is for us, or a part of it.
+
+    Raises:
+        Unsupported: that is not known.
+    """
+    if found.statement.options.get("alter") in UNFINISHED:
+        return False
+    if found.control:
+        return any(schema in SYSTEM or filters.wants_schema(schema) for schema in found.touched)
+    return bool(filters.definitions(found.statement, found.schemas))
+
+
+def may_want(found: Query, filters: Wanted) -> bool:
+    """The same where it is not to be said before the transaction is known to be for us: also what is not known."""
+    try:
+        return wants_statement(found, filters)
+    except Unsupported:
+        return True
+
+
+def wants_change(found: Query, filters: Wanted) -> bool:
+    """Whether a change that was logged as a statement may be about a table of ours.
+
+    Only the schemas that the source noted tell: the default schema says nothing of those that a text names.
+    """
+    return not found.schemas or any(filters.wants_schema(schema) for schema in found.schemas)
+
+
+def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
+    start = leading.match(sql)
+    words = [word.upper() for word in WORDS.findall(sql[start.end() if start else 0 :][:200])[:2]] or [""]
+    if words[0] in CHANGES:
+        return "change", ""
+    if words[0] == "XA":
+        return xa_statement(sql)
+    if words == ["ROLLBACK", "TO"]:
+        return "rollback to", ""
+    return CONTROL.get(words[0], ""), ""
+
+
+def told(statement: Statement) -> Statement:
+    """The statement as it is handed out: bytes that mean nothing in its character set are shown.
+
+    Where they stand in comments alone, no more is to be said. Otherwise the text does not do what the source's did: an
+    option holds its bytes.
+    """
+    if replay.TEXT not in statement.options:
+        return statement
+    options = dict(statement.options)
+    if not in_tokens(statement, strays):
+        del options[replay.TEXT]
+    return Statement(statement.schema, shown(statement.sql), options)
+
+
+class State:
+    """The status variables, as options of a statement."""
+
+    def __init__(self, charset: str) -> None:
+        self.options: dict[str, str] = {}
+        self.schemas: list[str] = []
+        self.charset = charset
+
+    def read(self, event: Fields) -> None:
+        """Read them all.
+
+        Raises:
+            Unsupported: one is not known, and so what follows it cannot be read.
+        """
+        while event.left:
+            code = event.number(1)
+            if code not in VARIABLES:
+                raise Unsupported(f"a statement has the unknown status variable {code}")
+            VARIABLES[code](self, event)
+
+    def _flags(self, event: Fields) -> None:
+        """Bits that say what is off, but for the first."""
+        flags = event.number(4)
+        self.options |= {
+            "sql_auto_is_null": str(flags >> 14 & 1),
+            "autocommit": str(1 - (flags >> 19 & 1)),
+            "foreign_key_checks": str(1 - (flags >> 26 & 1)),
+            "unique_checks": str(1 - (flags >> 27 & 1)),
+        }
+        if flags >> 24 & 1:  # MariaDB's; MySQL tells it by a variable of its own
+            self.options["explicit_defaults_for_timestamp"] = "1"
+
+    def _increment(self, event: Fields) -> None:
+        self.options["auto_increment_increment"] = str(event.number(2))
+        self.options["auto_increment_offset"] = str(event.number(2))
+
+    def _charsets(self, event: Fields) -> None:
+        client, connection, server = (event.number(2) for _ in range(3))
+        self.charset = charset_of(client)
+        self.options |= {
+            "character_set_client": self.charset,
+            "collation_connection": str(connection),
+            "collation_server": str(server),
+        }
+
+    def _invoker(self, event: Fields) -> None:
+        user, host = (event.text().decode(errors="replace") for _ in range(2))
+        self.options["invoker"] = f"{user}@{host}"
+
+    def _schemas(self, event: Fields) -> None:
+        count = event.number(1)
+        if count != TOO_MANY:
+            self.schemas = [event.terminated().decode(errors="replace") for _ in range(count)]
+
+    def _alter(self, event: Fields) -> None:
+        """MariaDB's extra flags of the GTID event; the commit's and the rollback's name the start's number."""
+        flags = event.number(1)
+        for bit, phase in ALTERS.items():
+            if flags & bit:
+                self.options["alter"] = phase
+        if flags & 0x0C:
+            event.take(8)
+
+    def _set_collations(self, event: Fields) -> None:
+        """MariaDB's character_set_collations: ids of a set and of the collation that is its default."""
+        pairs = [(event.number(2), event.number(2)) for _ in range(event.number(1))]
+        self.options["character_set_collations"] = ",".join(f"{first}={second}" for first, second in pairs)
+
+    def _catalog(self, event: Fields) -> None:
+        event.text()
+        event.take(1)
+
+
+Reader = Callable[[State, Fields], None]
+
+
+def _number(name: str, size: int) -> Reader:
+    def read(state: State, event: Fields) -> None:
+        state.options[name] = str(event.number(size))
+
+    return read
+
+
+def _text(name: str) -> Reader:
+    def read(state: State, event: Fields) -> None:
+        state.options[name] = event.text().decode(errors="replace")
+
+    return read
+
+
+def _skip(size: int) -> Reader:
+    def read(_: State, event: Fields) -> None:
+        event.take(size)
+
+    return read
+
+
+VARIABLES: dict[int, Reader] = {
+    0: State._flags,
+    1: _number("sql_mode", 8),
+    2: State._catalog,
+    3: State._increment,
+    4: State._charsets,
+    5: _text("time_zone"),
+    6: _text("catalog"),
+    7: _number("lc_time_names", 2),
+    8: _number("collation_database", 2),
+    9: _skip(8),  # tables that an update will touch
+    10: _skip(4),  # how much was written at once
+    11: State._invoker,
+    12: State._schemas,
+    13: _number("microseconds", 3),
+    16: _number("explicit_defaults_for_timestamp", 1),
+    17: _skip(8),  # the definition's own XID
+    18: _number("default_collation_for_utf8mb4", 2),
+    19: _number("sql_require_primary_key", 1),
+    20: _number("default_table_encryption", 1),
+    21: _skip(1),  # by whom foreign keys are kept (MySQL 9.6+); found in statements logged as such
+    128: _number("microseconds", 3),  # MariaDB's own from here on
+    129: _skip(8),  # the definition's own XID
+    130: State._alter,
+    131: State._set_collations,
+}

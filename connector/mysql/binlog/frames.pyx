@@ -1,0 +1,190 @@
+"""The bytes that were received, cut into events; nothing is copied but what lies across a buffer's end.
+
+A frame stays where it is until the next `receive`. A frame larger than the buffer makes it grow, once; when the
+buffer runs empty it shrinks again.
+"""
+
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memmove
+
+from connector.mysql.memory cimport Cursor, damaged, little
+
+from connector.mysql.compression import too_large
+from connector.mysql.binlog.refusal import refusal
+from connector.errors import CorruptBinlog, SourceUnavailable
+
+cdef extern from "Python.h":
+    object PyMemoryView_FromMemory(char* memory, Py_ssize_t size, int flags)
+    int PyBUF_WRITE
+
+cdef enum:
+    PART = 0xFFFFFF  # a packet of this size goes on in the next one
+    HEADER = 19  # of an event
+    LARGEST = 0x40100000  # MySQL's events end at 1 GiB
+
+
+cdef class Frames:
+    """The buffer.
+
+    Args:
+        size: its usual size in bytes.
+    """
+
+    def __cinit__(self, Py_ssize_t size=1 << 20, *_):
+        self.buffer = <uint8_t*>malloc(size)
+        if self.buffer == NULL:
+            raise MemoryError
+        self.capacity = self.usual = size
+        self.start = self.end = 0
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    @property
+    def left(self):
+        """Bytes that were received and are not handed out yet."""
+        return self.end - self.start
+
+    @property
+    def head(self):
+        """The first of them, as many as a header has: for people, when they cannot be read."""
+        return (<const uint8_t*>self.buffer)[self.start : min(self.end, self.start + HEADER)]
+
+    def receive(self, source, double timeout):
+        """Take what the source has; None when it had nothing in time, 0 when it has ended."""
+        self.make_space()
+        view = PyMemoryView_FromMemory(<char*>self.buffer + self.end, self.capacity - self.end, PyBUF_WRITE)
+        try:
+            size = source.receive(view, timeout)
+        finally:
+            view.release()
+        if size:
+            if not 0 <= size <= self.capacity - self.end:
+                raise ValueError("a source gave more bytes than were asked for")
+            self.end += size
+        return size
+
+    cdef int make_space(self) except -1:
+        cdef uint8_t* moved
+        cdef Py_ssize_t wanted = 0
+        if self.start:
+            memmove(self.buffer, self.buffer + self.start, self.end - self.start)
+            self.end -= self.start
+            self.start = 0
+        if self.end == self.capacity:
+            wanted = 2 * self.capacity
+        elif self.end == 0 and self.capacity > self.usual:
+            wanted = self.usual
+        if wanted:
+            if wanted // 2 > LARGEST:
+                raise CorruptBinlog(f"an event larger than {LARGEST} bytes")
+            moved = <uint8_t*>realloc(self.buffer, wanted)
+            if moved == NULL:
+                raise MemoryError(f"no memory for an event of {self.capacity} bytes or more")
+            self.buffer = moved
+            self.capacity = wanted
+        return 0
+
+    cdef bint next(self, Cursor* event) except -1:
+        """The next whole frame, if it is there."""
+        raise NotImplementedError
+
+
+cdef class EventFrames(Frames):
+    """Events one behind the other, as in a file behind its magic, or in a compressed transaction.
+
+    Args:
+        size: the buffer's usual size.
+        magic: whether the four bytes of a file's beginning come first.
+        largest: bytes of an event; a larger one is refused, before there is memory for it.
+    """
+
+    def __init__(self, Py_ssize_t size=1 << 20, bint magic=True, Py_ssize_t largest=LARGEST):
+        self.begun = not magic
+        self.header = HEADER
+        self.largest = largest
+
+    cdef bint next(self, Cursor* event) except -1:
+        cdef Py_ssize_t there = self.end - self.start
+        cdef Py_ssize_t size
+        if not self.begun:
+            if there < 4:
+                return False
+            if memcmp(self.buffer + self.start, b"\xfebin", 4) != 0:
+                damaged(b"the file does not begin as a binary log does")
+            self.start += 4
+            there -= 4
+            self.begun = True
+        if there < self.header:
+            return False
+        size = <Py_ssize_t>little(self.buffer + self.start + 9, 4)
+        if size < self.header or size > LARGEST:
+            damaged(b"an event's length is impossible")
+        if size > self.largest:
+            raise too_large(size, self.largest)
+        if there < size:
+            return False
+        event.data = self.buffer + self.start
+        event.end = event.data + size
+        self.start += size
+        return True
+
+
+cdef class PacketFrames(Frames):
+    """MySQL packets: 3 bytes length, 1 byte sequence, and for each event a zero byte before it.
+
+    Args:
+        size: the buffer's usual size.
+        sequence: of the first packet.
+    """
+
+    def __init__(self, Py_ssize_t size=1 << 20, uint8_t sequence=1):
+        self.sequence = sequence
+
+    cdef bint next(self, Cursor* event) except -1:
+        cdef uint8_t* packet
+        cdef Py_ssize_t there, size
+        while True:
+            packet = self.buffer + self.start + self.scan
+            there = self.end - self.start - self.scan
+            if there < 4:
+                return False
+            size = <Py_ssize_t>little(packet, 3)
+            if there < 4 + size:
+                return False
+            if packet[3] != self.sequence:
+                damaged(b"a packet is missing: its sequence number is not the next one")
+            self.sequence += 1
+            if self.joined or self.scan:
+                memmove(self.buffer + self.start + 4 + self.joined, packet + 4, size)
+            self.scan += 4 + size
+            self.joined += size
+            if size < PART:
+                break
+            if self.joined > LARGEST:
+                damaged(b"an event's length is impossible")
+        packet = self.buffer + self.start + 4
+        size = self.joined
+        self.start += self.scan
+        self.scan = self.joined = 0
+        return self.unwrap(packet, size, event)
+
+    cdef bint unwrap(self, const uint8_t* packet, Py_ssize_t size, Cursor* event) except -1:
+        """What the packet is: an event, the server's error, or the end."""
+        if size == 0:
+            damaged(b"an empty packet")
+        if packet[0] == 0xFF:
+            refused(packet[1:size])
+        if packet[0] == 0xFE and size < 9:
+            raise SourceUnavailable("the source ended the stream of its binary log")
+        if packet[0] != 0:
+            damaged(b"a packet is neither an event nor an error")
+        event.data = packet + 1
+        event.end = packet + size
+        return True
+
+
+def refused(packet):
+    """Raise what an ERR packet says: 2 bytes code, `#` and 5 of SQLSTATE, text."""
+    raise refusal(int.from_bytes(packet[:2], "little"), packet[8:] if packet[2:3] == b"#" else packet[2:])

@@ -1,0 +1,80 @@
+"""What a source takes from elsewhere: whether it stands in its own binary log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pymysql
+
+from connector.errors import PreflightError
+from connector.mysql.server.connection import Connection, Row, query
+from connector.mysql.server.source_facts import SourceFacts
+
+DENIED: Final = 1227  # SHOW ALL SLAVES STATUS without SLAVE MONITOR
+RULES: Final = ("Do_DB", "Ignore_DB", "Do_Table", "Ignore_Table", "Wild_Do_Table", "Wild_Ignore_Table")
+
+
+def unlogged_replication(connection: Connection, facts: SourceFacts) -> Iterator[PreflightError]:
+    """What reaches the source's tables from other servers and not its binary log."""
+    if facts.logs_replicated:
+        return
+    name = facts.logs_replicated_by
+    hint = f"start the server with {name} = ON (needs a restart), then begin a new log (another `service`)"
+    if facts.galera:
+        yield PreflightError(
+            f"{name} is OFF and wsrep_on is ON: what other nodes of the cluster write is not in its binary log",
+            hint=hint,
+        )
+    for host in _sources(connection, facts):
+        yield PreflightError(f"{name} is OFF: what the source takes from {host} is not in its binary log", hint=hint)
+
+
+def check_replication(connection: Connection, facts: SourceFacts) -> None:
+    """Make sure that a server has not become a replica that does not log what it replicates.
+
+    Raises:
+        PreflightError: it has.
+    """
+    for problem in unlogged_replication(connection, facts):
+        raise problem
+
+
+def replication_rules(connection: Connection, facts: SourceFacts) -> str:
+    """The rules by which a replica leaves out a part of what its own source has; "" where there is none."""
+    if facts.mariadb:
+        rows = query(connection, "SHOW GLOBAL VARIABLES LIKE 'replicate\\_%'")
+        return ", ".join(
+            str(row["Variable_name"])
+            for row in rows
+            if row["Value"] and str(row["Variable_name"]).endswith(tuple(rule.lower() for rule in RULES))
+        )
+    found = {rule for row in _status(connection, facts) for rule in RULES if row.get(f"Replicate_{rule}")}
+    return ", ".join(f"replicate_{rule.lower()}" for rule in RULES if rule in found)
+
+
+def own_log_rules(row: Row) -> dict[str, str]:
+    """The rules by which a server leaves something out of its own log, from its status of the log."""
+    names = ("Binlog_Do_DB", "Binlog_Ignore_DB")
+    return {name.lower(): str(row[name]) for name in names if row.get(name)}
+
+
+def _sources(connection: Connection, facts: SourceFacts) -> list[str]:
+    if not facts.mariadb:
+        return [_host(row) for row in _status(connection, facts)]
+    try:
+        return [_host(row) for row in query(connection, "SHOW ALL SLAVES STATUS")]
+    except pymysql.OperationalError as error:
+        if error.args[0] != DENIED:
+            raise
+    # Everybody sees whether it replicates now; while it does not, nothing comes.
+    (running,) = query(connection, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+    return ["another server"] if int(running["Value"]) else []
+
+
+def _status(connection: Connection, facts: SourceFacts) -> list[Row]:
+    return query(connection, "SHOW REPLICA STATUS" if facts.shows_replicas else "SHOW SLAVE STATUS")
+
+
+def _host(row: Row) -> str:
+    return str(row.get("Source_Host") or row.get("Master_Host") or "another server")

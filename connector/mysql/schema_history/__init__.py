@@ -1,0 +1,1 @@
+"""The source's tables as they were at a place of the log."""

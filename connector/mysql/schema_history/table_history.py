@@ -1,0 +1,206 @@
+"""The source's tables followed through its log, for rows whose TABLE_MAP does not name their columns.
+
+It begins with what the data dictionary said at some place, and moves with every definition behind it. Whatever a
+TABLE_MAP does tell must be the same here: types, lengths, NULL; signedness and character sets, too, but a MariaDB with
+NO_LOG and a MySQL before 8.0 do not tell them. Nothing is guessed: a table that the history does not know, or knows
+otherwise, stops the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from connector.ddl.evolution import Rules, evolve
+from connector.errors import CorruptBinlog, Unsupported
+from connector.log.gtid.source_gtids import parse_gtids
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.binlog.events.query import UNFINISHED, Query
+from connector.mysql.binlog.events.table_map import TableMap, table_layout
+from connector.mysql.schema_history.column_names import Naming, Refused
+from connector.mysql.transforms.filters import Filter
+from connector.mysql.values.charsets import charset_of, collation_of
+from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_column
+
+UTF8: Final = 45  # the collation utf8mb4_general_ci
+HINT: Final = (
+    "SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then begin a new log (another "
+    "`service`) with a snapshot"
+)
+
+
+def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> Naming:
+    """How columns without names are named behind a position, where the tables are these; None: that is not known."""
+    return Refused() if tables is None else TableHistory(tables, filter, position)
+
+
+class Contained:
+    """Whether a definition that is read was read before: it is in what a position has.
+
+    Args:
+        position: the position; None: nothing is read again.
+    """
+
+    def __init__(self, position: PositionRecord | None) -> None:
+        self._resume = position.resume if position else None
+        self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
+
+    def __call__(self, gtid: str | None, place: SourcePosition) -> bool:
+        """Of a definition under this GTID that ends at this place."""
+        if gtid is not None and self._gtids is not None:
+            return gtid in self._gtids
+        return self._resume is not None and place <= self._resume
+
+
+class TableHistory:
+    """Names columns by what is known of their tables; a `Naming`.
+
+    Args:
+        known: the tables at the position.
+        filter: which schemas and tables are for us.
+        position: definitions before it, which may be read again, are contained; None: none is read again.
+    """
+
+    def __init__(self, known: Definitions, filter: Filter, position: PositionRecord | None = None) -> None:
+        self._known = known
+        self._filter = filter
+        self._rules = Rules(filter.fold, filter.wants_schema, old=bool(filter.untold))
+        self._contained = Contained(position)
+        self._changes: list[Redefined] = []
+
+    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+        """Follow a definition.
+
+        Args:
+            query: the statement.
+            gtid: its transaction's.
+            place: where it ends.
+
+        Returns:
+            Whether a table is another one now, or there is one more or one less.
+        """
+        statement = query.statement
+        if self._contained(gtid, place) or statement.options.get("alter") in UNFINISHED:
+            return False
+        if self._filter.passes(statement):
+            return False
+        change = evolve(
+            statement,
+            self._known,
+            self._rules,
+            schemas=query.schemas or {name.schema for name in self._known.tables},
+            server_charset=_charset(statement.options.get("collation_server")),
+            place=str(place),
+        )
+        if not change.tables and not change.schemas:
+            return False
+        self._known = self._known.after(change)
+        self._changes.append(change)
+        return True
+
+    def taken(self) -> Redefined:
+        """What has changed since the last call."""
+        changes, self._changes = self._changes, []
+        return Redefined(
+            {name: table for change in changes for name, table in change.tables.items()},
+            {name: charset for change in changes for name, charset in change.schemas.items()},
+        )
+
+    def known(self, name: TableName) -> TableLayout | None:
+        """A table as it is behind the newest definition; None: that is not known."""
+        found = self._known.tables.get(TableName(self._filter.fold(name.schema), self._filter.fold(name.table)))
+        return None if found is None or found.unknown else found.layout
+
+    def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
+        """The table with the names that its columns had.
+
+        Raises:
+            Unsupported: it is not known.
+            CorruptBinlog: it is known to be another.
+        """
+        known = self._known.tables.get(
+            TableName(self._filter.fold(table.name.schema), self._filter.fold(table.name.table))
+        )
+        if known is None:
+            raise Unsupported(
+                f"the binary log does not name the columns of {table.name}, and the history of tables does not know it",
+                hint=HINT,
+                table=table.name,
+            )
+        if known.unknown:
+            raise Unsupported(
+                f"the binary log does not name the columns of {table.name}, and what they are is not known since a "
+                f"statement: {known.unknown}",
+                hint=HINT,
+                table=table.name,
+            )
+        columns = known.layout.columns
+        if len(table.raws) == len(columns):
+            table = replace(table, raws=[_told(*pair) for pair in zip(table.raws, columns, strict=True)])
+        _check(table, known)
+        raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
+        _, specs = table_layout(replace(table, raws=raws))
+        return TableLayout(table.name, columns, known.layout.key), specs
+
+
+def _charset(collation: str | None) -> str:
+    return charset_of(int(collation)) if collation else ""
+
+
+def _told(raw: Raw, column: Column) -> Raw:
+    """With the history's signedness and character set, where the event tells none: MariaDB with NO_LOG, old MySQL."""
+    if raw.unsigned is None and raw.code in NUMERIC:
+        raw = replace(raw, unsigned=column.unsigned)
+    if raw.collation is None and raw.code in TEXT and column.charset:
+        raw = replace(raw, collation=collation_of(column.charset))
+    return raw
+
+
+def _named(raw: Raw, column: Column) -> Raw:
+    """With what the history knows of it."""
+    if column.type not in ("enum", "set"):
+        return replace(raw, name=column.name.encode())
+    labels = [label.encode() for label in column.labels]
+    return replace(raw, name=column.name.encode(), labels=labels, collation=UTF8)
+
+
+def _check(table: TableMap, known: TableDefinition) -> None:
+    """Compare all that both tell."""
+    difference = next(_differences(table, known.layout.columns), None)
+    if difference is not None:
+        raise CorruptBinlog(
+            f"the binary log's {table.name} is not the table that the history knows: {difference}",
+            hint=HINT,
+            table=table.name,
+        )
+
+
+def _differences(table: TableMap, columns: tuple[Column, ...]) -> Iterator[str]:
+    if len(table.raws) != len(columns):
+        yield f"it has {len(table.raws)} columns, the history {len(columns)}"
+        return
+    for number, (raw, column) in enumerate(zip(table.raws, columns, strict=True), 1):
+        found, (_, size, *_) = compile_column(replace(raw, name=column.name.encode()), table.name)
+        if column.type in ("enum", "set"):
+            found = replace(found, charset=column.charset, labels=column.labels)
+            if size != _label_bytes(column):
+                yield f"column {number}, {column.name}, has numbers of {size} bytes, and {len(column.labels)} labels"
+        if found.type == "vector(0)" and column.type.startswith("vector"):
+            found = replace(found, type=column.type)  # its dimension is not told
+        if found != column:
+            yield f"column {number}, {column.name}, is {_shown(found)}, in the history {_shown(column)}"
+
+
+def _label_bytes(column: Column) -> int:
+    count = len(column.labels)
+    if column.type == "enum":
+        return 1 if count < 256 else 2
+    return 8 if count > 32 else (count + 7) // 8
+
+
+def _shown(column: Column) -> str:
+    words = (column.type, "unsigned" * column.unsigned, column.charset, "NULL" if column.nullable else "NOT NULL")
+    return " ".join(word for word in words if word)

@@ -1,0 +1,1 @@
+"""SQL sessions with the source: facts, state, privileges, and the dump of its binary log."""

@@ -1,0 +1,243 @@
+"""Ordinary SQL connections to the source, and its answers: what is not the dump of the binary log.
+
+pymysql's errors become ours here: a server that is gone can be tried again, a refused user cannot.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pymysql
+from pymysql.constants import CR, ER
+from pymysql.cursors import DictCursor
+
+from connector.addresses import on_this_machine
+from connector.config.model import Source
+from connector.errors import ConfigError, ConnectorError, PreflightError, SourceUnavailable
+
+Connection: TypeAlias = "pymysql.Connection[Any]"
+Row = dict[str, Any]
+
+CONNECT_TIMEOUT = 10  # seconds, also for each answer until the session is open
+THE_SOURCE = "the source"
+# A server that is gone without a word is noticed after a minute; how long it may work on an answer is not limited.
+KEEPALIVE = {
+    socket.TCP_KEEPIDLE: 30,
+    socket.TCP_KEEPINTVL: 10,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 60_000,
+}
+CAST_AS_DOUBLE = (8, 0, 17)
+REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698, 1820, 3118})
+DENIED = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR})
+GONE = frozenset(
+    {
+        ER.CON_COUNT_ERROR,
+        ER.SERVER_SHUTDOWN,
+        ER.NORMAL_SHUTDOWN,
+        CR.CR_CONNECTION_ERROR,
+        CR.CR_CONN_HOST_ERROR,
+        CR.CR_SERVER_GONE_ERROR,
+        CR.CR_SERVER_LOST,
+        0,  # pymysql's own: the connection object is closed already
+        3169,  # ER_SESSION_WAS_KILLED
+        4031,  # ER_CLIENT_INTERACTION_TIMEOUT
+    }
+)
+
+
+def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = None) -> Connection:
+    """Open a session with UTC, utf8mb4 and an empty sql_mode, whatever the server's defaults are.
+
+    Args:
+        source: the server.
+        who: what errors call it.
+        silence: seconds without an answer after which it counts as gone; None: for ever.
+
+    Raises:
+        SourceUnavailable: the server does not answer in time.
+        PreflightError: it refuses the user.
+    """
+    patience = CONNECT_TIMEOUT if silence is None else silence
+    with speaking_to(source, who):
+        connection = pymysql.connect(
+            host=source.host,
+            port=source.port,
+            user=source.user,
+            password=source.password.get_secret_value().encode(),  # a str would be sent in Latin 1
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=patience,
+            read_timeout=patience,
+            write_timeout=silence,
+            cursorclass=DictCursor,
+            program_name="thl-connector",
+            init_command="SET SESSION time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1",
+            ssl=_tls(source),
+            ssl_disabled=not source.tls,
+        )
+        connection._read_timeout = silence  # type: ignore[attr-defined]
+        for option, value in KEEPALIVE.items():
+            connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)  # type: ignore[attr-defined]
+        return connection
+
+
+@contextmanager
+def session(source: Source) -> Iterator[Connection]:
+    """A session for some statements, whose errors become ours.
+
+    Raises:
+        SourceUnavailable, PreflightError, ConnectorError: as `speaking_to`.
+    """
+    connection = connect(source)
+    try:
+        with speaking_to(source):
+            yield connection
+    finally:
+        connection.close()
+
+
+def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list[Row]:
+    """The rows that a statement gives, as dictionaries."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, args or None)
+        return list(cursor.fetchall())
+
+
+def release(connection: Connection) -> tuple[int, ...]:
+    """The first three numbers of the server's version."""
+    version = str(query(connection, "SELECT @@version AS version")[0]["version"])
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def as_double(connection: Connection) -> str:
+    """An expression, to be formatted with a column, that gives a FLOAT or DOUBLE with all its digits."""
+    mariadb = "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
+    return "CAST({} AS DOUBLE)" if mariadb or release(connection) >= CAST_AS_DOUBLE else "{} * 1e0"
+
+
+def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> Row | None:
+    """The first row that a statement gives."""
+    rows = query(connection, sql, args)
+    return rows[0] if rows else None
+
+
+@contextmanager
+def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
+    """Turn pymysql's errors into ours.
+
+    Raises:
+        SourceUnavailable: the server is gone or has no room.
+        PreflightError: it refuses the user, or the user may not do what is asked.
+        ConnectorError: any other refusal of the server.
+    """
+    where = {"source": f"{source.host}:{source.port}", "user": source.user}
+    try:
+        yield
+    except pymysql.MySQLError as error:
+        code, text = _code_and_text(error)
+        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+            raise PreflightError(f"{who} cannot be trusted: {text}", hint=_certificate_hint(source), **where) from error
+        if code == CR.CR_SSL_CONNECTION_ERROR:
+            raise PreflightError(
+                f"{who} offers no TLS, and source.tls asks for it: nothing was sent",
+                hint="is there something between that takes TLS away? else set up the server's certificate",
+                **where,
+            ) from error
+        if code in REFUSED:
+            raise PreflightError(f"{who} refuses the user: {text}", hint=_user_hint(source), **where) from error
+        if code in DENIED:
+            raise PreflightError(
+                f"the user lacks a privilege: {text}",
+                hint=f"GRANT … TO {account(source.user)}; docs/configuration.md lists the least set",
+                **where,
+            ) from error
+        if code in GONE or isinstance(error, pymysql.InterfaceError):
+            raise SourceUnavailable(f"{who} does not answer: {text}", **where) from error
+        raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
+    except OSError as error:
+        raise SourceUnavailable(f"{who} does not answer: {error}", **where) from error
+    except UnicodeError as error:
+        raise ConfigError(f"{who} has no host name that can be looked up: {error}", **where) from error
+
+
+def unverified(source: Source) -> str:
+    """Why a password that is sent there can be read by others, as a sentence; "": it cannot, or there is none."""
+    if not source.password.get_secret_value() or on_this_machine(source.host):
+        return ""
+    where = f"the password for {source.user} at {source.host}:{source.port}"
+    if not source.tls:
+        return f"{where} crosses the network without TLS: source.tls"
+    if source.tls_verify == "none":
+        return f"{where} is sent to whoever answers: source.tls_verify is none"
+    return ""
+
+
+def account(user: str) -> str:
+    """The user as an account name of SQL, from any host."""
+    return "'{}'@'%'".format(user.replace("\\", "\\\\").replace("'", "''"))
+
+
+def quoted(name: str) -> str:
+    """An identifier, quoted for SQL."""
+    return "`{}`".format(name.replace("`", "``"))
+
+
+def _code_and_text(error: pymysql.MySQLError) -> tuple[int, str]:
+    match error.args:
+        case (int(code), text, *_):
+            return code, str(text)
+        case _:
+            return -1, str(error)
+
+
+def _user_hint(source: Source) -> str:
+    return (
+        f"is source.password right? Else, where there is no such user: CREATE USER {account(source.user)} IDENTIFIED "
+        f"BY '…'; GRANT REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO {account(source.user)}; "
+        "in MariaDB BINLOG MONITOR for REPLICATION CLIENT; there and before MySQL 8.0 RELOAD for FLUSH_TABLES"
+    )
+
+
+def _tls(source: Source) -> ssl.SSLContext | None:
+    """What TLS to the server is made of; None: it is not wanted.
+
+    Raises:
+        ConfigError: a file is not there, or is not what it should be.
+    """
+    if not source.tls:
+        return None
+    with _reading("tls_ca", source.tls_ca):
+        context = ssl.create_default_context(cafile=source.tls_ca)
+    # MySQL's own authority lacks extensions that Python 3.13 and newer ask for.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = source.tls_verify == "identity"
+    if source.tls_verify == "none":
+        context.verify_mode = ssl.CERT_NONE
+    if source.tls_cert is not None:
+        with _reading("tls_cert and source.tls_key", source.tls_cert):
+            # Without a password at hand OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(source.tls_cert, source.tls_key, password="")
+    return context
+
+
+@contextmanager
+def _reading(field: str, file: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"source.{field} cannot be used: {error.strerror or error}", file=file) from error
+
+
+def _certificate_hint(source: Source) -> str:
+    authority = "source.tls_ca" if source.tls_ca is None else f"{source.tls_ca} (source.tls_ca)"
+    return (
+        f"does {authority} hold the authority that signed the server's certificate, and does that name {source.host}? "
+        "source.tls_verify: ca does not ask for the name; none asks for nothing, and anybody between reads the password"
+    )

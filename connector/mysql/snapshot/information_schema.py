@@ -1,0 +1,276 @@
+"""The source's tables as its data dictionary describes them, in the words of the log.
+
+A layout from here equals the one that the binary log's TABLE_MAP gives for the same table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from connector.config.model import Filters
+from connector.ddl.column_spec import charset_name, charset_of
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.mysql.server.connection import Connection, Row, as_double, query, quoted
+from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
+from connector.mysql.values.charsets import BINARY
+from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
+
+SPATIAL = frozenset(
+    [
+        *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+        *("geomcollection", "geometrycollection"),  # since 8.0, and before
+    ]
+)
+INTEGERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "year"])
+TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext"])
+LABELLED = frozenset(["enum", "set"])
+BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"])
+# MariaDB's types that its binary log does not tell from BINARY, and their size.
+FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
+
+_NOT_SYSTEM = "TABLE_SCHEMA NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
+_TABLES = f"""
+SELECT t.TABLE_SCHEMA AS s, t.TABLE_NAME AS t, t.ENGINE AS engine, t.TABLE_ROWS AS estimate,
+  CAST(t.CREATE_TIME AS CHAR) AS created, t.TABLE_COLLATION AS collation, e.TRANSACTIONS = 'YES' AS transactional
+FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
+WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.{_NOT_SYSTEM}
+ORDER BY t.TABLE_SCHEMA, t.TABLE_NAME
+"""
+_OTHER_TABLES = f"""
+SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, TABLE_TYPE AS kind
+FROM information_schema.TABLES WHERE TABLE_TYPE IN ('SYSTEM VERSIONED', 'SEQUENCE') AND {_NOT_SYSTEM}
+ORDER BY TABLE_SCHEMA, TABLE_NAME
+"""
+_COLUMNS = f"""
+SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS name, DATA_TYPE AS base, COLUMN_TYPE AS full,
+  CHARACTER_MAXIMUM_LENGTH AS length, NUMERIC_PRECISION AS digits, NUMERIC_SCALE AS scale,
+  DATETIME_PRECISION AS fraction, CHARACTER_SET_NAME AS charset, IS_NULLABLE AS nullable
+FROM information_schema.COLUMNS WHERE {_NOT_SYSTEM}
+ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
+"""
+_KEYS = f"""
+SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS name, SUB_PART AS prefix
+FROM information_schema.STATISTICS WHERE INDEX_NAME = 'PRIMARY' AND {_NOT_SYSTEM}
+ORDER BY TABLE_SCHEMA, TABLE_NAME, SEQ_IN_INDEX
+"""
+_ONE_TABLE = " AND TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """One table and how its rows are read as text that loses nothing.
+
+    Args:
+        layout: as in the log.
+        select: an SQL expression per column.
+        kinds: a letter per column, for `TextRows`.
+        texts: how the column is decoded, for those that have a character set.
+        ordered: whether the primary key gives an order without sorting (it has no prefix parts).
+        created: when this table was made, as the dictionary says: another table of the same name has another.
+        transactional: whether a consistent read of it exists.
+        estimate: rows, roughly.
+        charset: what its text columns get that name none.
+    """
+
+    layout: TableLayout
+    select: tuple[str, ...]
+    kinds: str
+    texts: tuple[Spec | None, ...]
+    ordered: bool
+    created: str
+    transactional: bool
+    estimate: int
+    charset: str
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What changes when DDL has changed the table."""
+        return self.layout, self.select, self.created, self.charset
+
+    @property
+    def sql(self) -> str:
+        """The SELECT of all its rows, in the order of its key."""
+        name, columns = self.layout.name, self.layout.columns
+        order = ", ".join(quoted(columns[index].name) for index in self.layout.key) if self.ordered else ""
+        return f"SELECT {', '.join(self.select)} FROM {quoted(name.schema)}.{quoted(name.table)}" + (
+            f" ORDER BY {order}" if order else ""
+        )
+
+
+def read_schemas(connection: Connection, filter: Filter) -> dict[str, str]:
+    """The captured schemas that there are, each with the statement that makes it."""
+    rows = query(
+        connection,
+        "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset, DEFAULT_COLLATION_NAME AS collation"
+        " FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
+    )
+    return {
+        row["s"]: f"CREATE DATABASE IF NOT EXISTS {quoted(row['s'])}"
+        f" DEFAULT CHARACTER SET {row['charset']} COLLATE {row['collation']}"
+        for row in rows
+        if filter.wants_schema(row["s"])
+    }
+
+
+def read_definitions(connection: Connection, filter: Filter) -> Definitions:
+    """Every table that can be for us, as it is now: those that are not may be renamed to one that is.
+
+    The session must be one of `moment.prepare_session`, which shows every column.
+    """
+    everything = Filter(Filters())
+    tables = {}
+    for table in read_tables(connection, everything):
+        name = TableName(filter.fold(table.layout.name.schema), filter.fold(table.layout.name.table))
+        if filter.wants_schema(name.schema):
+            tables[name] = TableDefinition(replace(table.layout, name=name), table.charset)
+    rows = query(
+        connection, "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset FROM information_schema.SCHEMATA"
+    )
+    schemas = {filter.fold(row["s"]): charset_name(row["charset"]) for row in rows if filter.wants_schema(row["s"])}
+    for row in query(connection, _OTHER_TABLES):
+        name = TableName(filter.fold(row["s"]), filter.fold(row["t"]))
+        if filter.wants_schema(name.schema):
+            why = f"the data dictionary does not tell all columns of a {row['kind'].lower()} table"
+            tables[name] = TableDefinition(TableLayout(name, ()), "", why)
+    return Definitions(tables, schemas)
+
+
+def read_tables(connection: Connection, filter: Filter, only: TableName | None = None) -> list[SourceTable]:
+    """The captured tables, or one of them, as they are now."""
+    columns: dict[TableName, list[Row]] = {}
+    keys: dict[TableName, list[Row]] = {}
+    for sql, found in ((_COLUMNS, columns), (_KEYS, keys)):
+        for row in query(connection, _restricted(sql, only), only or ()):
+            found.setdefault(TableName(row["s"], row["t"]), []).append(row)
+    tables = []
+    double = as_double(connection)
+    for row in query(connection, _restricted(_TABLES, only, "t."), only or ()):
+        name = TableName(row["s"], row["t"])
+        if filter.wants(*name) and name in columns:
+            tables.append(_table(row, columns[name], keys.get(name, []), filter, double))
+    return tables
+
+
+def unreadable_tables(connection: Connection, filter: Filter) -> list[str]:
+    """Captured tables of which a SELECT does not show what the binary log holds, each with what it is: MariaDB's."""
+    return [
+        f"{TableName(row['s'], row['t'])} ({row['kind'].lower()})"
+        for row in query(connection, _OTHER_TABLES)
+        if filter.wants(row["s"], row["t"])
+    ]
+
+
+def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
+    condition = _ONE_TABLE.replace("TABLE_", f"{alias}TABLE_")
+    return sql.replace("ORDER BY", condition + "ORDER BY") if only else sql
+
+
+def _table(table: Row, columns: list[Row], key: list[Row], filter: Filter, double: str) -> SourceTable:
+    name = TableName(table["s"], table["t"])
+    place = {row["name"]: index for index, row in enumerate(columns)}
+    layout = TableLayout(name, tuple(map(_column, columns)), tuple(place[part["name"]] for part in key))
+    return SourceTable(
+        layout=layout,
+        select=tuple(_select(column, double) for column in columns),
+        kinds="".join(map(_kind, columns)),
+        texts=tuple(_text(name, column, filter) for column in layout.columns),
+        ordered=bool(key) and all(part["prefix"] is None for part in key),
+        created=str(table["created"]),
+        transactional=bool(table["transactional"]),
+        estimate=int(table["estimate"] or 0),
+        charset=charset_of(table["collation"]),
+    )
+
+
+def _column(row: Row) -> Column:
+    base = _base(row)
+    return Column(
+        name=row["name"],
+        type=_type(base, row),
+        unsigned="unsigned" in _after_type(row).split(),
+        charset=_charset(base, row),
+        labels=_labels(row["full"]) if base in LABELLED else (),
+        nullable=row["nullable"] == "YES",
+    )
+
+
+def _base(row: Row) -> str:
+    base = row["base"].lower()
+    return "geometry" if base in SPATIAL else base
+
+
+def _type(base: str, row: Row) -> str:
+    if base == "decimal":
+        return f"decimal({row['digits']},{row['scale']})"
+    if base == "bit":
+        return f"bit({row['digits']})"
+    if base in {"time", "datetime", "timestamp"} and row["fraction"]:
+        return f"{base}({row['fraction']})"
+    if base in {"char", "varchar", "binary", "varbinary"}:
+        return f"{base}({row['length']})"
+    if base in FIXED:
+        return f"binary({FIXED[base]})"
+    if base == "vector":
+        return str(row["full"]).lower()
+    return base
+
+
+def _charset(base: str, row: Row) -> str:
+    if base in BYTES or base in FIXED:
+        return "binary"
+    if base not in TEXTS and base not in LABELLED:
+        return ""
+    if row["charset"] is None:  # ENUM and SET of CHARACTER SET binary, at some servers
+        return BINARY
+    return "utf8mb3" if row["charset"] == "utf8" else str(row["charset"])
+
+
+def _labels(full: str) -> tuple[str, ...]:
+    return tuple(_ESCAPED.sub(_unescaped, label) for label in _LABEL.findall(full))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "'" if match[1] is None else _ESCAPES.get(match[1], match[1])
+
+
+def _after_type(row: Row) -> str:
+    """The attributes that COLUMN_TYPE has behind the type: `unsigned zerofill`."""
+    return row["full"].lower().rpartition(")")[2] if row["base"].lower() not in LABELLED else ""
+
+
+def _select(row: Row, double: str) -> str:
+    """An expression whose text is the value as the binary log holds it."""
+    base, name = _base(row), quoted(row["name"])
+    if base in {"float", "double"}:
+        return double.format(name)  # FLOAT prints six digits only, FLOAT(7,4) four decimals
+    if base in FIXED:
+        return f"CAST({name} AS BINARY({FIXED[base]}))"
+    if base == "decimal" and "zerofill" in _after_type(row):
+        return f"CAST({name} AS DECIMAL({row['digits']},{row['scale']}))"
+    return name
+
+
+def _text(table: TableName, column: Column, filter: Filter) -> Spec | None:
+    if column.charset == BINARY and column.type in LABELLED:
+        spec = text_spec("utf8mb4")  # as labels are read from the log
+    elif column.charset in {"", BINARY}:
+        return None
+    else:
+        spec = text_spec(column.charset)
+    return keeping_invalid(spec) if filter.keeps_invalid_text(*table, column.name) else spec
+
+
+def _kind(row: Row) -> str:
+    base = _base(row)
+    if base in TEXTS or base in LABELLED:
+        return "t"
+    if base in INTEGERS:
+        return "i"
+    if base in {"float", "double"}:
+        return "d"
+    return "b" if base in BYTES or base in FIXED or base in {"bit", "geometry", "vector"} else "s"

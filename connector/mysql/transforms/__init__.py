@@ -1,0 +1,1 @@
+"""Filters and rules of the configuration, applied to tables, rows and definitions."""

@@ -1,0 +1,378 @@
+"""Which schemas and tables are for us: the do and ignore patterns of the configuration; whose writes are not for us;
+and which text may be invalid.
+
+A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
+its first dot: `?` in a schema's part also finds a dot in the name. Ignore wins over do; no do pattern means all.
+MySQL's own schemas are not for us, but where a file is only looked at. The pattern of a column has its name behind the
+last dot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from hashlib import sha256
+from types import MappingProxyType
+
+from connector.config.model import LARGEST_EVENT, Filters, Source, TableRule
+from connector.ddl.captured import RULES_HINT, Capture, Captured
+from connector.ddl.column_names import Wanted, with_columns
+from connector.ddl.renaming import with_names
+from connector.ddl.subjects import Subjects, subjects
+from connector.ddl.without import Asked, without_columns
+from connector.errors import ConfigError, PreflightError, Unsupported
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.position import Finished
+from connector.mysql.transforms.table_rules import (
+    RuledColumns,
+    called,
+    hash_key,
+    hash_key_digest,
+    idle,
+    published_name,
+    shape,
+)
+from connector.mysql.values.row_transform import Shape
+
+SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
+TABLES_WITH_ROWS = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+"""Of information_schema: the tables that hold rows, a MariaDB's versioned ones among them. Of a sequence's row the log
+has every value."""
+UNRECORDED = {"hash_key", "hash_key_file", "unknown_ddl"}
+"""What of source.filters is in no record of what is captured. The key is a secret: its digest is there. A definition
+that is not understood is either left out or ends the producer, so which are left out changes no event."""
+UNKNOWN_HINT = (
+    "`thl produce`: where it is about no captured table, or the target gets by hand what it did to one, "
+    "source.filters.unknown_ddl leaves out texts like it. `thl binlog`: without --do and --ignore it is shown"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One pattern, compiled.
+
+    Args:
+        schema: finds schemas.
+        table: finds tables; None where the pattern names a whole schema.
+    """
+
+    schema: re.Pattern[str]
+    table: re.Pattern[str] | None
+
+    def finds(self, schema: str, table: str) -> bool:
+        """Whether the table is meant."""
+        return self.finds_schema(schema) and (self.table is None or self.table.fullmatch(table) is not None)
+
+    def finds_schema(self, schema: str) -> bool:
+        """Whether some table of the schema can be meant."""
+        return self.schema.fullmatch(schema) is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether every table of the schemas it finds is meant."""
+        return self.table is None or self.table.pattern == ".*"
+
+
+class Filter:
+    """Decides which tables are captured.
+
+    `fold` makes names equal that the server takes for the same.
+
+    Args:
+        filters: the configured patterns.
+        lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
+        keep_invalid_text: patterns of columns, `schema.table.column`.
+        keeps_statements: whether changes that were logged as statements are for us as they are.
+        rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
+        largest_event: bytes that a compressed event may have, expanded.
+        ignored_servers: what these server ids wrote is not for us.
+        untold: options of definitions that a MySQL before 8.0 does not log, as it has them; of others nothing.
+        system_schemas: whether MySQL's own schemas are for us too, as far as the patterns say so.
+
+    Raises:
+        ConfigError: a pattern is empty or has an empty part.
+    """
+
+    def __init__(
+        self,
+        filters: Filters,
+        lower_case_table_names: int = 0,
+        keep_invalid_text: Sequence[str] = (),
+        *,
+        keeps_statements: bool = False,
+        rows_query_bytes: int = 0,
+        largest_event: int = LARGEST_EVENT,
+        ignored_servers: frozenset[int] = frozenset(),
+        untold: Mapping[str, str] = MappingProxyType({}),
+        system_schemas: bool = False,
+    ) -> None:
+        self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
+        self.keeps_statements = keeps_statements
+        self.rows_query_bytes = rows_query_bytes
+        self.largest_event = largest_event
+        self.ignored_servers = ignored_servers
+        self.untold = untold
+        self.spared: Finished | None = None
+        self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
+        self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
+        self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
+        self._rules = tuple(
+            (tuple(self._compile(pattern, f"tables.{number}.match") for pattern in rule.match), rule)
+            for number, rule in enumerate(filters.tables)
+        )
+        self._everything = not (
+            filters.do or filters.ignore or any(not {"ddl", "delete"}.issubset(rule.actions) for rule in filters.tables)
+        )
+        self._unknown = tuple(
+            re.compile(_regex(pattern.strip()).pattern, re.DOTALL | re.IGNORECASE) for pattern in filters.unknown_ddl
+        )
+        self.hash_key = hash_key(filters)
+        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
+        self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
+
+    @classmethod
+    def of(
+        cls, source: Source, lower_case_table_names: int = 0, untold: Mapping[str, str] = MappingProxyType({})
+    ) -> Filter:
+        """What a producer of this source takes: not what was written under its own server id either."""
+        return cls(
+            source.filters,
+            lower_case_table_names,
+            source.keep_invalid_text,
+            keeps_statements=source.statements == "keep",
+            rows_query_bytes=source.rows_query_bytes,
+            largest_event=source.largest_event_bytes,
+            ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
+            untold=untold,
+        )
+
+    def sparing(self, finished: Finished | None) -> Filter:
+        """The same, but this event of the log is read whoever wrote it: so that it can be compared."""
+        spares = copy(self)
+        spares.spared = finished
+        return spares
+
+    def wants(self, schema: str, table: str) -> bool:
+        """Whether changes of this table are published."""
+        schema, table = self.fold(schema), self.fold(table)
+        if schema in self._left_out or any(pattern.finds(schema, table) for pattern in self._ignore):
+            return False
+        return not self._do or any(pattern.finds(schema, table) for pattern in self._do)
+
+    def wants_schema(self, schema: str) -> bool:
+        """Whether some table of this schema may be published: what CREATE and DROP DATABASE ask."""
+        schema = self.fold(schema)
+        if schema in self._left_out or any(p.whole and p.finds_schema(schema) for p in self._ignore):
+            return False
+        return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
+
+    def rule(self, schema: str, table: str) -> TableRule | None:
+        """The rule that counts for a table; None: it is published whole."""
+        if not self._rules:
+            return None
+        schema, table = self.fold(schema), self.fold(table)
+        return next((rule for patterns, rule in self._rules if any(p.finds(schema, table) for p in patterns)), None)
+
+    def actions(self, schema: str, table: str) -> Collection[str]:
+        """Of a table that is wanted: what is published of it."""
+        rule = self.rule(schema, table)
+        return EVERYTHING if rule is None else rule.actions
+
+    def shape(self, layout: TableLayout) -> Shape | None:
+        """What a rule makes of a table's rows; None: nothing.
+
+        Raises:
+            Unsupported: the rule cannot be followed in this table.
+        """
+        rule = self.rule(*layout.name)
+        if rule is None or not (rule.shapes or rule.rename or rule.publish_as):
+            return None
+        return shape(layout, rule, self.hash_key)
+
+    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
+        """One of the `definitions`, without the columns that rules drop and with the names that they give; None:
+        nothing is left of it.
+
+        Args:
+            statement: it.
+            known: a table when it has been executed, as far as that is known.
+
+        Raises:
+            Unsupported: it is not understood, or what is left cannot be written.
+        """
+        try:
+            if self._ruled:
+                left = without_columns(statement, Asked(self._columns, known))
+                if left is None:
+                    return None
+                statement = with_columns(left, Wanted(self._columns, known, self.fold))
+            if any(rule.publish_as for _, rule in self._rules):
+                self._check_dropped(subjects(statement))
+                statement = with_names(statement, self.published_name, self.published_schema)
+        except Unsupported as error:
+            raise Unsupported(
+                f"a definition of tables with rules cannot be published: {error.message}",
+                hint=RULES_HINT,
+                sql=statement.sql[:500],
+            ) from error
+        return statement
+
+    def published_name(self, name: TableName) -> TableName:
+        """The name under which a table is published."""
+        return published_name(self.rule(*name), name) if self.wants(*name) else name
+
+    def published_column(self, table: TableName, column: str) -> str:
+        """The name under which a column is published."""
+        return called(self.rule(*table), column)
+
+    def published_schema(self, schema: str) -> str:
+        """The name under which a schema as a whole is published."""
+        folded = self.fold(schema)
+        for patterns, rule in self._rules:
+            if any(pattern.whole and pattern.finds_schema(folded) for pattern in patterns):
+                return rule.publish_as or schema
+        return schema
+
+    def _check_dropped(self, about: Subjects) -> None:
+        """A schema that is dropped takes its tables along: all are published there, and no others are."""
+        if not about.drops:
+            return
+        schema, published = self.fold(about.schema), self.published_schema(about.schema)
+        for patterns, rule in self._rules:
+            to = rule.publish_as.partition(".")[0]
+            here = any(pattern.finds_schema(schema) for pattern in patterns)
+            if to and (to == published) is not here:
+                raise Unsupported("a schema is dropped, and its tables are not those of the published one")
+
+    def _columns(self, name: TableName) -> RuledColumns | None:
+        return self._ruled.get(id(self.rule(*name))) if self.wants(*name) else None
+
+    def check_rules(self, layouts: Collection[TableLayout]) -> None:
+        """Make sure that every rule means something to the tables there are.
+
+        Raises:
+            PreflightError: one names a column that none of its tables has.
+            Unsupported: one cannot be followed in a table.
+        """
+        for _, rule in self._rules:
+            unknown = idle(rule, (layout for layout in layouts if self.rule(*layout.name) is rule))
+            if unknown:
+                raise PreflightError(
+                    f"no table that the rule for {', '.join(rule.match)} counts for has a column {', '.join(unknown)}",
+                    hint="is it misspelt in source.filters.tables, or does an earlier rule count for the table?",
+                )
+        for layout in layouts:
+            self.shape(layout)
+
+    def definitions(self, statement: Statement, noted: Collection[str] = ()) -> tuple[Statement, ...]:
+        """What of a definition is for us, as its text says: it whole, parts of it, what it did to captured tables in
+        other words, or nothing.
+
+        Args:
+            statement: it.
+            noted: schemas that the source says it touches. A hint, for what is about no table: a MariaDB notes none, a
+                MySQL not always, and never more than 16.
+
+        Raises:
+            Unsupported: it is not understood, and some tables are not captured; or what it does to captured tables
+                cannot be said without those that are not.
+        """
+        try:
+            about = subjects(statement)
+        except Unsupported as error:
+            if self._everything:
+                return (statement,)
+            if self._lists(statement):
+                return ()
+            raise Unsupported(
+                f"which tables a definition is about is not understood, and not all are captured: {error.message}",
+                hint=UNKNOWN_HINT,
+                sql=statement.sql[:500],
+            ) from error
+        if about.schema:
+            wanted = self.wants_schema(about.schema) and self.wants_schemas_own(about.schema)
+            return (statement,) if wanted else ()
+        if not about.tables:
+            touched = {self.fold(schema) for schema in noted or (statement.schema,)}
+            wanted = any(not schema or schema in SYSTEM_SCHEMAS or self.wants_schema(schema) for schema in touched)
+            return (statement,) if wanted else ()
+        action = "delete" if about.truncates else "ddl"
+
+        def capture(name: TableName) -> Capture:
+            if not self.wants(*name):
+                return Capture.NOTHING
+            return Capture.WHOLE if action in self.actions(*name) else Capture.ROWS
+
+        return Captured(statement, about, capture, self.fold).statements()
+
+    def passes(self, statement: Statement) -> bool:
+        """Whether the configuration lists it among the definitions that are not understood and change no table."""
+        if not self._lists(statement):
+            return False
+        try:
+            subjects(statement)
+        except Unsupported:
+            return True
+        return False
+
+    def _lists(self, statement: Statement) -> bool:
+        return any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown)
+
+    def wants_schemas_own(self, schema: str) -> bool:
+        """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
+        counts for every table in it leaves out definitions."""
+        schema = self.fold(schema)
+        for patterns, rule in self._rules:
+            found = [pattern for pattern in patterns if pattern.finds_schema(schema)]
+            if found:
+                return "ddl" in rule.actions or not any(pattern.whole for pattern in found)
+        return True
+
+    def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
+        """Whether values of this column that are not valid in its character set are kept, as bytes."""
+        if not self._kept:
+            return False
+        schema, table = self.fold(schema), self.fold(table)
+        return any(of.finds(schema, table) and name.fullmatch(column.lower()) for of, name in self._kept)
+
+    def _compile_column(self, pattern: str) -> tuple[Pattern, re.Pattern[str]]:
+        table, _, column = pattern.strip().rpartition(".")
+        schema, _, name = self.fold(table).partition(".")
+        if not (schema and name and column):
+            raise ConfigError(
+                f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
+                hint="write `shop.notes.text` or `shop.*.*`",
+            )
+        return Pattern(_regex(schema), _regex(name)), _regex(column.lower())  # no column's name has a case
+
+    def _compile(self, pattern: str, field: str) -> Pattern:
+        schema, dot, table = self.fold(pattern.strip()).partition(".")
+        if not schema or (dot and not table):
+            raise ConfigError(
+                f"source.filters.{field}: the pattern {pattern!r} is not `schema` or `schema.table`",
+                hint="write `shop`, `shop.orders` or `shop.*_log`",
+            )
+        return Pattern(_regex(schema), _regex(table) if dot else None)
+
+
+def fingerprint(source: Source) -> str:
+    """What tells whether the same events are made of the same transactions: a hash of all that decides it.
+
+    Not of the servers that are ignored: the log's last event is read whoever wrote it.
+    """
+    decides = source.filters.model_dump(mode="json", exclude=UNRECORDED) | {
+        "hash_key": hash_key_digest(source.filters),
+        "keep_invalid_text": source.keep_invalid_text,
+        "statements": source.statements,
+    }
+    return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+def _regex(glob: str) -> re.Pattern[str]:
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(char) or re.escape(char) for char in glob), re.DOTALL)

@@ -1,0 +1,162 @@
+"""Which character set a collation id stands for, and how its bytes become UTF-8."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from connector.errors import Unsupported, ValueNotRepresentable
+from connector.mysql.values import mariadb_charsets, multibyte
+from connector.mysql.values.charset_data import COLLATIONS, SINGLE_BYTE
+from connector.mysql.values.text import meaningless, multibyte_text
+
+BINARY: Final = "binary"
+UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
+# What stands for a byte without meaning, less the byte.
+STRAY: Final = 0xDC00
+STRAYS: Final = re.compile("[\udc00-\udcff]")
+ASCII: Final = re.compile(rb"[\x00-\x7f]+")
+# Sets whose Python codec is exactly MySQL's: every code unit has one meaning.
+WIDE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+# The most bytes a character has, where that is not one.
+WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, **multibyte.LONGEST}
+
+
+@cache
+def charset_of(collation: int) -> str:
+    """The name of the character set that a collation of MySQL or MariaDB belongs to.
+
+    Raises:
+        Unsupported: the id is not known.
+    """
+    twin = mariadb_charsets.padded_twin(collation)
+    for first, last, name in COLLATIONS:
+        if first <= twin <= last:
+            return name
+    if known := mariadb_charsets.charset_of(twin):
+        return known
+    raise Unsupported(f"the collation id {collation} is not known")
+
+
+@cache
+def collation_of(charset: str) -> int:
+    """A collation of a character set, whichever.
+
+    Raises:
+        Unsupported: the set is not known.
+    """
+    found = next((first for first, _, name in COLLATIONS if name == charset), None)
+    if found is None:
+        raise Unsupported(f"the character set {charset} is not known")
+    return found
+
+
+@cache
+def width(charset: str) -> int:
+    """How many bytes a character of the set can have: what MySQL calls mbmaxlen."""
+    return WIDTH.get(charset, 1)
+
+
+@cache
+def alphabet(charset: str) -> str:
+    """The 256 characters of a single-byte set, U+0000 where a byte above 0 means nothing; "" for other sets."""
+    lower = "".join(map(chr, range(128)))
+    if charset == "ascii":
+        return lower + "\0" * 128
+    known = SINGLE_BYTE.get(charset, "")
+    return known if len(known) in {0, 256} else lower + known
+
+
+@cache
+def table(charset: str) -> bytes:
+    """The set's 256 entries for `text.pyx` (UTF-8 in the lower three bytes, length in the fourth); b"" for others."""
+    return b"".join(
+        struct.pack("=I", int.from_bytes(char.encode(), "little") | len(char.encode()) << 24)
+        if byte == 0 or char != "\0"
+        else bytes(4)
+        for byte, char in enumerate(alphabet(charset))
+    )
+
+
+def decode_leniently(text: bytes, charset: str) -> str:
+    """A text whose bytes may mean nothing in its character set: each such byte is U+DC00 and the byte, which no text
+    has otherwise. What `decode` gives where all of them mean something.
+
+    Where a first byte of two means nothing with the byte behind it, neither does that one, where a second byte may be
+    ASCII: the server's parser passes both at once. A backslash of two bytes (sjis, ujis) is given so, too: to the
+    parser it escapes nothing.
+    """
+    if charset in UTF8 or charset == BINARY:
+        return text.decode(errors="surrogateescape")
+    try:
+        found = decode(text, charset)
+    except ValueNotRepresentable:
+        if charset in WIDE:  # no session's
+            raise
+    else:
+        if "\\" not in found or charset not in multibyte.LONGEST:
+            return found
+    if charset not in multibyte.LONGEST:
+        chars = alphabet(charset)
+        return "".join(chars[byte] if chars[byte] != "\0" or not byte else chr(STRAY + byte) for byte in text)
+    return "".join(_characters(text, charset))
+
+
+def _characters(text: bytes, charset: str) -> Iterator[str]:
+    """One after the other, of a set of several bytes."""
+    codes, longest = multibyte.codes(charset), multibyte.LONGEST[charset]
+    ascii_seconds = not charset.startswith("euc") and charset not in {"ujis", "gb2312"}
+    at = 0
+    while at < len(text):
+        run = ASCII.match(text, at)
+        if run is not None:
+            yield run[0].decode("ascii")
+            at = run.end()
+            continue
+        for size in range(1, longest + 1):
+            try:
+                found = multibyte_text(text[at : at + size], codes, longest)
+            except ValueNotRepresentable:
+                continue
+            yield found if found != "\\" else "".join(chr(STRAY + byte) for byte in text[at : at + size])
+            break
+        else:
+            second = text[at + 1 : at + 2]
+            size = 2 if ascii_seconds and second >= b"\x40" else 1
+            yield "".join(chr(STRAY + byte) for byte in text[at : at + size])
+        at += size
+
+
+def shown(text: str) -> str:
+    """A text that was decoded leniently, for people: bytes that mean nothing as `\\xe9`."""
+    return STRAYS.sub(lambda found: f"\\x{ord(found[0]) - STRAY:02x}", text)
+
+
+def strays(text: str) -> bool:
+    """Whether a text that was decoded leniently holds bytes that mean nothing."""
+    return STRAYS.search(text) is not None
+
+
+def decode(text: bytes, charset: str) -> str:
+    """Text of a session or of a table's definition; `binary` is taken for UTF-8.
+
+    Raises:
+        ValueNotRepresentable: the bytes mean nothing in it.
+    """
+    try:
+        if charset in UTF8 or charset == BINARY:
+            return text.decode()
+        if charset in WIDE:
+            return text.decode(WIDE[charset])
+    except UnicodeDecodeError as error:
+        raise meaningless(f"a text holds bytes that mean nothing in {charset}", text, error.start) from None
+    if charset in multibyte.LONGEST:
+        return multibyte_text(text, multibyte.codes(charset), multibyte.LONGEST[charset])
+    chars = alphabet(charset)
+    for at, byte in enumerate(text):
+        if byte and chars[byte] == "\0":
+            raise meaningless(f"a text holds a byte that means nothing in {charset}", text, at)
+    return "".join(chars[byte] for byte in text)

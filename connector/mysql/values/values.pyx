@@ -1,0 +1,283 @@
+# cython: cdivision=True
+"""Numbers and times of a row image into Avro, a function a type.
+
+The formats are those of MySQL's `mysys/my_time.cc` (`my_*_from_binary`), `strings/decimal.cc` (`bin2decimal`) and
+the manual's "Data Type Storage Requirements". Integers are little-endian; what sorts by its bytes is big-endian.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from connector.mysql.memory cimport (
+    STRING_TAG,
+    Cursor,
+    Out,
+    big,
+    damaged,
+    little,
+    little8,
+    put_block,
+    put_digits,
+    put_long,
+    take,
+)
+
+cdef enum:
+    DECIMAL_TEXT = 128  # 65 digits and 30 more of scale, sign, point, zero: with room to spare
+
+# Bytes of 0..9 decimal digits that are left over after groups of nine in four bytes.
+cdef int* LEFTOVER = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
+
+
+cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 nogil:
+    """1, 2, 3, 4 or 8 bytes; above 2^63 Avro's long has no room and the digits are written."""
+    cdef uint64_t bits = little(take(row, size), size)
+    cdef uint8_t[20] text
+    cdef uint64_t rest
+    cdef int width = 0
+    if unsigned_:
+        if bits <= <uint64_t>0x7FFFFFFFFFFFFFFF:
+            return put_long(out, <int64_t>bits)
+        rest = bits
+        while rest:
+            rest //= 10
+            width += 1
+        put_digits(text, bits, width)
+        return put_block(out, STRING_TAG, text, width)
+    cdef int shift = 64 - 8 * size
+    return put_long(out, <int64_t>(bits << shift) >> shift)
+
+
+cdef int put_either(Cursor* row, Out* out, int size) except -1 nogil:
+    """An integer whose signedness the log does not tell: where both readings differ, both, as mysqlbinlog has them."""
+    cdef Cursor again = row[0]
+    if not little(take(&again, size), size) >> (8 * size - 1) & 1:
+        return put_integer(row, out, size, False)
+    with gil:
+        raw = take(row, size)[:size]
+        text = b"%d (%d)" % (int.from_bytes(raw, "little", signed=True), int.from_bytes(raw, "little"))
+        put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
+    return 0
+
+
+cdef int decimal_size(int precision, int scale) noexcept nogil:
+    cdef int whole = precision - scale
+    return whole // 9 * 4 + LEFTOVER[whole % 9] + scale // 9 * 4 + LEFTOVER[scale % 9]
+
+
+cdef inline int64_t group(const uint8_t* p, int size, uint8_t flip, int digits) except -1 nogil:
+    """One group of at most nine digits; `flip` is 0xFF in negative numbers, where all bits are inverted."""
+    cdef uint64_t value = 0
+    cdef uint64_t limit = 1
+    cdef int i
+    for i in range(size):
+        value = (value << 8) | (p[i] ^ flip)
+    for i in range(digits):
+        limit *= 10
+    if value >= limit:
+        damaged(b"a group of a decimal has too many digits")
+    return <int64_t>value
+
+
+cdef int decimal_text(const uint8_t* image, int precision, int scale, uint8_t* text) except -1 nogil:
+    """A granted decimal image as MySQL prints it; `text` has room for DECIMAL_TEXT; returns the length.
+
+    The first bit is 1 for numbers from zero on, 0 with everything inverted below: so the bytes sort.
+    """
+    cdef int whole = precision - scale
+    cdef uint8_t flip = 0 if image[0] & 0x80 else 0xFF
+    cdef uint8_t[128] copy
+    cdef uint8_t[128] digits
+    cdef int size = decimal_size(precision, scale)
+    cdef int at = 0
+    cdef int n = 0
+    cdef int i
+    cdef uint8_t* p = digits
+    for i in range(size):
+        copy[i] = image[i]
+    copy[0] ^= 0x80
+    if whole % 9:
+        at = LEFTOVER[whole % 9]
+        p = put_digits(p, group(copy, at, flip, whole % 9), whole % 9)
+    for i in range(whole // 9 + scale // 9):
+        p = put_digits(p, group(copy + at, 4, flip, 9), 9)
+        at += 4
+    if scale % 9:
+        p = put_digits(p, group(copy + at, size - at, flip, scale % 9), scale % 9)
+    if flip:
+        text[n] = 45
+        n += 1
+    i = 0
+    while i < whole - 1 and digits[i] == 48:
+        i += 1
+    if whole == 0:
+        text[n] = 48
+        n += 1
+    while i < precision:
+        if i == whole:
+            text[n] = 46
+            n += 1
+        text[n] = digits[i]
+        n += 1
+        i += 1
+    return n
+
+
+cdef int put_decimal(Cursor* row, Out* out, int precision, int scale) except -1 nogil:
+    cdef uint8_t[DECIMAL_TEXT] text
+    cdef const uint8_t* image = take(row, decimal_size(precision, scale))
+    cdef int size = decimal_text(image, precision, scale, text)
+    return put_block(out, STRING_TAG, text, size)
+
+
+cdef uint8_t* date_text(uint8_t* p, uint64_t year, uint64_t month, uint64_t day) noexcept nogil:
+    p = put_digits(p, year, 4)
+    p[0] = 45
+    p = put_digits(p + 1, month, 2)
+    p[0] = 45
+    return put_digits(p + 1, day, 2)
+
+
+cdef uint8_t* clock_text(uint8_t* p, uint64_t hour, uint64_t minute, uint64_t second) noexcept nogil:
+    p = put_digits(p, hour, 3 if hour > 99 else 2)
+    p[0] = 58
+    p = put_digits(p + 1, minute, 2)
+    p[0] = 58
+    return put_digits(p + 1, second, 2)
+
+
+cdef uint8_t* fraction_text(uint8_t* p, uint64_t micros, int digits) noexcept nogil:
+    cdef int i
+    if digits == 0:
+        return p
+    for i in range(6 - digits):
+        micros //= 10
+    p[0] = 46
+    return put_digits(p + 1, micros, digits)
+
+
+cdef int64_t fraction(Cursor* row, int digits) except -1 nogil:
+    """The digits after the second, two in a byte, big-endian; as microseconds."""
+    cdef int size = (digits + 1) // 2
+    cdef int64_t value = <int64_t>big(take(row, size), size)
+    cdef int i
+    for i in range(3 - size):
+        value *= 100
+    if value > 999999:
+        damaged(b"a fraction of a second is not below one")
+    return value
+
+
+cdef inline int check(bint sound) except -1 nogil:
+    if not sound:
+        damaged(b"a date or time has a part out of its range")
+    return 0
+
+
+cdef int put_date(Cursor* row, Out* out) except -1 nogil:
+    """3 bytes: day in 5 bits, month in 4, year."""
+    cdef uint64_t bits = little(take(row, 3), 3)
+    cdef uint8_t[16] text
+    check((bits >> 9) <= 9999 and ((bits >> 5) & 15) <= 12)
+    cdef uint8_t* end = date_text(text, bits >> 9, (bits >> 5) & 15, bits & 31)
+    return put_block(out, STRING_TAG, text, end - text)
+
+
+cdef int put_datetime2(Cursor* row, Out* out, int digits) except -1 nogil:
+    """5 bytes: 1 bit sign (set), 17 bits year * 13 + month, 5 day, 5 hour, 6 minute, 6 second; then the fraction."""
+    cdef uint64_t bits = big(take(row, 5), 5)
+    cdef uint8_t[32] text
+    check(bits >> 39 == 1)
+    bits &= <uint64_t>0x7FFFFFFFFF
+    cdef uint64_t months = bits >> 22
+    check(months < 130000 and ((bits >> 12) & 31) < 24 and ((bits >> 6) & 63) < 60 and (bits & 63) < 60)
+    cdef uint8_t* p = date_text(text, months // 13, months % 13, (bits >> 17) & 31)
+    p[0] = 32
+    p = clock_text(p + 1, (bits >> 12) & 31, (bits >> 6) & 63, bits & 63)
+    p = fraction_text(p, fraction(row, digits), digits)
+    return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds, bint zero) noexcept nogil:
+    """Seconds since 1970 in UTC, or the zero timestamp. Days to a date by 400-year cycles from March on."""
+    cdef uint64_t days, cycle_day, year_of, day_of, month_of
+    if zero:
+        p = date_text(p, 0, 0, 0)
+    else:
+        days = seconds // 86400 + 719468
+        cycle_day = days % 146097
+        year_of = (cycle_day - cycle_day // 1460 + cycle_day // 36524 - cycle_day // 146096) // 365
+        day_of = cycle_day - (365 * year_of + year_of // 4 - year_of // 100)
+        month_of = (5 * day_of + 2) // 153
+        year_of += days // 146097 * 400 + (1 if month_of >= 10 else 0)
+        p = date_text(
+            p, year_of, month_of + 3 if month_of < 10 else month_of - 9, day_of - (153 * month_of + 2) // 5 + 1
+        )
+    p[0] = 32
+    return clock_text(p + 1, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+
+
+cdef int put_timestamp2(Cursor* row, Out* out, int digits) except -1 nogil:
+    """4 bytes of seconds, big-endian; then the fraction. All 0 is the zero timestamp; MariaDB has fractions of the
+    second 0, which are times like any other."""
+    cdef uint64_t seconds = big(take(row, 4), 4)
+    cdef int64_t micros = fraction(row, digits)
+    cdef uint8_t[32] text
+    cdef uint8_t* p = seconds_text(text, seconds, seconds == 0 and micros == 0)
+    p = fraction_text(p, micros, digits)
+    return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef int put_time2(Cursor* row, Out* out, int digits) except -1 nogil:
+    """3 bytes and the fraction, one number with zero in its middle: 10 bits hour, 6 minute, 6 second."""
+    cdef int tail = (digits + 1) // 2
+    cdef int64_t value = <int64_t>big(take(row, 3 + tail), 3 + tail) - (<int64_t>0x800000 << (8 * tail))
+    cdef int64_t one = <int64_t>1 << (8 * tail)
+    cdef uint8_t[32] text
+    cdef uint8_t* p = text
+    cdef int i
+    if value < 0:
+        p[0] = 45
+        p += 1
+        value = -value
+    cdef int64_t micros = value % one
+    cdef int64_t clock = value // one
+    for i in range(3 - tail if tail else 0):
+        micros *= 100
+    check(micros <= 999999 and (clock >> 12) <= 838 and ((clock >> 6) & 63) < 60 and (clock & 63) < 60)
+    p = clock_text(p, clock >> 12, (clock >> 6) & 63, clock & 63)
+    p = fraction_text(p, micros, digits)
+    return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef int put_old_datetime(Cursor* row, Out* out) except -1 nogil:
+    """Before 5.6.4: 8 bytes, the decimal number YYYYMMDDhhmmss."""
+    cdef uint64_t value = little8(take(row, 8))
+    cdef uint8_t[32] text
+    cdef uint64_t date = value // 1000000
+    check(date <= 99991231)
+    cdef uint8_t* p = date_text(text, date // 10000, date // 100 % 100, date % 100)
+    p[0] = 32
+    p = clock_text(p + 1, value // 10000 % 100, value // 100 % 100, value % 100)
+    return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef int put_old_timestamp(Cursor* row, Out* out) except -1 nogil:
+    """Before 5.6.4: 4 bytes of seconds, little-endian."""
+    cdef uint8_t[32] text
+    cdef uint64_t seconds = little(take(row, 4), 4)
+    cdef uint8_t* p = seconds_text(text, seconds, seconds == 0)
+    return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef int put_old_time(Cursor* row, Out* out) except -1 nogil:
+    """Before 5.6.4: 3 bytes, the signed decimal number hhmmss."""
+    cdef int32_t value = <int32_t>(<uint64_t>little(take(row, 3), 3) << 8) >> 8
+    cdef uint8_t[32] text
+    cdef uint8_t* p = text
+    if value < 0:
+        p[0] = 45
+        p += 1
+        value = -value
+    check(value <= 8385959)
+    p = clock_text(p, value // 10000, value // 100 % 100, value % 100)
+    return put_block(out, STRING_TAG, text, p - text)

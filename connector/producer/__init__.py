@@ -1,0 +1,1 @@
+"""`thl produce`: a source's transactions into the log."""

@@ -1,0 +1,1 @@
+"""Transaction batches into Avro fragments, numbered and cut."""

@@ -1,0 +1,22 @@
+from connector.log.format.header import FragmentHeader
+from connector.log.transaction.batch import Piece
+from connector.log.writing.fragment import Fragment
+from connector.producer.encode.numbering import Limits, Numbering, Sharding
+from connector.schema import Framing
+
+class Encoder:
+    def __init__(
+        self,
+        *,
+        service: str,
+        source_id: str,
+        partitions: int,
+        limits: Limits,
+        framing: Framing = ...,
+        sharding: Sharding | None = None,
+    ) -> None: ...
+    @property
+    def open(self) -> bool: ...
+    def begin(self, numbering: Numbering) -> None: ...
+    def take(self, piece: Piece) -> list[Fragment]: ...
+    def marker(self, partition: int, header: FragmentHeader) -> Fragment: ...

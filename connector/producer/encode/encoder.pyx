@@ -1,0 +1,321 @@
+"""Pieces of transactions in, numbered fragments out.
+
+An event is held back until it has ended, because only then its shard is known: that of its tables, or `#UNKNOWN`. One
+that grows over `shard_bytes` before is `#UNKNOWN`, which is always safe, and leaves piece by piece. Whether
+it does depends on its size alone, not on how it came in pieces. Kept between two calls are the held changes, or
+one fragment's worth of them; numbers move when an event ends.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from connector.producer.encode.fragment cimport ABSENT, EventHead, FragmentWriter
+from connector.producer.encode.change_headers cimport Heads, Table
+from connector.log.format.crc32 cimport crc32
+from connector.log.transaction.finished cimport Digest, Finished, digest_of, finished_event
+from connector.log.writing.fragment cimport Fragment
+from connector.log.transaction.batch cimport Begin, Ending, Piece, Rows
+
+from connector.producer.encode.row_parts import chunks
+from connector.producer.encode.event import Event
+from connector.producer.encode.numbering import Sharding
+from connector.producer.encode.routes import Routes
+from connector.schema import framing as framed
+from connector.errors import CorruptBinlog, Unsupported
+from connector.log.format import avro
+from connector.log.transaction import xa
+from connector.log.format.shard import shard_of
+from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
+
+cdef Py_ssize_t BATCH_OVERHEAD = 512  # what Kafka's record batch adds to one message, at most
+cdef Py_ssize_t LEAST_ROOM = 1024  # for a part of a change: less is more message than change
+cdef object TRANSACTION = Kind.TRANSACTION
+cdef str PREPARED = xa.PREPARED
+cdef str XID = xa.XID
+
+
+cdef class Encoder:
+    """Encodes one log's events.
+
+    Args:
+        service: whose log.
+        source_id: the source's host:port.
+        partitions: of the event topic.
+        limits: sizes.
+        framing: how messages begin; None: as without a registry.
+        sharding: which shards there are; the default is one for each schema.
+    """
+
+    cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
+    cdef FragmentWriter writer
+    cdef Heads heads
+    cdef object routes
+    cdef object route  # of the newest event's server and shard
+    cdef int64_t route_server
+    cdef bint route_bookkeeping
+    cdef int64_t since  # an event that has to be #UNKNOWN
+    cdef object event  # that has not ended
+    cdef int64_t epoch, next, last_barrier
+    cdef dict tails
+    cdef dict facts  # of every message's metadata
+
+    def __init__(self, *, service, source_id, partitions, limits, framing=None, sharding=None):
+        framing = framing or framed()
+        sharding = sharding or Sharding()
+        self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
+        self.writer = FragmentWriter(framing.opening, source_id)
+        self.facts = dict(framing.facts)
+        self.heads = Heads(sharding)
+        self.since = sharding.since
+        self.routes = Routes(service, partitions, self.facts)
+        self.tails = {}
+        self.last_barrier = NO_SEQNO
+
+    @property
+    def open(self):
+        """Whether an event has begun and not ended."""
+        return self.event is not None
+
+    def begin(self, numbering):
+        """Number from here on like this; an event that has not ended is forgotten."""
+        self.event = None
+        self.epoch = numbering.epoch
+        self.next = numbering.next_seqno
+        self.tails = dict(numbering.tails)
+        self.last_barrier = numbering.last_barrier
+
+    def take(self, Piece piece not None):
+        """Encode a piece.
+
+        Args:
+            piece: the next of the source. Its rows may not change afterwards.
+
+        Returns:
+            The fragments that are ready, perhaps none. The last has `finished` set when the piece ended the event.
+
+        Raises:
+            CorruptBinlog: pieces that do not follow each other.
+            Unsupported: what a fragment says of its event fills a whole Kafka message.
+        """
+        cdef Fragment last
+        if piece.begin is not None:
+            if self.event is not None:
+                raise CorruptBinlog("a transaction begins within another", start=piece.begin.start, seqno=self.next)
+            if piece.ending is not None:
+                last = self._small(piece.begin, piece.changes, piece.ending)
+                if last is not None:
+                    return [last]
+            self.event = Event(piece.begin, self.fragment_bytes, self.heads, self.heads.place)
+        event = self.event
+        if event is None:
+            raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
+        for change in piece.changes:
+            event.hold(change)
+        if event.head is None:
+            large = event.size + event.told > self.shard_bytes
+            if piece.ending is None and not large:
+                return []
+            shard = UNKNOWN_SHARD if large else shard_of(event.shards)
+            event.route = self._route(event.begin, shard, event.shards and event.bookkeeping and not large)
+            event.head = self._head(event.begin, event.route)
+        groups = [group for change in event.held for group in event.cutter.add(change)]
+        event.held.clear()
+        cdef list fragments = []
+        for group in groups:
+            self._put(event, group, False, fragments)
+        if piece.ending is not None:
+            event_id = _end(event.head, event.begin, piece.ending)
+            self._put(event, event.cutter.rest(), True, fragments)
+            self._finish(fragments[-1], event.begin, piece.ending, event_id, event.digest)
+        return fragments
+
+    def marker(self, partition, header):
+        """An EPOCH marker for a partition: it voids what is unfinished there.
+
+        Args:
+            partition: where it goes.
+            header: of kind EPOCH.
+
+        Returns:
+            A fragment without changes that finishes no event.
+        """
+        head = EventHead(
+            header.seqno,
+            header.epoch,
+            header.kind,
+            header.shard,
+            header.prev_seqno,
+            header.last_barrier,
+            header.server_id,
+            header.thread_id,
+            header.gtid,
+            header.last_committed,
+            header.sequence_number,
+            avro.string_map({**header.metadata, **self.facts}),
+        )
+        if header.outcome is not None:
+            head.end(header.event_id, header.commit_time, header.outcome)
+        value = self.writer.write(head, header.fragno, header.last_frag, header.rows, [])
+        return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
+
+    cdef Fragment _small(self, Begin begin, list changes, Ending ending):
+        """An event of rows that is one fragment, as nearly all are: what the long way gives, but quicker.
+
+        Returns the fragment; None when the long way has to be taken.
+        """
+        cdef Rows change
+        cdef Table table = None
+        cdef bytes data, head, value
+        cdef list heads = []
+        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t encoded = 0
+        cdef int64_t rows = 0
+        cdef uint32_t check = 0
+        cdef str shard = None
+        cdef bint several = False
+        cdef bint bookkeeping = True
+        for item in changes:
+            if not isinstance(item, Rows) or not isinstance((<Rows>item).data, bytes):
+                return None
+            change = item
+            if change.query is not None:
+                return None
+            data = change.data
+            table = self.heads.of(change.layout)
+            if shard is None:
+                shard = table.shard
+            elif shard != table.shard:
+                several = True
+            bookkeeping = bookkeeping and table.bookkeeping
+            head = table.head(change.action, change.before, change.after)
+            heads.append(head)
+            rows += change.count
+            size += len(data)
+            encoded += len(head) + len(data)
+            check = crc32(data, len(data), check)
+        if size > self.shard_bytes or encoded > self.fragment_bytes:
+            return None
+        route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
+        cdef EventHead event = self._head(begin, route)
+        cdef str event_id = _end(event, begin, ending)
+        value = self.writer.whole(event, rows, heads, changes)
+        if not self._fits(value, route):
+            return None
+        return self._finish(
+            _unfinished(route.partition, route.key, value, self.next, 0),
+            begin, ending, event_id, digest_of(rows, size, check),
+        )
+
+    cdef object _route(self, Begin begin, str shard, bint bookkeeping):
+        if begin.kind is not TRANSACTION or self.next == self.since:
+            shard = UNKNOWN_SHARD
+        route = self.route
+        if (
+            route is None or self.route_server != begin.server_id or route.shard != shard
+            or self.route_bookkeeping != bookkeeping
+        ):
+            self.route = self.routes(begin.server_id, shard, bookkeeping)
+            self.route_bookkeeping = bookkeeping
+            self.route_server = begin.server_id
+        return self.route
+
+    cdef EventHead _head(self, Begin begin, object route):
+        cdef EventHead head = EventHead.__new__(EventHead)
+        head.seqno = self.next
+        head.epoch = self.epoch
+        head.kind = begin.kind
+        head.shard = route.shard
+        head.prev_seqno = self.tails.get(route.partition, NO_SEQNO)
+        head.last_barrier = self.last_barrier
+        head.server_id = begin.server_id
+        head.thread_id = begin.thread_id
+        head.gtid = begin.gtid
+        head.last_committed = begin.last_committed
+        head.sequence_number = begin.sequence_number
+        head.metadata = avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata
+        head.outcome = ABSENT
+        return head
+
+    cdef int _put(self, object event, object group, bint last, list fragments) except -1:
+        """A group's fragment; several where it is one change that no message has room for."""
+        cdef EventHead head = event.head
+        event.written += group.rows
+        if group.metadata or event.told:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **group.metadata})
+        if group.size < self.message_bytes:
+            value = self.writer.write(head, event.fragno, last, event.written, group.items)
+            if self._fits(value, event.route):
+                fragments.append(self._next(event, value))
+                return 0
+        return self._put_chunks(event, group, last, fragments)
+
+    cdef int _put_chunks(self, object event, object group, bint last, list fragments) except -1:
+        """The fragments of a change in parts. The last of them counts its rows, and has the text of its statement."""
+        cdef EventHead head = event.head
+        cdef bytes told = head.metadata
+        (change,) = group.items  # a group is larger than a message only where a change alone is
+        beside = len(self.writer.write(head, event.fragno, last, event.written, []))
+        room = self.message_bytes - BATCH_OVERHEAD - len(event.route.key) - beside
+        if room < LEAST_ROOM:
+            raise Unsupported(
+                f"a fragment of {group.table or 'a statement'} says {beside} bytes of its event: a Kafka message has no"
+                " room beside them",
+                hint="raise kafka.max_message_bytes, and on the topic max.message.bytes; or lower source.rows_query_bytes",
+                seqno=self.next,
+                limit=self.message_bytes,
+            )
+        if group.metadata:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
+        for part, whole in chunks(change, room):
+            if whole:
+                head.metadata = told
+            rows = event.written if whole else event.written - group.rows
+            fragments.append(self._next(event, self.writer.write(head, event.fragno, last and whole, rows, [part])))
+        return 0
+
+    cdef bint _fits(self, bytes value, object route):
+        return len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes
+
+    cdef Fragment _next(self, object event, bytes value):
+        event.fragno += 1
+        return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)
+
+    cdef Fragment _finish(self, Fragment last, Begin begin, Ending ending, str event_id, Digest digest):
+        """Make a fragment its event's last, and go on to the next number."""
+        cdef int64_t seqno = last.seqno
+        if begin.metadata and PREPARED in begin.metadata:
+            digest = _known_by_xid(begin, digest)
+        last.finished = finished_event(seqno, self.epoch, event_id, begin.gtid, digest, begin.start)
+        last.resume = ending.end
+        last.commit_time = ending.commit_time
+        last.barrier = is_barrier(begin.kind, self.route.shard)
+        self.event = None
+        self.next = seqno + 1
+        self.tails[last.partition] = seqno
+        if last.barrier:
+            self.last_barrier = seqno
+        return last
+
+
+cdef Fragment _unfinished(int partition, bytes key, bytes value, int64_t seqno, int fragno):
+    cdef Fragment fragment = Fragment.__new__(Fragment)
+    fragment.partition = partition
+    fragment.key = key
+    fragment.value = value
+    fragment.seqno = seqno
+    fragment.fragno = fragno
+    return fragment
+
+
+cdef Digest _known_by_xid(Begin begin, Digest digest):
+    """The digest of what an XA COMMIT made an event: when that is read again, its changes are not there."""
+    cdef bytes xid = begin.metadata[XID].encode()
+    return digest_of(digest.rows, digest.size, crc32(xid, len(xid), 0))
+
+
+cdef str _end(EventHead head, Begin begin, Ending ending):
+    """Tell the head how the event ended; returns its id, the text of a `connector.log.transaction.event_id.EventId`."""
+    head.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
+    head.timed = True
+    head.commit_time = ending.commit_time
+    head.outcome = ending.outcome
+    return head.event_id

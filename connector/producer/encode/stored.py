@@ -1,0 +1,175 @@
+"""Pieces of a prepared transaction as they are kept until it is decided, and back: the same changes come out.
+
+Not fragments: where an event is cut depends on what it is together with, which only its commit tells. So a piece is
+kept as what it is, in a form of bytes: its changes one after the other (of rows: the text of their statement, where
+that is told, the head that a fragment has of them, the Avro records as they are, and where each ends), a CRC-32 behind
+them. That is cut into messages of bounded size; the first byte of each tells whether the piece goes on in the next.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from sys import byteorder
+from typing import Final, TypeVar
+from zlib import crc32
+
+from connector.errors import LogDamaged
+from connector.log.format import avro
+from connector.log.ids import Action
+from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.producer.encode import change as encoded
+
+GOES_ON: Final = b"\x01"
+ENDS: Final = b"\x00"
+CHECK: Final = 4  # bytes of the CRC-32
+QUERY: Final = avro.long(2)  # the text of the statement whose rows come next; its place is that of a union's branch
+MARK: Final = 8  # bytes of a row's end, little-endian: whoever goes on may be another machine
+
+Changes = list[Rows | Statement]
+Head = tuple[TableLayout, Action, bytes, bytes]
+Item = TypeVar("Item")
+
+
+def messages(changes: Changes, size: int) -> list[bytes]:
+    """A piece as it is kept.
+
+    Args:
+        changes: the piece's.
+        size: bytes of a message, at most; 2 or more.
+    """
+    parts: list[bytes] = []
+    for change in changes:
+        if isinstance(change, Statement):
+            parts.append(encoded.statement(change))
+            continue
+        marks = array("Q", change.ends)
+        if byteorder == "big":
+            marks.byteswap()
+        if change.query is not None:
+            parts.append(QUERY + avro.string(change.query))
+        head = encoded.row_change_head(change.layout, change.action, change.before, change.after)
+        parts += head, avro.long(change.count)
+        parts += marks.tobytes(), bytes(change.data)
+    body = b"".join((avro.long(len(changes)), *parts))
+    body += crc32(body).to_bytes(CHECK, "big")
+    step = size - 1
+    starts = range(0, len(body), step)
+    return [(GOES_ON if at + step < len(body) else ENDS) + body[at : at + step] for at in starts]
+
+
+class Restoring:
+    """Makes pieces of messages that come in order."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._heads: dict[bytes, Head] = {}
+
+    def take(self, message: bytes) -> Changes | None:
+        """Take the next message.
+
+        Returns:
+            The changes of the piece that is whole with it; None when more belongs to it.
+
+        Raises:
+            LogDamaged: it is not what was kept.
+        """
+        self._parts.append(message[1:])
+        if message[:1] == GOES_ON:
+            return None
+        body, self._parts = b"".join(self._parts), []
+        if message[:1] != ENDS or crc32(body[:-CHECK]) != int.from_bytes(body[-CHECK:], "big"):
+            raise LogDamaged("what is kept of a prepared transaction is not what was written")
+        reader = _Reader(body[:-CHECK])
+        try:
+            changes = [self._change(reader) for _ in range(reader.long())]
+        except (ValueError, OverflowError) as error:
+            raise LogDamaged(f"a piece of a prepared transaction cannot be read: {error}", at=reader.at) from error
+        if reader.left:
+            raise LogDamaged("a piece of a prepared transaction holds more than its changes", left=reader.left)
+        return changes
+
+    def _change(self, reader: _Reader) -> Rows | Statement:
+        query, start = None, reader.at
+        branch = reader.take(len(QUERY))
+        if branch == QUERY:
+            query, start = reader.string(), reader.at
+            branch = reader.take(len(QUERY))
+        if branch == encoded.STATEMENT:
+            return Statement(reader.string(), reader.string(), reader.string_map())
+        layout, action, before, after = self._head(reader, start)
+        marks = array("Q")
+        marks.frombytes(reader.take(MARK * reader.long()))
+        if byteorder == "big":
+            marks.byteswap()
+        return Rows(layout, action, reader.take(marks[-1] if marks else 0), marks, before, after, query)
+
+    def _head(self, reader: _Reader, start: int) -> Head:
+        """The same object for the same layout, as the source gives it: much hangs on that being quick to compare."""
+        name = TableName(reader.string(), reader.string())
+        columns = tuple(reader.array(_column))
+        key = tuple(reader.array(_Reader.long))
+        before, after = reader.take(reader.long()), reader.take(reader.long())
+        action = Action(reader.long())
+        head = reader.since(start)
+        known = self._heads.get(head)
+        if known is None:
+            layout = TableLayout(name, columns, key)
+            layout = next((kept[0] for kept in self._heads.values() if kept[0] == layout), layout)
+            known = self._heads[head] = layout, action, before, after
+        return known
+
+
+class _Reader:
+    """Avro's primitives, read. Every method raises LogDamaged when the bytes end before."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self.at
+
+    def take(self, size: int) -> bytes:
+        if not 0 <= size <= self.left:
+            raise LogDamaged("a piece of a prepared transaction ends within a change", wanted=size, left=self.left)
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def since(self, start: int) -> bytes:
+        return self._data[start : self.at]
+
+    def long(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+            shift += 7
+
+    def string(self) -> str:
+        return self.take(self.long()).decode()
+
+    def array(self, item: Callable[[_Reader], Item]) -> list[Item]:
+        """One block, and the empty one, as `primitive.array` writes it."""
+        found: list[Item] = []
+        while count := self.long():
+            found += [item(self) for _ in range(count)]
+        return found
+
+    def string_map(self) -> dict[str, str]:
+        return dict(self.array(lambda reader: (reader.string(), reader.string())))
+
+
+def _column(reader: _Reader) -> Column:
+    return Column(
+        name=reader.string(),
+        type=reader.string(),
+        unsigned=reader.take(1) == avro.boolean(True),
+        charset=reader.string(),
+        labels=tuple(reader.array(_Reader.string)),
+        nullable=reader.take(1) == avro.boolean(True),
+    )

@@ -1,0 +1,61 @@
+"""What a producer's process has begun in the log, so that it takes back neither a log from another producer nor
+another log for its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from connector.config.model import Config
+from connector.errors import Fenced, LogDamaged
+from connector.kafka.log_reader import LogReader
+from connector.log.ids import LogId
+from connector.log.writing.control import ControlState, EpochRecord
+
+
+@dataclass(slots=True)
+class Begun:
+    """Of one process, however often it goes online.
+
+    Args:
+        epochs: that it has begun, or tried to. A newer one than these is another producer's.
+        log_id: the log's, once an epoch of ours is in it.
+    """
+
+    epochs: list[EpochRecord] = field(default_factory=list)
+    log_id: LogId | None = None
+
+    def prove(self, config: Config) -> None:
+        """Show that the log is still the one that we have begun, before anybody is fenced or anything made.
+
+        Raises:
+            Fenced: a newer producer has gone online in the log.
+            LogDamaged: the log is gone, or another stands in its place.
+            BrokerUnavailable: the brokers do not answer.
+        """
+        if not self.epochs:
+            return
+        # Settled: what a newer producer has just committed may not be seen yet otherwise, and it would be fenced.
+        with LogReader(config, settled=True) as reader:
+            known = reader.partitions(config.control_topic)
+            control = reader.control() if known else ControlState(None, None, ())
+        found = control.log.log_id if control.log else None
+        if self.log_id is not None and found != self.log_id:
+            raise LogDamaged(
+                "the log is gone that this producer was writing: its topics were made anew, or the brokers are others",
+                hint="point kafka.bootstrap to the brokers that have it. If it is lost, start the producer again: it "
+                "begins a new log, and each target is to be filled again from nothing",
+                service=config.service,
+                topic=config.topic,
+                log_id=self.log_id,
+                found=found or "no log",
+                epoch=self.epochs[-1].epoch,
+            )
+        newest = control.epochs[-1] if control.epochs else None
+        if newest is not None and newest not in self.epochs:
+            raise Fenced(
+                "a newer producer of this service has taken over while this one had lost the brokers",
+                hint="only one producer of a service may run",
+                service=config.service,
+                epoch=newest.epoch,
+                source_id=newest.source_id,
+            )

@@ -1,0 +1,273 @@
+"""XA transactions, between their XA PREPARE and what becomes of them.
+
+Pieces of one are written to a topic of their own as they are read; its closing record goes with the position that is
+past the PREPARE (`log.transaction.pending`). XA COMMIT makes an event of them, at its own place in the log. What is
+small is also held in memory until then, so that nothing has to be read back: in a service whose transactions are all
+XA, that is nearly each. What is not, is read back from Kafka piece by piece; before the first of its pieces is
+written we ask where the topic ends, so as to begin there. A transaction that is committed in one phase and is more
+than one piece takes the same way, because only its last event tells that it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from connector import metrics
+from connector.config.model import Config
+from connector.errors import LogDamaged, Unsupported
+from connector.kafka.log_reader import LogReader
+from connector.kafka.prepared_records import PreparedState, closing, opened, piece_key, voided
+from connector.log.ids import Epoch, Outcome
+from connector.log.transaction.batch import Begin, Ending, Passed, Piece, Rows
+from connector.log.transaction.event_id import EventId
+from connector.log.transaction.pending import Pending, Stored
+from connector.log.transaction.position import Digest, Finished
+from connector.log.transaction.xa import PREPARED, Decided, Prepared
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.stored import Changes, Restoring, messages
+from connector.producer.publish.publisher import Publisher
+from connector.producer.publish.queue import Work
+
+IN_MEMORY: Final = 32 << 20  # bytes of changes of all prepared transactions that are held
+MESSAGE: Final = 512 << 10  # bytes of what is kept, aimed for
+OVERHEAD: Final = 1024  # what Kafka's record batch and the key add, at most
+WORK_MESSAGES: Final = 1000  # tombstones that are handed on at once
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A transaction that is being read, or is pending.
+
+    Args:
+        name: never given twice.
+        begin: what is known of it.
+        start: an offset of the topic before its first message.
+        held: its pieces' changes; None: only Kafka has them.
+    """
+
+    name: str
+    begin: Begin
+    start: int
+    held: list[Changes] | None
+    size: int = 0
+    pieces: int = 0
+    messages: int = 0
+
+
+class PreparedTransactions:
+    """What a producer that is online knows of them.
+
+    Args:
+        config: service and sizes.
+        encoder: numbers the events.
+        publisher: publishes them.
+        epoch: a new one: it names the attempts.
+        state: what the topic held when the producer went online.
+    """
+
+    def __init__(
+        self, config: Config, encoder: Encoder, publisher: Publisher, epoch: Epoch, state: PreparedState
+    ) -> None:
+        self._config = config
+        self._encoder = encoder
+        self._publisher = publisher
+        self._epoch = epoch
+        self._pending = state.pending
+        self._starts = dict(state.starts)
+        self._strays = list(state.strays)
+        self._end = state.end  # of the topic, at least
+        self._attempts = 0
+        self._open: _Attempt | None = None  # that is being read
+        self._held: dict[str, list[Changes]] = {}  # by attempt
+        self._held_bytes: dict[str, int] = {}
+        self._size = max(2, min(MESSAGE, config.kafka.max_message_bytes - OVERHEAD))
+        self._tell()
+
+    def take(self, item: Prepared | Decided) -> Iterator[Work]:
+        """What comes next of an XA transaction.
+
+        Returns:
+            Work to put, in order, each before the next is asked for.
+
+        Raises:
+            Unsupported: one is committed that nobody saw prepared.
+            LogDamaged: what was kept is not there.
+        """
+        if isinstance(item, Decided):
+            yield from self._decided(item)
+        else:
+            yield from self._prepared(item)
+        self._tell()
+
+    def _prepared(self, item: Prepared) -> Iterator[Work]:
+        piece = item.piece
+        if piece.begin is not None:
+            yield from self._voided()
+            self._open = self._began(piece, piece.begin)
+        attempt = self._open
+        if attempt is None:
+            raise LogDamaged("a piece of a prepared transaction comes before its beginning", xid=item.xid)
+        nothing = piece.ending is not None and not attempt.pieces and not piece.changes
+        work: Work = [] if nothing else [*self._kept(attempt, piece.changes)]
+        if piece.ending is None:
+            yield work
+            return
+        self._open = None
+        pending = Pending(
+            xid=item.xid,
+            attempt=attempt.name,
+            pieces=attempt.pieces,
+            messages=attempt.messages,
+            gtid=attempt.begin.gtid,
+            start=attempt.begin.start,
+            time=piece.ending.commit_time,
+            kind=attempt.begin.kind,
+        )
+        if attempt.held is None:
+            self._starts[attempt.name] = attempt.start
+        else:
+            self._held[attempt.name], self._held_bytes[attempt.name] = attempt.held, attempt.size
+        if item.one_phase:
+            yield work
+            yield from self._event(pending, attempt.begin, piece.ending, [*voided(attempt.name, attempt.messages)])
+            return
+        replaced = self._pending.prepare(pending)
+        if replaced is not None:
+            self._forget(replaced)
+            work += voided(replaced.attempt, replaced.messages)
+        yield [*work, closing(pending, self._pending.kept), Passed(piece.ending.end, attempt.begin.gtid)]
+
+    def _decided(self, item: Decided) -> Iterator[Work]:
+        pending = self._pending.end(item.xid)
+        passed = Passed(item.ending.end, item.begin.gtid)
+        if pending is None:
+            if item.ending.outcome is Outcome.COMMIT:
+                raise Unsupported(
+                    "an XA transaction is committed that was prepared before the log began: nobody has its changes",
+                    hint="begin a new log (another `service`) with a snapshot, when XA RECOVER lists nothing",
+                    xid=item.xid,
+                    gtid=item.begin.gtid,
+                    end=item.ending.end,
+                )
+            yield [passed]
+            return
+        gone = opened(pending, self._pending.kept)
+        if item.ending.outcome is not Outcome.COMMIT or not pending.pieces:
+            self._forget(pending)
+            yield [*gone, passed]
+            return
+        told, prepared = item.begin, pending.gtid or str(pending.start)
+        begin = Begin(
+            server_id=told.server_id,
+            thread_id=told.thread_id,
+            gtid=told.gtid,
+            last_committed=told.last_committed,
+            sequence_number=told.sequence_number,
+            start=told.start,
+            kind=pending.kind,
+            metadata={**told.metadata, PREPARED: prepared},
+        )
+        yield from self._event(pending, begin, item.ending, gone)
+
+    def _event(self, pending: Pending, begin: Begin, ending: Ending, gone: list[Stored]) -> Iterator[Work]:
+        """The event, piece by piece; with its last fragment goes what was kept of it."""
+        for number, changes in enumerate(self._read(pending), 1):
+            last = number == pending.pieces
+            piece = Piece(begin if number == 1 else None, changes, ending if last else None)
+            yield [*self._encoder.take(piece), *(gone if last else ())]
+        self._forget(pending)
+
+    def _read(self, pending: Pending) -> Iterator[Changes]:
+        held = self._held.get(pending.attempt)
+        if held is not None:
+            yield from held
+            return
+        self._publisher.drain()  # what is kept is visible only when it is committed
+        self._publisher.resume()
+        restoring, count = Restoring(), 0
+        with LogReader(self._config, settled=True) as reader:
+            found = reader.pieces(pending.attempt, self._starts.get(pending.attempt, 0), pending.messages)
+            for message in found:
+                changes = restoring.take(message)
+                if changes is not None:
+                    count += 1
+                    yield changes
+        if count != pending.pieces:
+            raise LogDamaged(
+                "a prepared transaction has not the pieces that it had",
+                xid=pending.xid,
+                attempt=pending.attempt,
+                pieces=pending.pieces,
+                found=count,
+            )
+
+    def _began(self, piece: Piece, begin: Begin) -> _Attempt:
+        self._attempts += 1
+        size = _size(piece.changes)
+        hold = piece.ending is not None and size + sum(self._held_bytes.values()) <= IN_MEMORY
+        if not hold:
+            self._publisher.drain()
+            with LogReader(self._config) as reader:
+                self._end = reader.prepared_end()
+            self._publisher.resume()
+        return _Attempt(f"{self._epoch}.{self._attempts}", begin, self._end, [] if hold else None)
+
+    def _kept(self, attempt: _Attempt, changes: Changes) -> list[Stored]:
+        made = messages(changes, self._size)
+        work = [
+            Stored(piece_key(attempt.name, number), message) for number, message in enumerate(made, attempt.messages)
+        ]
+        attempt.messages += len(made)
+        attempt.pieces += 1
+        if attempt.held is not None:
+            attempt.held.append(changes)
+            attempt.size += _size(changes)
+        return work
+
+    def _voided(self) -> Iterator[Work]:
+        """Take away what was left by attempts that ended within: an earlier producer's, and our own."""
+        strays, self._strays = [Stored(key, None) for key in self._strays], []
+        if self._open is not None:
+            strays += voided(self._open.name, self._open.messages)
+            self._open = None
+        for start in range(0, len(strays), WORK_MESSAGES):
+            yield [*strays[start : start + WORK_MESSAGES]]
+
+    def _forget(self, pending: Pending) -> None:
+        self._held.pop(pending.attempt, None)
+        self._held_bytes.pop(pending.attempt, None)
+        self._starts.pop(pending.attempt, None)
+
+    def _tell(self) -> None:
+        service = self._config.service
+        metrics.prepared_transactions.labels(service).set(self._pending.kept.count)
+        metrics.prepared_since.labels(service).set((self._pending.oldest or 0) / 1e6)
+
+
+def redone(finished: Finished, decided: Decided) -> Finished | None:
+    """The log's last transaction as the source shows it again, when that is an XA COMMIT.
+
+    Its changes are not in the source's log at that place, and no longer kept: it is known by its xid.
+
+    Args:
+        finished: as the log has it.
+        decided: what the source has under its GTID, or at its place.
+    """
+    if decided.ending.outcome is not Outcome.COMMIT:
+        return None
+    end, check = decided.ending.end, crc32(decided.xid.encode())
+    return Finished(
+        seqno=finished.seqno,
+        epoch=finished.epoch,
+        event_id=str(EventId(end.file, end.offset, decided.begin.thread_id)),
+        gtid=decided.begin.gtid,
+        digest=finished.digest if finished.digest.crc32 == check else Digest(0, 0, check),
+        start=decided.begin.start,
+    )
+
+
+def _size(changes: Changes) -> int:
+    return sum(len(change.data if isinstance(change, Rows) else change.sql) for change in changes)

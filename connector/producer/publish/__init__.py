@@ -1,0 +1,1 @@
+"""Fragments into Kafka, with the producer's position, in Kafka transactions."""

@@ -1,0 +1,54 @@
+"""When a Kafka transaction ends.
+
+At once when nothing waits: an event that comes alone is visible after one commit's time. While work waits, after
+`commit_ms`, or after a few times what a commit takes here, so that a slow broker spends its time on data and not on
+commits. Always at `commit_bytes`, within a huge event too.
+
+And when the next begins: Kafka ends a transaction in two steps, and a commit returns after the first. Who begins
+before the second is refused, and librdkafka asks again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So
+there is a rest of a few milliseconds in between, about as long as the first step took.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LONGEST_REST: Final = 0.01  # seconds
+DATA_PER_COMMIT: Final = 4.0  # seconds of sending for each second of committing, while work waits
+
+
+class Pacing:
+    """Decides, and learns how long commits take.
+
+    Args:
+        commit_bytes, commit_ms: see `connector.config.model.Publish`.
+    """
+
+    def __init__(self, commit_bytes: int, commit_ms: int) -> None:
+        self._bytes = commit_bytes
+        self._seconds = commit_ms / 1000
+        self._commit_seconds = 0.0
+
+    def due(self, size: int, age: float, *, waiting: bool) -> bool:
+        """Whether to end the transaction now.
+
+        Args:
+            size: bytes sent in it.
+            age: seconds since its first message.
+            waiting: whether there is more to send already.
+        """
+        if not waiting or size >= self._bytes:
+            return True
+        return age >= max(self._seconds, DATA_PER_COMMIT * self._commit_seconds)
+
+    def rest(self, passed: float) -> float:
+        """How long to wait before the next transaction.
+
+        Args:
+            passed: seconds since the last one was committed.
+        """
+        return max(0.0, min(self._commit_seconds, LONGEST_REST) - passed)
+
+    def committed(self, seconds: float) -> None:
+        """A commit took this long."""
+        self._commit_seconds = 0.8 * self._commit_seconds + 0.2 * seconds

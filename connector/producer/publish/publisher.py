@@ -1,0 +1,300 @@
+"""The thread that writes to Kafka: work from the queue, in Kafka transactions, each with the producer's position.
+
+1. Take work; where it has to be elsewhere before, wait for that, with no transaction open. 2. Begin a transaction if
+none runs, and send the work's fragments, moving the position in memory as they go. 3. When the pacing says so, send the
+position in the same transaction and commit. 4. Only then count it.
+Dying anywhere before 3 has returned leaves nothing visible; after it, the next start reads the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Final
+
+from connector import metrics
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.kafka.records import control_message, definition_messages, position_message
+from connector.kafka.transactions import Transactions
+from connector.log.transaction.batch import Passed
+from connector.log.transaction.definition import Definitions, Redefined
+from connector.log.transaction.pending import Stored
+from connector.log.transaction.position import PositionRecord
+from connector.log.writing.control import LogRecord, PartitionMap
+from connector.log.writing.fragment import Fragment
+from connector.log.writing.online import OnlinePlan
+from connector.log.writing.progress import Progress
+from connector.producer.publish.fragments import gtids_of, rows_of, send_on
+from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.pacing import Pacing
+from connector.producer.publish.queue import Work, WorkQueue
+from connector.producer.publish.replica_gate import Hold
+
+OBSERVED: Final = 32  # events of one commit whose latency is observed, about
+WAKE: Final = 0.2  # seconds between looks at the timer while nothing comes
+
+Point = Callable[[str], None]
+
+
+class Publisher:
+    """Publishes one epoch: from a plan on, until `drain`, or until an error.
+
+    `put` and `drain` raise what the thread has failed with, `Held` where it has stopped to wait for what is held; the
+    object and its `Transactions` are then only to be closed.
+
+    Args:
+        config: names, pacing.
+        transactions: opened, none begun.
+        clock: for pacing and latencies.
+        point: passed before and after every commit; see `connector.failpoints`.
+        hold: what has to be elsewhere before it is published; None: nothing.
+        created: when a file of the source's log was begun; 0 when unknown.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        transactions: Transactions,
+        clock: Clock,
+        point: Point,
+        hold: Hold | None = None,
+        *,
+        created: Callable[[str], int] = lambda file: 0,
+    ) -> None:
+        self._created = created
+        self._config = config
+        self._transactions = transactions
+        self._clock = clock
+        self._point = point
+        self._hold = hold
+        self._hurried = Event()  # set: what is held is not waited for any more
+        self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
+        self._queue = WorkQueue(config.publish.queue_bytes)
+        self._thread: Thread | None = None
+        self._server_uuid = ""
+        self._committed: PositionRecord | None = None
+        self._progress: Progress | None = None
+        self._moved = False
+        self._written = clock.monotonic()
+        self._begun: float | None = None  # when the running transaction began
+        self._bytes = 0
+        self._loaded = False  # whether the running transaction ends an initial load
+        self._stored = False  # whether it holds something of prepared transactions
+        self._ended: list[Fragment] = []
+
+    @property
+    def committed(self) -> PositionRecord:
+        """The position as Kafka has it."""
+        if self._committed is None:
+            raise RuntimeError("nothing is published before `online`")
+        return self._committed
+
+    def online(self, plan: OnlinePlan, markers: list[Fragment]) -> None:
+        """Write a plan, in one Kafka transaction, and begin to publish.
+
+        Args:
+            plan: what was decided.
+            markers: its EPOCH markers, encoded.
+
+        Raises:
+            Held: what the log has with it is not where it has to be, and we are to stop.
+        """
+        if self._hold is not None and plan.position.gtid_set:
+            self._hold.wait(plan.position.gtid_set, self._hurried.is_set)
+        records: tuple[LogRecord | PartitionMap | None, ...] = (plan.log, plan.partitions)
+        self._transactions.begin()
+        for record in (*(known for known in records if known is not None), plan.epoch):
+            self._transactions.send(self._config.control_topic, 0, *control_message(record))
+        if plan.tables is not None:
+            self._define(plan.tables)
+        for marker in markers:
+            self._transactions.send(self._config.topic, marker.partition, marker.key, marker.value)
+        self._transactions.send(self._config.position_topic, 0, *position_message(plan.position))
+        self._point("produce.before_online_commit")
+        self._transactions.commit()
+        self._point("produce.after_online_commit")
+        metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
+        metrics.published_seqno.labels(self._config.service).set(plan.position.last_finished)
+        self._committed, self._server_uuid = plan.position, plan.epoch.server_uuid
+        self.resume()
+
+    def resume(self) -> None:
+        """Begin to publish after what is committed, in the same epoch: after `drain`."""
+        self._progress = Progress(self.committed, self._server_uuid)
+        self._moved = False
+        self._queue = WorkQueue(self._config.publish.queue_bytes)
+        self._thread = Thread(target=self._run, name="publish", daemon=True)
+        self._thread.start()
+
+    def put(self, work: Work) -> None:
+        """Give work; waits while `queue_bytes` are waiting. `[]` only looks for an error."""
+        if work:
+            self._queue.put(work)
+        else:
+            self._queue.check()
+
+    def drain(self, *, hurried: bool = False) -> PositionRecord:
+        """Publish what was put, write the position, end the thread.
+
+        Args:
+            hurried: do not wait for what is held.
+
+        Returns:
+            The position, committed.
+
+        Raises:
+            Held: something was held, and is not published.
+        """
+        if hurried:
+            self._hurried.set()
+        self._end()
+        self._queue.check()
+        self._hurried.clear()
+        return self.committed
+
+    def confirm(self) -> None:
+        """Make sure that no newer producer has taken over: see `Transactions.confirm`. Only after `drain`."""
+        self._transactions.confirm()
+
+    def end(self) -> None:
+        """As `drain`, hurried, but tell no error. May be repeated."""
+        self._hurried.set()
+        self._end()
+
+    def _end(self) -> None:
+        self._queue.end()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            while not self._queue.finished:
+                taken = self._queue.take(WAKE)
+                if taken is not None:
+                    self._wait(taken[0])
+                    self._send(*taken)
+                    if self._begun is not None and self._due(self._begun):
+                        self._commit()
+                elif self._idle_seconds() > self._config.publish.idle_position_seconds:
+                    self._commit_position()
+            self._commit_position()
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that puts
+            self._queue.fail(error)
+
+    def _wait(self, work: Work) -> None:
+        """Wait until what the log has with this work may be published."""
+        gtids = gtids_of(work) if self._hold is not None else ""
+        if self._hold is None or not gtids or self._hold.has(gtids):
+            return
+        if self._begun is not None:
+            self._commit()
+        self._hold.wait(gtids, self._hurried.is_set)
+
+    def _due(self, begun: float) -> bool:
+        return self._pacing.due(self._bytes, self._clock.monotonic() - begun, waiting=not self._queue.empty)
+
+    def _idle_seconds(self) -> float:
+        return self._clock.monotonic() - self._written
+
+    def _commit_position(self) -> None:
+        """What was passed over since the last commit moves the position, unless an event is open."""
+        if self._begun is None and not self._moved:
+            return
+        if self._begun is None:
+            self._begin()
+        self._commit()
+
+    def _send(self, work: Work, size: int) -> None:
+        progress, at = self._moving(), 0
+        while at < len(work):
+            match work[at]:
+                case Fragment():
+                    if self._begun is None:
+                        self._begin()
+                    at = send_on(work, at, progress, self._transactions.send, self._config.topic, self._ended)
+                    continue
+                case Passed() as passed:
+                    self._moved = progress.passed(passed) or self._moved
+                case Stored() as stored:
+                    if self._begun is None:
+                        self._begin()
+                    self._transactions.send(self._config.prepared_topic, 0, stored.key, stored.value)
+                    if stored.kept is not None:
+                        progress.keep(stored.kept)
+                    self._stored = True
+                case Loaded() as loaded:
+                    progress.snapshot_ended(loaded.gtid_set)
+                    self._loaded = self._moved = True
+                case Definitions() | Redefined() as tables:
+                    if self._begun is None:
+                        self._begin()
+                    self._define(tables)
+            at += 1
+        self._bytes += size
+
+    def _define(self, tables: Definitions | Redefined) -> None:
+        for key, value in definition_messages(tables):
+            self._transactions.send(self._config.control_topic, 0, key, value)
+
+    def _begin(self) -> None:
+        if rest := self._pacing.rest(self._idle_seconds()):
+            self._clock.sleep(rest)
+        self._transactions.begin()
+        self._begun = self._clock.monotonic()
+
+    def _commit(self) -> None:
+        record = self._with_created(self._moving().record())
+        stage = self._stage(record)
+        self._transactions.send(self._config.position_topic, 0, *position_message(record))
+        self._point(f"{stage}before_commit")
+        started = self._clock.monotonic()
+        self._transactions.commit()
+        self._written = self._clock.monotonic()
+        self._point(f"{stage}after_commit")
+        self._pacing.committed(self._written - started)
+        self._committed = record
+        self._count(self._written - started)
+        self._begun, self._bytes, self._moved, self._loaded, self._stored = None, 0, False, False, False
+        self._ended.clear()
+
+    def _with_created(self, record: PositionRecord) -> PositionRecord:
+        """With when its file was begun; what is known of the file from the last record stays known."""
+        before = self.committed
+        same = (before.resume.file, before.server_uuid) == (record.resume.file, record.server_uuid)
+        return replace(record, created=self._created(record.resume.file) or (before.created if same else 0))
+
+    def _stage(self, record: PositionRecord) -> str:
+        """Which pair of points this commit passes."""
+        if self._loaded:
+            return "produce.snapshot_end_"
+        if record.snapshot:
+            return "produce.snapshot_"
+        if record.open:
+            return "produce.mid_event_"
+        return "produce.prepared_" if self._stored else "produce."
+
+    def _count(self, seconds: float) -> None:
+        service = self._config.service
+        metrics.kafka_commit.labels(service).observe(seconds)
+        metrics.published_bytes.labels(service).inc(self._bytes)
+        if not self._ended:
+            return
+        metrics.published_events.labels(service).inc(len(self._ended))
+        metrics.published_seqno.labels(service).set(self._ended[-1].seqno)
+        metrics.published_rows.labels(service).inc(rows_of(self._ended))
+        now = self._clock.now()
+        latency = metrics.published_latency.labels(service)
+        # An observation costs as much as sending an event: of a crowd, some evenly spaced ones stand for all.
+        observed = range(0, len(self._ended), 1 + len(self._ended) // OBSERVED)
+        for index in observed:
+            commit_time = self._ended[index].commit_time
+            if commit_time is not None:
+                latency.observe(max(0, now - commit_time) / 1e6)
+
+    def _moving(self) -> Progress:
+        if self._progress is None:
+            raise RuntimeError("nothing is published before `online`")
+        return self._progress

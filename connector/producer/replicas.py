@@ -1,0 +1,136 @@
+"""Publication is held until the replicas of `publish.wait_for` have what is published: then nothing is ever trapped.
+
+Whole batches are asked for: what a piece of the publisher's work brings. What a replica has executed is remembered, so
+that it is asked again only for what came since. One that is gone, or behind, holds publication for as long as it is.
+But what the source's address itself has no longer, because another server has come there, is never to be published.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import Final
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+from connector import metrics
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import SourceUnavailable
+from connector.log.gtid.source_gtids import lacking
+from connector.mysql.server.connection import session
+from connector.mysql.server.replica import ROUND, Replica
+from connector.mysql.server.source_state import gtid_executed
+from connector.producer.publish.replica_gate import Held
+
+LOG: Final = logging.getLogger(__name__)
+TELL_AFTER: Final = 5.0  # a replica that is ordinarily behind is no news
+LONGEST_WAIT: Final = 5.0  # between attempts to reach one that is gone
+LOOK: Final = 0.1
+SOURCE_LOOK: Final = 10.0  # between looks whether the source still has what is held
+
+
+class Replicas:
+    """A `connector.producer.publish.replica_gate.Hold`.
+
+    Args:
+        config: the service, its source, and who is waited for.
+        stop: set when the producer is to stop.
+        clock: the time.
+    """
+
+    def __init__(self, config: Config, stop: Event, clock: Clock) -> None:
+        self._service = config.service
+        self._source = config.source
+        self._looked = 0.0
+        self._replicas = [Replica(url.get_secret_value(), config.source) for url in config.publish.wait_for]
+        self._stop = stop
+        self._clock = clock
+        for replica in self._replicas:
+            metrics.held_since.labels(self._service, replica.name).set(0)
+
+    def has(self, gtids: str) -> bool:
+        """As `Hold`."""
+        return all(replica.has(gtids) for replica in self._replicas)
+
+    def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
+        """As `Hold`."""
+
+        def over() -> bool:
+            return self._stop.is_set() or given_up()
+
+        for replica in self._replicas:
+            if not replica.has(gtids):
+                self._wait(replica, gtids, over)
+
+    def close(self) -> None:
+        """End the sessions. May be repeated."""
+        for replica in self._replicas:
+            replica.close()
+
+    def _wait(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> None:
+        since, began, told = self._clock.now() / 1e6, self._clock.monotonic(), False
+        fields = {"service": self._service, "replica": replica.name}
+        metrics.held_since.labels(self._service, replica.name).set(since)
+        try:
+            while True:
+                asked = self._clock.monotonic()
+                if self._ask(replica, gtids, over):
+                    break
+                self._look(gtids)
+                now = self._clock.monotonic()
+                if not told and now - began >= TELL_AFTER:
+                    told = True
+                    missing = replica.missing(gtids)
+                    LOG.warning(
+                        "publication is held: a replica is behind",
+                        extra=fields | {"lacks": missing and missing.count(), "gtids": missing, "since": since},
+                    )
+                self._pause(ROUND - (now - asked), over)
+        finally:
+            metrics.held_since.labels(self._service, replica.name).set(0)
+        if told:
+            LOG.info("publication goes on", extra=fields | {"seconds": round(self._clock.monotonic() - began, 1)})
+
+    def _look(self, gtids: str) -> None:
+        """Give up where the source itself, now and then asked for it, has lost what is held."""
+        now = self._clock.monotonic()
+        if now - self._looked < SOURCE_LOOK:
+            return
+        self._looked = now
+        try:
+            with session(self._source) as connection:
+                executed = gtid_executed(connection)
+        except SourceUnavailable as error:
+            LOG.info("what is held cannot be looked for", extra={"service": self._service, "why": error})
+            return
+        if executed is not None and lacking(gtids, executed):
+            raise Held
+
+    def _ask(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> bool:
+        """Ask until it answers."""
+
+        def tell(state: RetryCallState) -> None:
+            why = state.outcome.exception() if state.outcome else None
+            fields = {"service": self._service, "replica": replica.name, "attempt": state.attempt_number, "why": why}
+            LOG.warning("publication is held: a replica does not answer", extra=fields)
+            self._look(gtids)
+
+        attempts = Retrying(
+            retry=retry_if_exception_type(SourceUnavailable),
+            wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT),
+            before_sleep=tell,
+            sleep=lambda seconds: self._pause(seconds, over),
+            reraise=True,
+        )
+        return attempts(replica.ask, gtids)
+
+    def _pause(self, seconds: float, over: Callable[[], bool]) -> None:
+        until = self._clock.monotonic() + seconds
+        while not over():
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._stop.wait(min(left, LOOK))
+        raise Held

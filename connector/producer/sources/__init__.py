@@ -1,0 +1,1 @@
+"""What the producer reads: a live server, its archive, or files."""

@@ -1,0 +1,216 @@
+"""Files of a binary log as the producer's source, without a server: `thl produce --from FOLDER`.
+
+The producer ends where they end. With more files it goes on; and so it does with the server itself as its source, where
+there are GTIDs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from connector.clock import Clock
+from connector.config.model import Config, Filters
+from connector.errors import ConfigError, PreflightError, Purged
+from connector.log.gtid.source_gtids import Gtids
+from connector.log.ids import LogId
+from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.definition import Definitions, Item
+from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.transaction.xa import Decided, Prepared
+from connector.log.writing.online import SourceFacts
+from connector.mysql.archive.archive import Archive
+from connector.mysql.archive.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
+from connector.mysql.binlog.frames import EventFrames
+from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, log_files
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
+from connector.mysql.schema_history.column_names import Naming, Refused
+from connector.mysql.schema_history.table_history import history_of
+from connector.mysql.server.dump import ByteSource, StreamStart
+from connector.mysql.transforms.filters import Filter, fingerprint
+from connector.producer.sources.source import Load, Stream
+from connector.producer.sources.stream_start import start_after, start_redo
+
+NOTHING: Final = Filter(Filters(ignore=("*",)))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFiles:
+    """Files that were named, in order."""
+
+    given: tuple[LogFile, ...]
+
+    def files(self) -> list[LogFile]:
+        """All of them."""
+        return list(self.given)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.given))
+
+
+class FileSource:
+    """The files.
+
+    Args:
+        config: `service` and `source`: its filters.
+        places: one folder, or files in their order.
+        clock: the time.
+
+    Raises:
+        ConfigError: there is no such file, or none in the folder.
+    """
+
+    def __init__(self, config: Config, places: Sequence[Path], clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._filter = Filter.of(config.source)
+        folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
+        self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))
+        self._owner = folder.owner if folder else None
+        if not self._files.files():
+            raise ConfigError("there is no binary log file", folder=self._files)
+
+    def check(self, *, load: bool) -> None:
+        """Files are as they are.
+
+        Raises:
+            PreflightError: an initial load is wanted.
+        """
+        if load:
+            raise PreflightError(
+                "the log's initial load is unfinished, and files cannot give it",
+                hint="finish it with its server as the source",
+                service=self._config.service,
+            )
+
+    def facts(self, *, new: bool) -> SourceFacts:
+        """Where the files begin, and what they have.
+
+        Raises:
+            ConfigError: a file cannot be read.
+            CorruptBinlog: one is damaged.
+        """
+        files = self._files.files()
+        before = previous_gtids(files[0])
+        return SourceFacts(
+            source_id=str(self._files),
+            server_uuid=self._owner or "",
+            now=self._clock.now(),
+            log_id=LogId(secrets.token_hex(16)),
+            start=SourcePosition(files[0].name, len(MAGIC)),
+            gtid_set=None if before is None else str(before),
+            executed=None if before is None else self._executed(files[-1]),
+            filters=fingerprint(self._config.source),
+            capture=capture_of(self._config.source),
+        )
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        """Files do not tell which tables held rows before them.
+
+        Raises:
+            PreflightError: others were captured before.
+        """
+        if not same_tables(before, self._config.source) and not accepts_all(accepted):
+            raise PreflightError(
+                "the filters have changed, and files do not tell which tables hold rows that the log lacks",
+                hint="take the filters that the log had; or thl produce --accept-partial '*'",
+                service=self._config.service,
+                captured_before=None if before is None else before.get("filters"),
+            )
+
+    def holds(self, finished: Finished) -> bool:
+        """Whether the files go back to this transaction."""
+        return holds(self._files, finished)
+
+    def created(self, file: str) -> int:
+        """Not looked at: files are what they are."""
+        del file
+        return 0
+
+    def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
+        """The files from the last finished transaction on."""
+        return self._read(start_redo(position), position, tables, self._filter.sparing(position.finished))
+
+    def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
+        """The files from the position on.
+
+        Raises:
+            Purged: they begin behind it.
+        """
+        return self._read(start_after(position), position, tables, self._filter)
+
+    def load(self) -> Load:
+        """There is none: see `check`."""
+        raise PreflightError("files give no initial load", service=self._config.service)
+
+    def _read(
+        self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter
+    ) -> ArchivedLog:
+        first = covering(self._files, start)
+        if first is None:
+            raise Purged(
+                "the files do not have what comes next",
+                hint="older files are needed",
+                start=start,
+                oldest=self._files.files()[0],
+            )
+        naming = history_of(tables, wanted, position)
+
+        def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
+            self._check_writer(file)
+            return self._reader(source, file, wanted, naming, known)
+
+        return ArchivedLog(self._files, start, first, of_file, None)
+
+    def _reader(
+        self, source: ByteSource, file: LogFile, filter: Filter, naming: Naming, known: Gtids | None = None
+    ) -> BinlogReader:
+        return BinlogReader(
+            source,
+            EventFrames(),
+            filters=filter,
+            service=self._config.service,
+            piece_bytes=self._config.source.piece_bytes,
+            file=file.name,
+            naming=naming,
+            known=known,
+        )
+
+    def _check_writer(self, file: LogFile) -> None:
+        """A server that has our id: all of its transactions would be left out."""
+        if writer(file) == self._config.source.server_id:
+            raise PreflightError(
+                f"source.server_id {self._config.source.server_id} is that of the server that wrote the file",
+                hint="set source.server_id to a number that no server or replica of this source has",
+                file=file,
+            )
+
+    def _executed(self, newest: LogFile) -> str:
+        """Every GTID up to the end of the newest file."""
+        executed = previous_gtids(newest)
+        if executed is None:
+            raise RuntimeError("a log without GTIDs")
+        reader = self._reader(LogBytes(newest), newest, NOTHING, Refused())
+        try:
+            while not reader.ended:
+                for item in reader.read():
+                    gtid = _gtid(item)
+                    if gtid is not None:
+                        executed.add(gtid)
+        finally:
+            reader.close()
+        return str(executed)
+
+
+def _gtid(item: Item) -> str | None:
+    match item:
+        case Passed():
+            return item.gtid
+        case Prepared(piece=Piece(begin=begin)) | Piece(begin=begin) | Decided(begin=begin):
+            return begin.gtid if begin is not None else None
+        case _:
+            return None

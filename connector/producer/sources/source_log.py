@@ -1,0 +1,202 @@
+"""The source's binary log as the producer reads it: the server's stream, and from the archive what that has purged."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import HistoriesDiffer, Purged
+from connector.log.gtid.source_gtids import HasGtids, parse_gtids
+from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.mysql.archive.archive import Archive
+from connector.mysql.archive.archived_log import ArchivedLog, covering, holds, previous_gtids
+from connector.mysql.archive.file_identity import beginning_in_archive, beginning_on_server, check_beginning
+from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
+from connector.mysql.binlog.log_files import LogFile
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.schema_history.column_names import Naming
+from connector.mysql.server import source_state
+from connector.mysql.server.connection import Connection, session
+from connector.mysql.server.dump import ByteSource, StreamStart, open_stream
+from connector.mysql.server.source_facts import read_facts
+from connector.mysql.transforms.filters import Filter
+from connector.producer.sources.source import Stream
+
+LOG: Final = logging.getLogger(__name__)
+EARLIEST: Final = "earliest"
+
+
+class SourceLog:
+    """The log.
+
+    Args:
+        config: `source` and `service`.
+        clock: measures silence.
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._service = config.service
+        self._source = config.source
+        self._clock = clock
+        self._archive = Archive(config.source.archive) if config.source.archive else None
+        self.created: dict[str, int] = {}  # when the files were begun that were read
+
+    def start(self, connection: Connection) -> source_state.Start:
+        """Where a new log begins, by `source.start`: a place that is there.
+
+        Raises:
+            ConfigError: it is no place.
+            Purged: neither the server nor the archive has it any more.
+            HistoriesDiffer: the server never had it.
+        """
+        found = source_state.resolve_start(connection, self._source.start)
+        if self._archive is not None and self._source.start == EARLIEST:
+            first = next(iter(self._archive.files()), None)
+            place = first and SourcePosition(first.name, source_state.FIRST_EVENT)
+            if first and place and found.position is not None and place < found.position:
+                before = previous_gtids(first) if found.gtid_set is not None else None
+                return source_state.Start(place, None if before is None else str(before))
+        self._check(connection, found.stream)
+        return found
+
+    def holds(self, finished: Finished) -> bool:
+        """Whether the transaction is still there, on the server or in the archive."""
+        with session(self._source) as connection:
+            purged = source_state.gtid_purged(connection) if finished.gtid is not None else None
+            files = dict(source_state.binary_logs(connection))
+        if purged is not None and finished.gtid is not None:
+            there = finished.gtid not in parse_gtids(purged)
+        else:
+            there = finished.start.file in files
+        return there or (self._archive is not None and holds(self._archive, finished))
+
+    def check(self, start: StreamStart) -> None:
+        """Make sure that what comes next is there, on the server or in the archive.
+
+        Raises:
+            Purged, HistoriesDiffer, PreflightError: as `read`.
+        """
+        with session(self._source) as connection:
+            self._check(connection, start)
+
+    def end(self) -> SourcePosition:
+        """The end of the server's log, now."""
+        with session(self._source) as connection:
+            return source_state.end_position(connection)
+
+    def keeps_place(self, position: PositionRecord) -> bool:
+        """Whether the file of a position, which is this server's, is still there, on the server or in the archive.
+
+        Raises:
+            HistoriesDiffer: it is another file of that name.
+        """
+        name = position.resume.file
+        with session(self._source) as connection:
+            on_server = name in dict(source_state.binary_logs(connection))
+            owner = read_facts(connection).server_uuid
+        if on_server:
+            check_beginning(position, beginning_on_server(self._source, name, self._clock, self._service))
+            return True
+        if self._archive is None or self._archive.owner != owner:
+            return False
+        archived = covering(self._archive, position.resume)
+        if archived is not None:
+            check_beginning(position, beginning_in_archive(archived))
+        return archived is not None
+
+    def read(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None = None) -> Stream:
+        """The log from a place on.
+
+        Args:
+            start: the place.
+            wanted: what of it is for us.
+            naming: names columns that it does not.
+            known: transactions behind a file and offset whose rows are not decoded; None: there is none.
+
+        Raises:
+            Purged: neither the server nor the archive has it any more.
+            HistoriesDiffer, PreflightError, SourceUnavailable: as `check_available`, `open_stream`.
+        """
+        with session(self._source) as connection:
+            archived = self._check(connection, start)
+        if archived is None:
+            return self._stream(start, wanted, naming, known)
+        fields = {"service": self._service, "file": archived, "start": start}
+        LOG.info("reading from the archive what the source has purged", extra=fields)
+
+        def of_file(source: ByteSource, file: LogFile, before: HasGtids | None) -> BinlogReader:
+            return self._reader(source, EventFrames(), wanted, naming, file=file.name, known=before or known)
+
+        def live(place: StreamStart) -> BinlogReader:
+            with session(self._source) as connection:
+                source_state.check_available(connection, place)
+            LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": place})
+            return self._stream(place, wanted, naming, known)
+
+        if self._archive is None:
+            raise RuntimeError("there is no archive")
+        return ArchivedLog(self._archive, start, archived, of_file, live)
+
+    def _check(self, connection: Connection, start: StreamStart) -> LogFile | None:
+        """Make sure that what comes next is there.
+
+        Returns:
+            The archived file that has it, where the server has purged it.
+        """
+        try:
+            source_state.check_available(connection, start)
+        except Purged as gone:
+            if self._archive is None:
+                raise
+            if isinstance(start, SourcePosition):
+                self._check_owner(connection, self._archive)
+            found = covering(self._archive, start)
+            if found is None:
+                oldest = next(iter(self._archive.files()), None)
+                raise Purged(
+                    f"{gone.message}; the archive does not have it either",
+                    hint=gone.hint,
+                    archive=self._archive,
+                    oldest_archived=oldest.name if oldest else "none",
+                ) from gone
+            return found
+        return None
+
+    def _check_owner(self, connection: Connection, archive: Archive) -> None:
+        """A file and offset means something on its own server only."""
+        server = read_facts(connection).server_uuid
+        if archive.owner not in {None, server}:
+            raise HistoriesDiffer(
+                "the archive holds another server's binary log, and without GTIDs nothing tells where to go on in it",
+                archive=archive,
+                owner=archive.owner,
+                source=server,
+            )
+
+    def _stream(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None) -> BinlogReader:
+        stream = open_stream(self._source, start, self._clock, service=self._service)
+        return self._reader(stream, PacketFrames(), wanted, naming, known=known)
+
+    def _reader(
+        self,
+        source: ByteSource,
+        frames: Frames,
+        wanted: Filter,
+        naming: Naming,
+        *,
+        file: str = "",
+        known: HasGtids | None = None,
+    ) -> BinlogReader:
+        return BinlogReader(
+            source,
+            frames,
+            filters=wanted,
+            service=self._service,
+            piece_bytes=self._source.piece_bytes,
+            file=file,
+            naming=naming,
+            known=known,
+            created=self.created,
+        )

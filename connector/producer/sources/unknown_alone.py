@@ -1,0 +1,85 @@
+"""A stream that began at a place, without the transactions that the log has by their GTIDs.
+
+What a server replicated in parallel need not stand in its log in the order of the server that was read before: behind
+the place may be what came from there already. All of it was on the server when the stream began.
+"""
+
+from __future__ import annotations
+
+from connector.log.gtid.source_gtids import Gtids
+from connector.log.transaction.batch import Passed
+from connector.log.transaction.definition import Item, Redefined
+from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.xa import Prepared
+from connector.producer.sources.source import Stream
+
+
+class Known:
+    """GTIDs that are asked for until they can come no more: each costs as much as to decode a transaction.
+
+    Args:
+        gtids: what the log has.
+    """
+
+    def __init__(self, gtids: Gtids) -> None:
+        self.gtids: Gtids | None = gtids
+
+    def __contains__(self, gtid: str) -> bool:
+        """Whether the log has it."""
+        return self.gtids is not None and gtid in self.gtids
+
+
+class UnknownAlone:
+    """A `Stream`.
+
+    Args:
+        stream: the log.
+        known: what the log has; forgotten when it can come no more.
+        until: the end of the server's log when the stream began: behind it nothing is known.
+    """
+
+    def __init__(self, stream: Stream, known: Known, until: SourcePosition) -> None:
+        self._stream = stream
+        self._known = known
+        self._until = until
+        self._gtid: str | None = None  # of the transaction that is being left out
+
+    @property
+    def ended(self) -> bool:
+        """As `Stream`."""
+        return self._stream.ended
+
+    def read(self, timeout: float) -> list[Item]:
+        """As `Stream`."""
+        items = self._stream.read(timeout)
+        return items if self._known.gtids is None else [self._told(item) for item in items if self._wanted(item)]
+
+    def close(self) -> None:
+        """As `Stream`."""
+        self._stream.close()
+
+    def _wanted(self, item: Item) -> bool:
+        """Whether it is told: of a transaction that is known the end alone."""
+        if isinstance(item, Passed | Redefined):
+            return True
+        part = item.piece if isinstance(item, Prepared) else item
+        if part.begin is not None:
+            gtid = part.begin.gtid
+            self._gtid = gtid if gtid is not None and gtid in self._known else None
+        return self._gtid is None or part.ending is not None
+
+    def _told(self, item: Item) -> Item:
+        if isinstance(item, Redefined):
+            return item
+        if isinstance(item, Passed):
+            end = item.end
+        else:
+            part = item.piece if isinstance(item, Prepared) else item
+            if part.ending is None:
+                return item
+            end = part.ending.end
+        if self._gtid is not None and not isinstance(item, Passed):
+            item, self._gtid = Passed(end, self._gtid), None
+        if end >= self._until:
+            self._known.gtids = None
+        return item

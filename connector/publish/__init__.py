@@ -1,1 +1,0 @@
-"""Fragments into Kafka, with the producer's position, in Kafka transactions; and going online."""

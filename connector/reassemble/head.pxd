@@ -1,5 +1,0 @@
-from connector.reassemble.avro cimport Reader
-
-
-cdef int skip_head(Reader r) except -1
-cdef tuple read_head(Reader r)

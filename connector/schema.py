@@ -1,0 +1,81 @@
+"""The fragment's Avro schema, and what messages begin with.
+
+Without a registry Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the
+schema's CRC-64-AVRO fingerprint as eight bytes little-endian, then the value. With one Confluent's wire format: a zero
+byte, the schema's number there as four bytes big-endian, then the value. `log.format.framing` tells them apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+
+from connector.log.format.framing import SCHEMA, SINGLE_OBJECT, registered
+
+SCHEMA_FILE: Final = "fragment.avsc"
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How a producer's messages begin.
+
+    Args:
+        opening: the bytes before each value.
+        facts: metadata that goes with them.
+    """
+
+    opening: bytes
+    facts: Mapping[str, str]
+
+
+@cache
+def fragment_schema() -> dict[str, Any]:
+    """The schema of every message of the event topic.
+
+    Returns:
+        `schemas/fragment.avsc`, parsed as JSON: beside the package in a checkout, inside it in a wheel.
+    """
+    packaged = files("connector") / "schemas" / SCHEMA_FILE
+    checkout = Path(__file__).parents[1] / "schemas" / SCHEMA_FILE
+    text = packaged.read_text("utf-8") if packaged.is_file() else checkout.read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def change_schema(schema: dict[str, Any]) -> Any:
+    """Of one item of a fragment's `changes`: what a change that came in parts is read with.
+
+    Args:
+        schema: of fragments, as parsed JSON.
+    """
+    return next(field["type"]["items"] for field in schema["fields"] if field["name"] == "changes")
+
+
+@cache
+def single_object_header() -> bytes:
+    """The ten bytes before the Avro body: marker and the fingerprint of the schema's parsing canonical form."""
+    return SINGLE_OBJECT + bytes.fromhex(schema_fingerprint())
+
+
+@cache
+def schema_fingerprint() -> str:
+    """The fingerprint of our schema's parsing canonical form, in hex."""
+    return fingerprint(to_parsing_canonical_form(fragment_schema()), "CRC-64-AVRO")
+
+
+def framing(number: int | None = None) -> Framing:
+    """How messages begin.
+
+    Args:
+        number: of our schema in the registry; None: there is no registry.
+    """
+    if number is None:
+        return Framing(single_object_header(), {})
+    return Framing(registered(number), {SCHEMA: schema_fingerprint()})

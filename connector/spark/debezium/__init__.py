@@ -1,0 +1,1 @@
+"""Row changes as Debezium's messages on Kafka."""

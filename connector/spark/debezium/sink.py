@@ -1,0 +1,140 @@
+"""Messages and how far they go, in one Kafka transaction: each is there once, whatever is killed when.
+
+What was written is told by a record of the progress topic, written in the same Kafka transaction as the messages. Who
+begins fences whoever wrote before under the same name, which ends the other's open transaction, and reads that record
+then: so there is nothing between it and what is visible.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connector import failpoints as faults
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable, LogDamaged
+from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.topics import Topic, create
+from connector.kafka.transactions import PARTITION_BY_KEY, Transactions
+from connector.log.ids import Epoch, LogId, Seqno
+
+PATIENCE: Final = 60.0
+TRANSACTION_MS: Final = 900_000  # what brokers allow, if nobody said otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The last event whose messages are there."""
+
+    log_id: LogId
+    seqno: Seqno
+    epoch: Epoch
+
+
+class Sink:
+    """A transactional producer of one service's messages, under one name.
+
+    After any error it is only to be closed.
+
+    Args:
+        config: service and brokers.
+        name: of the progress topic, and part of the transactional id: who writes under it fences whoever did before.
+        partitions: of a topic, when it is made.
+        clock: for the patience.
+    """
+
+    def __init__(self, config: Config, name: str, *, partitions: int, clock: Clock) -> None:
+        self._config = config
+        self._progress = f"{name}.progress"
+        self._partitions = partitions
+        with checked_properties():
+            self._admin = AdminClient(properties(config.kafka), logger=LOG)
+        self._topics: set[str] = set()
+        self._transactions = Transactions(
+            config,
+            clock,
+            transactional_id=f"thl.rows.{name}.{config.service}",
+            linger_ms=5,
+            partitioner="murmur2_random",  # a key's partition is the one that Java's producers choose
+            transaction_timeout_ms=TRANSACTION_MS,
+        )
+
+    def open(self) -> Progress | None:
+        """Fence older writers; what was written until now, None when nothing was.
+
+        Raises:
+            BrokerUnavailable, PreflightError: the brokers do not answer, or refuse us.
+        """
+        self._ensure(self._progress, 1, {"cleanup.policy": "compact"})
+        self._transactions.open()
+        return self._read()
+
+    def begin(self) -> None:
+        """Begin a Kafka transaction: nothing of it is visible before `commit`."""
+        self._transactions.begin()
+
+    def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a message."""
+        self._ensure(topic, self._partitions, {})
+        self._transactions.send(topic, PARTITION_BY_KEY, key, value)
+
+    def commit(self, progress: Progress) -> None:
+        """Make what was sent visible, together with how far it goes.
+
+        Raises:
+            Fenced: a newer writer has begun.
+        """
+        record = json.dumps(asdict(progress)).encode()
+        self._transactions.send(self._progress, 0, self._config.service.encode(), record)
+        faults.point("rows.before_commit")
+        self._transactions.commit()
+        faults.point("rows.after_commit")
+
+    def close(self) -> None:
+        """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
+        self._transactions.close()
+
+    def _ensure(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
+        """A topic, made where it is missing."""
+        if topic in self._topics:
+            return
+        replication = self._config.kafka.replication
+        create(self._admin, Topic(name=topic, partitions=partitions, replication=replication, settings=settings))
+        self._topics.add(topic)
+
+    def _read(self) -> Progress | None:
+        """The newest record of this service."""
+        newest: bytes | None = None
+        chosen = properties(
+            self._config.kafka,
+            group_id=self._progress,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            fetch_wait_max_ms=20,
+        )
+        with closing(Consumer(chosen, logger=LOG)) as consumer:
+            consumer.assign([TopicPartition(self._progress, 0, 0)])
+            while True:
+                message = consumer.poll(PATIENCE)
+                if message is None:
+                    raise BrokerUnavailable("the progress cannot be read to its end", topic=self._progress)
+                refused = message.error()
+                if refused is not None:
+                    if refused.code() == KafkaError._PARTITION_EOF:
+                        break
+                    raise failure(refused, "the progress cannot be read", topic=self._progress)
+                if message.key() == self._config.service.encode():
+                    newest = message.value()
+        if newest is None:
+            return None
+        try:
+            return Progress(**json.loads(newest))
+        except (ValueError, TypeError) as error:
+            raise LogDamaged("the progress record is not ours", topic=self._progress, value=newest[:200]) from error

@@ -1,0 +1,312 @@
+"""Spark: a session, the topic as a stream of its, and a query that runs.
+
+With `micro_batches` and `continuous` the only modules that know pyspark.
+
+Spark's own offsets run ahead of the target and are never trusted: each query begins at offsets that are given to
+it, in a checkpoint folder of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, length, when
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from connector.config.model import Apply, Kafka
+from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.kafka.large_messages import LARGE
+from connector.redaction import is_secret, secrets_of
+from connector.spark import checkpoint
+from connector.spark import settings as profile
+
+CLASS_PATH = "spark.driver.extraClassPath"
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+# What spark-submit has to know before there is a JVM.
+_AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
+             "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+EARLIEST = -2  # Spark's word for a partition's first offset
+
+
+class Session:
+    """A Spark session, and the folder in which it may write.
+
+    Args:
+        apply: master, heap, folder, further settings.
+        name: of the application.
+        jars: the Kafka connector's, local files; without any they are resolved by Spark from their coordinates.
+        own: whether this process starts Spark; otherwise spark-submit did, and master, memory and JVM are its.
+
+    Raises:
+        ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
+    """
+
+    def __init__(self, apply: Apply, name: str, *, jars: tuple[Path, ...] = (), own: bool = True) -> None:
+        self.folder = checkpoint.fresh(apply.checkpoint_dir)
+        builder = SparkSession.builder.appName(name)
+        settings = self._settings(apply, jars, own=own) | apply.spark
+        try:
+            if own:
+                _make_absolute(settings)
+                _put_beside(settings)
+                settings |= _start_jvm(settings, self.folder)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            self.spark = builder.getOrCreate()
+        except ConfigError:
+            checkpoint.remove(self.folder)
+            raise
+        except Exception as error:
+            checkpoint.remove(self.folder)
+            raise ConfigError(
+                f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
+            ) from error
+        # How many tasks run at once in this JVM; 0 where they run in others.
+        self.slots = _slots(self.spark.sparkContext.master or "")
+        if self.slots:
+            # Workers beside us import what we do.
+            self.spark.sparkContext.pythonExec = sys.executable
+
+    @property
+    def heap(self) -> int:
+        """Bytes that the JVM's heap may have.
+
+        Raises:
+            SparkGone: the JVM has ended.
+        """
+        with answering():
+            jvm: Any = self.spark.sparkContext._jvm
+            return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+    def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
+        chosen = dict(profile.SETTINGS)
+        if not own:
+            return chosen
+        log4j = self.folder / "log4j2.properties"
+        log4j.write_text(profile.LOG4J)
+        chosen |= {
+            "spark.master": apply.master,
+            "spark.driver.memory": apply.heap,
+            "spark.driver.extraJavaOptions": profile.jvm_options(log4j, _jvm_folder(apply.checkpoint_dir)),
+        }
+        if apply.master.startswith("local"):
+            chosen |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.local.dir": str(self.folder / "local"),
+            }
+        if jars:
+            chosen["spark.jars"] = ",".join(map(str, jars))
+        elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:
+            chosen["spark.jars.packages"] = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
+        return chosen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the session, as far as it is still there."""
+        try:
+            self.spark.stop()
+        except (Py4JError, OSError):
+            # The JVM is gone already: that is what was wanted.
+            return
+        finally:
+            checkpoint.remove(self.folder)
+
+
+def messages(
+    session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], options: Mapping[str, str]
+) -> DataFrame:
+    """The messages of one topic, as a stream with columns partition, offset, value.
+
+    Args:
+        session: where it is read.
+        kafka: brokers and their properties.
+        topic: the event topic.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
+        options: more of Kafka's source.
+
+    Returns:
+        The value is null for a message that is larger than LARGE.
+    """
+    chosen = {
+        **profile.OPTIONS,
+        **options,
+        **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
+        "kafka.bootstrap.servers": kafka.bootstrap,
+        "assign": json.dumps({topic: sorted(offsets)}),
+        "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
+    }
+    carried = when(length("value") <= LARGE, col("value")).alias("value")
+    return session.spark.readStream.format("kafka").options(**chosen).load().select("partition", "offset", carried)
+
+
+class Query:
+    """A query that runs.
+
+    Args:
+        session: where.
+        writer: what it is to do, without a checkpoint folder.
+
+    Raises:
+        ConfigError: Spark refuses it.
+        SparkGone: the session's JVM has ended.
+    """
+
+    def __init__(self, session: Session, writer: DataStreamWriter) -> None:
+        self._folder = checkpoint.fresh(session.folder)
+        with answering():
+            self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
+
+    def check(self) -> None:
+        """See whether it still runs.
+
+        Raises:
+            BrokerUnavailable: Spark could not read on; the message says why.
+            SparkGone: its JVM has ended.
+        """
+        with answering():
+            if self._query.isActive:
+                return
+            cause = self._query.exception()
+        raise BrokerUnavailable(
+            f"Spark stopped reading: {root_cause(cause)}", hint="are the brokers of kafka.bootstrap up?"
+        )
+
+    def stop(self) -> None:
+        """End it."""
+        try:
+            self._query.stop()
+        except (Py4JError, PySparkException, OSError):
+            # It ended by itself meanwhile, or the JVM has.
+            return
+        finally:
+            checkpoint.remove(self._folder)
+
+
+@cache
+def _jvm_folder(parent: Path | None) -> Path:
+    """A folder for the JVM to work in, and for its temporary files; it outlives the session as the JVM does."""
+    folder = checkpoint.fresh(parent)
+    atexit.register(checkpoint.remove, folder)
+    return folder
+
+
+def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Start the JVM with what has to be on its command line, which every user of the machine can read.
+
+    The JVM's own options go there in a file; all other settings are told to it when it runs.
+
+    Args:
+        settings: all of them.
+        folder: ours alone.
+
+    Returns:
+        What is then to be said instead.
+
+    Raises:
+        ConfigError: one that has to be on the command line holds a password.
+    """
+    file = folder / "jvm.options"
+    options = shlex.split(settings.get(_JVM_OPTIONS, ""))
+    file.write_text("".join('"{}"\n'.format(re.sub(r'(["\\])', r"\\\1", option)) for option in options))
+    file.chmod(0o600)
+    instead = {_JVM_OPTIONS: f'"@{file}"'}
+    conf = SparkConf(loadDefaults=False)
+    for name, value in {**settings, **instead}.items():
+        if name.startswith(_AT_START) and not is_secret(name):
+            if any(secrets_of(name, value)):
+                raise ConfigError(
+                    f"apply.spark: {name} holds a password, and would be on a command line",
+                    hint="for a repository with a password spark.jars.ivySettings names a file",
+                )
+            conf.set(name, value)
+    try:
+        SparkContext._ensure_initialized(conf=conf)
+    finally:
+        file.unlink()  # it has been read
+    return instead
+
+
+def _slots(master: str) -> int:
+    """How many tasks run at once in the driver; 0 where executors are processes of their own."""
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return 0
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+
+
+def _make_absolute(settings: dict[str, str]) -> None:
+    """Let paths of jars mean what they mean in our working directory: the JVM's is another one."""
+    for key, separator in (("spark.jars", ","), (CLASS_PATH, os.pathsep)):
+        if key in settings:
+            parts = [part.strip() for part in settings[key].split(separator)]
+            settings[key] = separator.join(
+                part if not part or "://" in part or part.startswith("local:") else str(Path(part).absolute())
+                for part in parts
+            )
+
+
+def _put_beside(settings: dict[str, str]) -> None:
+    """Where there is one JVM, put jars on its class path: Spark would copy them, and load each class slower (2 s)."""
+    jars = settings.get("spark.jars", "")
+    if jars and "://" not in jars and _slots(settings["spark.master"]):
+        there = [settings[CLASS_PATH]] if CLASS_PATH in settings else []
+        settings[CLASS_PATH] = os.pathsep.join([*there, *settings.pop("spark.jars").split(",")])
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Whatever in it asks Spark's JVM.
+
+    Raises:
+        ConfigError: Spark refuses what it is asked for.
+        SparkGone: the JVM has ended.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        raise ConfigError(
+            f"Spark refuses to read: {_first_line(error)}", hint="see kafka.spark_properties and apply.spark"
+        ) from error
+    except (Py4JError, OSError) as error:
+        raise gone() from error
+
+
+def gone() -> SparkGone:
+    """What is to be raised where the JVM does not answer."""
+    return SparkGone("Spark's JVM has ended", hint="its own words are above, if it had any; start thl apply again")
+
+
+def root_cause(error: object) -> str:
+    """The last `Caused by` of a Java stack trace in the text, or its first line."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)
+
+
+def _first_line(error: object) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

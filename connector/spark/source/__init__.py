@@ -1,0 +1,1 @@
+"""The log as DataFrames: Spark's data source `thl`."""

@@ -1,0 +1,200 @@
+"""Places in the log, found from the driver: a few looks, however long the log is.
+
+What is finished is told by the producer's position, which is written in the Kafka transaction of the event itself. A
+Kafka transaction becomes visible in one partition before another: a position that names an event which a partition
+does not show yet is looked at again, and until then the log ends where it ended before.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Self
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
+from connector.kafka.handshake import shake_hands
+from connector.kafka.log_reader import LogReader
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Seqno
+from connector.log.reading.offset_range import Bounds
+from connector.log.transaction.position import PositionRecord
+from connector.log.writing.history import History
+from connector.log.writing.tail import REPARTITIONED
+from connector.spark.source.offset import Behind, Place
+
+PATIENCE: Final = 5.0  # seconds for what a Kafka transaction wrote to be seen in all partitions
+
+
+class Ends:
+    """Finds places in one log.
+
+    Every method raises BrokerUnavailable when the brokers do not answer or there is no log yet, PreflightError when
+    they refuse us, and LogDamaged for what is not a log of ours.
+
+    Args:
+        config: the service and its brokers.
+        clock: for the patience.
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._log = LogReader(config)
+        self._history: History | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections."""
+        self._log.__exit__(None, None, None)
+
+    def earliest(self) -> Place:
+        """Before the first event behind which everything is still there: 0 where retention deleted nothing."""
+        record = self._position()
+        floor = NO_SEQNO
+        for partition in self._partitions():
+            low, _ = self._log.bounds(partition)
+            first = self._log.first_place(partition)
+            if first is not None:
+                # What has lost its beginning is passed over with everything before it.
+                floor = max(floor, first.seqno if first.fragno else first.prev_seqno)
+            elif low:
+                floor = max(floor, record.tails.get(partition, NO_SEQNO))
+        return self._place(floor, record)
+
+    def behind(self, seqno: Seqno) -> Place:
+        """Behind an event that is finished.
+
+        Raises:
+            HistoriesDiffer: the log has not finished it.
+            LogDamaged: what follows it was deleted.
+        """
+        return self._place(seqno, self._position())
+
+    def latest(self, before: Place | None = None, most: int = 0) -> Place:
+        """Behind the last finished event.
+
+        Args:
+            before: where the log was read to; nothing before it is looked for.
+            most: not further than so many events behind it; 0: as far as there are.
+
+        Raises:
+            HistoriesDiffer: the log is no longer the one that `before` is of.
+        """
+        record = self._position()
+        last = record.last_finished
+        if before is not None:
+            if last < before.seqno or self._known(record).log_id != before.log_id:
+                raise HistoriesDiffer(
+                    "the log is not the one that was read: it lost events, or was made anew",
+                    hint="begin again with another checkpoint, and fill what was made of it again",
+                    seqno=before.seqno,
+                    last_finished=last,
+                    log_id=before.log_id,
+                )
+            self._known(record).prove_none_trapped(before.seqno, before.epoch)
+            if last == before.seqno:
+                return before
+            if most and last > before.seqno + most:
+                return self._place(Seqno(before.seqno + most), record)
+        give_up = self._clock.monotonic() + PATIENCE
+        while True:
+            place = self._place(last, record)
+            unseen = [n for n, at in place.partitions.items() if at.tail != record.tails.get(n, NO_SEQNO)]
+            if not unseen:
+                return place
+            if self._clock.monotonic() > give_up:
+                raise LogDamaged(
+                    "a partition does not end with the event that the position names: it lost its tail",
+                    partition=f"{self._config.topic}-{unseen[0]}",
+                    expected=record.tails.get(unseen[0], NO_SEQNO),
+                    found=place.partitions[unseen[0]].tail,
+                )
+            self._clock.sleep(0.02)
+
+    def prove(self, place: Place) -> None:
+        """Show that a place lies on the log's history, and that what follows it is there.
+
+        Raises:
+            HistoriesDiffer: it is of another log or of another history, or what follows it is deleted.
+        """
+        shake_hands(self._config, place.position(self._config.service))
+
+    def portions(self, start: Place, end: Place, split: int) -> list[Bounds]:
+        """What lies between two places, cut into portions of so many offsets."""
+        found = []
+        trapped = self._known(self._position()).trapped
+        for number, until in end.partitions.items():
+            begin = start.partitions.get(number)
+            if begin is None:
+                raise LogDamaged("the event topic has more partitions than it had", hint=REPARTITIONED)
+            if begin.tail == until.tail:
+                continue
+            low, _ = self._log.bounds(number)
+            first = max(begin.offset, low)
+            for at in range(first, until.offset, split):
+                found.append(
+                    Bounds(
+                        partition=number,
+                        begin=at,
+                        end=min(at + split, until.offset),
+                        after=start.seqno,
+                        upto=end.seqno,
+                        tail=begin.tail if at == first else None,
+                        last=until.tail,
+                        log_id=end.log_id,
+                        trapped=trapped,
+                    )
+                )
+        return found
+
+    def _position(self) -> PositionRecord:
+        record = self._log.position() if self._log.partitions(self._config.position_topic) else None
+        if record is None:
+            raise BrokerUnavailable(
+                "the log does not exist yet",
+                hint=f"thl produce begins it (service {self._config.service})",
+                topic=self._config.topic,
+            )
+        return record
+
+    def _partitions(self) -> range:
+        return range(self._log.partitions(self._config.topic))
+
+    def _place(self, seqno: Seqno, record: PositionRecord) -> Place:
+        history = self._known(record)
+        epoch = NO_EPOCH if seqno == NO_SEQNO else history.covering(seqno).epoch
+        partitions = {}
+        for number in self._partitions():
+            offset, tail = self._log.behind(number, seqno)
+            if tail is None:  # the partition is empty: what it held is told by the position alone
+                tail = record.tails.get(number, NO_SEQNO) if offset else NO_SEQNO
+            if tail > seqno:
+                raise LogDamaged(
+                    "what follows an event was deleted by the topic's retention",
+                    hint="begin with startingOffsets=earliest",
+                    partition=f"{self._config.topic}-{number}",
+                    seqno=seqno + 1,
+                    deleted=tail,
+                )
+            partitions[number] = Behind(offset, tail)
+        return Place(history.log_id, seqno, epoch, partitions)
+
+    def _known(self, record: PositionRecord) -> History:
+        """The log's history up to a position that was read. Control is read again when there is a newer epoch."""
+        history = self._history
+        newest = record.finished.epoch if record.finished else NO_EPOCH
+        if history is None or newest > history.epochs[-1].epoch:
+            # Read after the position, so it knows its epoch; one that begins meanwhile is above what is finished.
+            control, record = self._log.control(), self._position()
+            history = History.of(control, record.last_finished)
+        elif record.last_finished > history.last_finished:
+            history = History(history.log_id, history.epochs, record.last_finished)
+        self._history = history
+        return history

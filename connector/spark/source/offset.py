@@ -1,0 +1,79 @@
+"""Where a reader of the log is: an offset of Spark's, and what proves that it lies on the log's history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connector.errors import ConfigError
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.position import TargetPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Where a partition goes on behind an event.
+
+    Args:
+        offset: everything after that event stands there or later.
+        tail: the partition's last event before it, NO_SEQNO if none.
+    """
+
+    offset: int
+    tail: Seqno = NO_SEQNO
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Behind one event of a log.
+
+    Args:
+        log_id: of the log.
+        seqno, epoch: the event; NO_SEQNO and NO_EPOCH before the first.
+        partitions: each one's place.
+    """
+
+    log_id: LogId
+    seqno: Seqno
+    epoch: Epoch
+    partitions: Mapping[int, Behind]
+
+    def as_json(self) -> dict[str, Any]:
+        """As Spark keeps it."""
+        return {
+            "log_id": self.log_id,
+            "seqno": self.seqno,
+            "epoch": self.epoch,
+            "partitions": {str(n): {"offset": at.offset, "tail": at.tail} for n, at in self.partitions.items()},
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Place:
+        """Read it.
+
+        Raises:
+            ConfigError: it is not one of ours.
+        """
+        try:
+            partitions = {
+                int(number): Behind(int(at["offset"]), Seqno(int(at["tail"])))
+                for number, at in found["partitions"].items()
+            }
+            return cls(LogId(found["log_id"]), Seqno(int(found["seqno"])), Epoch(int(found["epoch"])), partitions)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(
+                "an offset is not one of the format thl",
+                hint="does the checkpoint belong to another query?",
+                found=str(dict(found))[:200],
+            ) from error
+
+    def position(self, service: str) -> TargetPosition:
+        """As that of a target, for the handshake."""
+        return TargetPosition(
+            service=service,
+            log_id=self.log_id,
+            seqno=self.seqno,
+            epoch=self.epoch,
+            offsets={number: at.offset for number, at in self.partitions.items()},
+        )

@@ -1,0 +1,51 @@
+"""Reading the log by one call."""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import DataFrame, SparkSession
+
+from connector.config.model import Config
+from connector.spark.source.options import as_options
+from connector.spark.source.source import NAME, LogSource
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `thl` known to a session."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        # Workers beside us import what we do.
+        spark.sparkContext.pythonExec = sys.executable
+    spark.dataSource.register(LogSource)
+
+
+def read_thl(spark: SparkSession, config: Config, **options: object) -> DataFrame:
+    """The row changes of a log, from one event to another, as they are now.
+
+    Args:
+        spark: where they are read; its executors import this package.
+        config: names service and brokers.
+        options: of the format, see `connector.spark.source.options`: `startingSeqno=0, endingSeqno=41`.
+
+    Returns:
+        A row for each change of a row, and for each statement; whole transactions only. In any order: sort by `seqno`
+        and `change`.
+    """
+    register(spark)
+    return spark.read.format(NAME).options(**as_options(config), **_texts(options)).load()
+
+
+def stream_thl(spark: SparkSession, config: Config, **options: object) -> DataFrame:
+    """The row changes of a log as a stream; each micro-batch has whole transactions, and continues the one before it.
+
+    Args:
+        spark: where they are read; its executors import this package.
+        config: names service and brokers.
+        options: of the format, see `connector.spark.source.options`: `maxEventsPerTrigger=100_000`.
+    """
+    register(spark)
+    return spark.readStream.format(NAME).options(**as_options(config), **_texts(options)).load()
+
+
+def _texts(options: dict[str, object]) -> dict[str, str]:
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}

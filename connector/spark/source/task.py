@@ -1,0 +1,199 @@
+"""One task: a portion of one partition, read by a consumer of its own and given as batches of Arrow.
+
+Memory is bounded, whatever the size of an event: what is held of one that is not whole yet is little; of a larger one
+only its place is kept, and it is read again once it is known to be finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Message as KafkaMessage
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable, LogDamaged
+from connector.kafka.client import LOG, failure, properties
+from connector.log.compact.scan import Messages, Scanner
+from connector.log.format.header import FragmentHeader
+from connector.log.format.message import Message
+from connector.log.format.row_parts import Chunks
+from connector.log.ids import Outcome
+from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, Bounds, Portion
+from connector.spark.source.changes import Changes
+from connector.spark.source.columns import arrow_schema
+
+AT_ONCE: Final = 500  # messages
+HELD: Final = 16 << 20  # bytes of an event that is not whole yet
+BATCH_BYTES: Final = 4 << 20
+BATCH_ROWS: Final = 8192
+PATIENCE: Final = 60.0  # seconds without a message
+LOOK: Final = 1.0
+LARGEST: Final = 1 << 30  # what Kafka's protocol can send in one answer, about
+DAY_MS: Final = 86_400_000
+
+
+class Task:
+    """Reads one portion.
+
+    Args:
+        config: service and brokers.
+        bounds: which portion.
+        clock: for the patience.
+        layout: whether rows tell the columns of their tables.
+    """
+
+    def __init__(self, config: Config, bounds: Bounds, clock: Clock, *, layout: bool) -> None:
+        self._config = config
+        self._bounds = bounds
+        self._clock = clock
+        self._schema = arrow_schema(layout=layout)
+        self._scanner = Scanner(config.topic)
+        self._changes = Changes(config.topic, layout)
+        self._chunks = Chunks(config.topic)
+        self._held: list[Message] = []
+        self._size = 0
+        self._again: int | None = None  # where the event that is too large to be held begins
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The row changes, in the log's order.
+
+        Raises:
+            BrokerUnavailable: the brokers do not answer.
+            LogDamaged: something is missing, or is not what it should be.
+            HistoriesDiffer: the topic holds another log.
+        """
+        portion = Portion(self._config.topic, self._bounds)
+        for messages in self._messages(self._bounds.begin):
+            done = yield from self._scanned(portion, messages)
+            if done or portion.finished:
+                break
+        if self._changes.rows:
+            yield self._changes.take(self._schema)
+
+    def _scanned(self, portion: Portion, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
+        """Take messages; returns whether nothing behind them is wanted."""
+        while True:
+            if len(messages) > 1 and portion.take_run(messages.run()):
+                for message in messages:
+                    self._add([message], message.header)
+                    yield from self._full()
+                return False
+            message = messages.message(0)
+            verdict = portion.take(message.header, message.offset)
+            if verdict == DONE:
+                return True
+            if verdict == GIVE_UP:
+                self._forget()
+            elif verdict == TAKE:
+                self._hold(message)
+            elif verdict == WHOLE:
+                yield from self._whole(message)
+            if len(messages) == 1:
+                return False
+            messages = messages.since(1)
+
+    def _whole(self, last: Message) -> Iterator[pa.RecordBatch]:
+        """An event is finished: its rows are given."""
+        held, again = self._held, self._again
+        self._forget()
+        if last.header.outcome is Outcome.VOID:
+            return
+        if again is None:
+            self._add([*held, last], last.header)
+            yield from self._full()
+            return
+        number = rows = 0
+        for messages in self._messages(again):
+            for message in messages:
+                if message.header.seqno != last.header.seqno or message.header.epoch != last.header.epoch:
+                    raise LogDamaged(
+                        "an event is not the one that was read a moment ago",
+                        at=f"{self._config.topic}-{message.partition}@{message.offset}",
+                        seqno=last.header.seqno,
+                        found=message.header.seqno,
+                    )
+                if (whole := self._chunks.whole(message)) is not None:
+                    number, rows = self._changes.add(whole, last.header, number, rows)
+                    yield from self._full()
+                if message.header.last_frag:
+                    return
+
+    def _add(self, messages: list[Message], last: FragmentHeader) -> None:
+        number = rows = 0
+        for message in filter(None, map(self._chunks.whole, messages)):
+            number, rows = self._changes.add(message, last, number, rows)
+
+    def _hold(self, message: Message) -> None:
+        """Keep a fragment until its event is whole, or only where the event begins."""
+        if self._again is not None:
+            return
+        self._size += message.size
+        if self._size > HELD:
+            self._again = self._held[0].offset if self._held else message.offset
+            self._held = []
+            return
+        message.own()
+        self._held.append(message)
+
+    def _forget(self) -> None:
+        self._held, self._size, self._again = [], 0, None
+
+    def _full(self) -> Iterator[pa.RecordBatch]:
+        """A batch, once there is enough for one."""
+        if self._changes.rows >= BATCH_ROWS or self._changes.size >= BATCH_BYTES:
+            yield self._changes.take(self._schema)
+
+    def _messages(self, begin: int) -> Iterator[Messages]:
+        """Committed messages from an offset on, without an end."""
+        topic, partition = self._config.topic, self._bounds.partition
+        place = f"{topic}-{partition}"
+        chosen = properties(
+            self._config.kafka,
+            group_id=f"{topic}.spark",
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="error",
+            fetch_wait_max_ms=20,
+            # What a task has fetched beyond its portion is thrown away; a larger message comes alone.
+            queued_max_messages_kbytes=32 << 10,
+            fetch_message_max_bytes=4 << 20,
+            fetch_max_bytes=16 << 20,
+            receive_message_max_bytes=LARGEST,
+            max_poll_interval_ms=DAY_MS,
+        )
+        with closing(Consumer(chosen, logger=LOG)) as consumer:
+            consumer.assign([TopicPartition(topic, partition, begin)])
+            quiet = self._clock.monotonic()
+            while True:
+                try:
+                    # What is there already, without waiting for as much as was asked for.
+                    first = consumer.poll(LOOK)
+                    found = [] if first is None else [first, *consumer.consume(AT_ONCE, 0)]
+                except KafkaException as error:
+                    raise failure(error, "the log cannot be read", at=place) from error
+                for message in found:
+                    if (refused := message.error()) is not None and not refused.retriable():
+                        raise failure(refused, "the log cannot be read", at=place, begin=begin)
+                found = [message for message in found if message.error() is None]
+                if found:
+                    quiet = self._clock.monotonic()
+                    yield from self._scanner.scan(_batch(partition, found))
+                elif self._clock.monotonic() - quiet > PATIENCE:
+                    raise BrokerUnavailable("Kafka sends no more before the portion ends", at=place, begin=begin)
+
+
+def _batch(partition: int, messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
+    """Messages as the scanner takes them."""
+    values = [message.value() for message in messages]
+    return pa.record_batch(
+        {
+            "partition": pa.array([partition] * len(values), pa.int32()),
+            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "value": pa.array(values, pa.large_binary()),
+        }
+    )

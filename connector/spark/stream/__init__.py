@@ -1,0 +1,1 @@
+"""The log read by Structured Streaming: micro-batch and continuous mode."""

@@ -1,0 +1,187 @@
+"""The latency profile: Spark's continuous processing, a query that is planned once and then reads on.
+
+A micro-batch costs some 50 ms of CPU before its first row; here a message costs a fetch and a way through a Python
+worker, which sends it to this process (see `relay`). Nothing is batched but by what comes while the target commits.
+The sockets' buffers are the queue between both: where they are full, the worker waits, and with it Spark.
+
+The worker runs beside this process: it is only for a Spark whose executor is the driver (`local[…]`), and takes one of
+its task slots for each partition, for good.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.functions import udf
+
+from connector import private_files as private
+from connector.clock import Clock
+from connector.config.model import Kafka
+from connector.errors import BrokerUnavailable, ConfigError
+from connector.spark import settings as profile
+from connector.spark.session import Query, Session, answering, messages
+from connector.spark.stream.socket_sink import Frames, Relay
+
+MOST: Final = 8 << 20  # bytes that are taken at once, about
+RECEIVE: Final = 1 << 20
+PATIENCE: Final = 30.0  # seconds in which a partition gets a worker, at the start and after each epoch
+
+
+class Continuous:
+    """The messages of one topic from given offsets on, as they come, each partition's in order.
+
+    Args:
+        session: where it runs; `Session.slots` says for how many partitions.
+        kafka: brokers and their properties.
+        topic: the event topic.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
+        clock: by which workers are waited for.
+
+    Raises:
+        ConfigError: Spark refuses it, or workers cannot reach this process.
+        SparkGone: the session's JVM has ended.
+    """
+
+    def __init__(self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock) -> None:
+        self._partitions = len(offsets)
+        self._clock = clock
+        self._complete = clock.monotonic()  # since when not every partition has a worker, at the earliest
+        self._connections: dict[socket.socket, Frames] = {}
+        with ExitStack() as made:
+            self._selector = made.enter_context(selectors.DefaultSelector())
+            self._listening, address = self._listen(made)
+            with answering():
+                frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
+                # It has an effect, so it is not to be called otherwise than once for every row.
+                send = udf(Relay(address), "boolean").asNondeterministic()
+                rows = frame.select(send("partition", "offset", "value").alias("sent"))
+                writer = rows.writeStream.format("noop").trigger(continuous=profile.EPOCH)
+            self._query = Query(session, writer)
+            self._made = made.pop_all()
+
+    def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:
+        """A socket for the workers, and its path."""
+        try:
+            folder = private.new_folder("thl-", None, "TMPDIR")
+            made.callback(shutil.rmtree, folder, ignore_errors=True)
+            address = os.fspath(folder / "relay")
+            listening = made.enter_context(socket.socket(socket.AF_UNIX))
+            listening.bind(address)
+        except OSError as error:
+            # A socket's path has room for about a hundred bytes.
+            raise ConfigError(f"no socket in the temporary folder: {error}", hint="a shorter TMPDIR?") from error
+        listening.listen(self._partitions)
+        listening.setblocking(False)
+        self._selector.register(listening, selectors.EVENT_READ)
+        return listening, address
+
+    def ready(self) -> bool:
+        """Whether every partition is being read; until it is, messages may come late."""
+        self._accept()
+        for connection in list(self._connections):
+            if _ended(connection):
+                self._drop(connection)
+        return len(self._connections) >= self._partitions
+
+    def check(self) -> None:
+        """See whether it still runs.
+
+        Raises:
+            BrokerUnavailable: Spark could not read on, or a worker has ended; the message says why.
+            SparkGone: its JVM has ended.
+        """
+        self._query.check()
+        now = self._clock.monotonic()
+        if self.ready():
+            self._complete = now
+        elif now - self._complete > PATIENCE:
+            raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
+
+    def next(self, timeout: float) -> pa.Table | None:
+        """What has come, with columns partition, offset, value, each chunk of one partition.
+
+        Returns:
+            None when nothing came within `timeout` seconds.
+
+        Raises:
+            BrokerUnavailable: Spark could not read, or its worker has ended.
+            SparkGone: its JVM has ended.
+        """
+        if not self._selector.select(timeout):
+            self.check()
+            return None
+        found: dict[int, list[tuple[int, int, bytes | None]]] = {}
+        # In the order in which they were made: one that Spark has replaced is read to its end before the other.
+        for connection, frames in list(self._connections.items()):
+            for message in self._received(connection, frames):
+                found.setdefault(message[0], []).append(message)
+        self._accept()
+        if not found:
+            return None
+        return pa.Table.from_batches([_batch(some) for _, some in sorted(found.items())])
+
+    def stop(self) -> None:
+        """End it; what has not been taken is dropped."""
+        self._query.stop()
+        for connection in self._connections:
+            connection.close()
+        self._made.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except BlockingIOError:
+                return
+            connection.setblocking(False)
+            self._connections[connection] = Frames()
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._connections[connection]
+        connection.close()
+        self._complete = self._clock.monotonic()
+
+    def _received(self, connection: socket.socket, frames: Frames) -> list[tuple[int, int, bytes | None]]:
+        """The messages that have come over one connection."""
+        found: list[tuple[int, int, bytes | None]] = []
+        size = 0
+        while size < MOST:
+            try:
+                data = connection.recv(RECEIVE)
+            except BlockingIOError:
+                return found
+            if not data:
+                # A task has ended: at the end of an epoch Spark makes another, which connects anew.
+                self._drop(connection)
+                return found
+            size += len(data)
+            found += frames.add(data)
+        return found
+
+
+def _ended(connection: socket.socket) -> bool:
+    """Whether all that came over it is taken, and no more comes."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+
+
+def _batch(found: list[tuple[int, int, bytes | None]]) -> pa.RecordBatch:
+    partitions, offsets, values = zip(*found, strict=True)
+    return pa.record_batch(
+        {
+            "partition": pa.array(partitions, pa.int32()),
+            "offset": pa.array(offsets, pa.int64()),
+            "value": pa.array(values, pa.large_binary()),
+        }
+    )

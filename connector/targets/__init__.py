@@ -1,0 +1,1 @@
+"""Target databases: the contract, what all targets share, and a folder for each."""

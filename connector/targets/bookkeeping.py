@@ -1,0 +1,118 @@
+"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`, and of what is not
+applied. Their columns, said once.
+
+- `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
+- `thl_tables`: the tables that we made, as the source defines them.
+- `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
+- `thl_skipped`: every event that was left out, who did it and why.
+- `thl_inconsistent`: the tables that are not known to be equal since, until `thl verify` finds them equal.
+- `thl_excluded`: the tables that the applier goes on without, from which event on, who decided it and why.
+- `thl_rewound`: the last event that a target had before it was taken back, until it is there again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from connector.log.compact.net_changes import AppliedEvent, LeftOut
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import TargetPosition
+from connector.targets.operations import Value
+from connector.targets.target_schema import Excluded
+
+POSITION: Final = (
+    "log_id",
+    "seqno",
+    "epoch",
+    "source_id",
+    "event_id",
+    "gtid_set",
+    "offsets",
+    "consistent",
+    "commit_time",
+)
+"""The columns of `thl_position` that are a `TargetPosition`; beside them: service, token, applied_at."""
+
+BY_HAND: Final = "done by hand: "
+"""How the reason begins in `thl_skipped` of an event that somebody has done on the target."""
+
+
+def position_values(position: TargetPosition) -> tuple[Value, ...]:
+    """A position as the columns of `POSITION`."""
+    return (
+        position.log_id,
+        position.seqno,
+        position.epoch,
+        position.source_id,
+        position.event_id,
+        position.gtid_set,
+        json.dumps({str(partition): offset for partition, offset in sorted(position.offsets.items())}),
+        position.consistent,
+        position.commit_time,
+    )
+
+
+def position_from(service: str, row: Sequence[object], head: object = None) -> TargetPosition:
+    """The position that the columns of `POSITION` say, and `head` of `thl_rewound`, None where there is none."""
+    log_id, seqno, epoch, source_id, event_id, gtid_set, offsets, consistent, commit_time = row
+    return TargetPosition(
+        service=service,
+        log_id=LogId(str(log_id)),
+        seqno=Seqno(int(str(seqno))),
+        epoch=Epoch(int(str(epoch))),
+        source_id=str(source_id),
+        event_id=str(event_id),
+        gtid_set=None if gtid_set is None else str(gtid_set),
+        offsets={int(partition): int(offset) for partition, offset in json.loads(str(offsets)).items()},
+        consistent=bool(consistent),
+        commit_time=int(str(commit_time)),
+        head=NO_SEQNO if head is None else Seqno(int(str(head))),
+    )
+
+
+def applied_rows(
+    service: str, events: Iterable[AppliedEvent], applied_at: int, token: int
+) -> Iterator[tuple[Value, ...]]:
+    """The rows of `thl_applied` for some events."""
+    for event in events:
+        yield (
+            service,
+            event.seqno,
+            event.epoch,
+            event.event_id,
+            event.commit_time,
+            applied_at,
+            token,
+            event.rows,
+        )
+
+
+def left_out_rows(service: str, event: LeftOut, at: int) -> tuple[tuple[Value, ...], list[tuple[Value, ...]]]:
+    """The row of `thl_skipped`, and those of `thl_inconsistent`."""
+    names = ", ".join(sorted(map(str, event.tables)))
+    reason = f"{BY_HAND}{event.because}" if event.by_hand else event.because
+    skipped = (service, event.seqno, event.epoch, event.event_id, at, event.by, reason, names)
+    because = f"event {event.seqno} was {'' if event.by_hand else 'left out: '}{reason}"
+    return skipped, [(service, *name, event.seqno, because) for name in event.tables]
+
+
+def excluded_row(service: str, name: TableName, entry: Excluded) -> tuple[Value, ...]:
+    """The row of `thl_excluded` for a table."""
+    return (service, *name, entry.since, entry.at, entry.by, entry.because, entry.changes)
+
+
+EXCLUDED: Final = "schema_name, table_name, since_seqno, excluded_at, excluded_by, because, changes"
+"""The columns of `thl_excluded` behind the service."""
+
+
+def excluded_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Excluded]:
+    """The tables that rows of `EXCLUDED` say."""
+    return {
+        TableName(str(schema), str(table)): Excluded(
+            since=Seqno(int(str(since))), at=int(str(at)), by=str(by), because=str(because), changes=int(str(changes))
+        )
+        for schema, table, since, at, by, because, changes in rows
+    }

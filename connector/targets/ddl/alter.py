@@ -1,0 +1,220 @@
+"""ALTER TABLE for a target: where the values of each column after it come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connector.ddl.alter import Alteration, Altered, read_clauses
+from connector.ddl.column_spec import ColumnSpec
+from connector.ddl.mariadb import pass_patience
+from connector.ddl.reader import Reader
+from connector.ddl.statements import pass_to_partner
+from connector.ddl.type_names import FLOATS
+from connector.log.transaction.layout import Column, TableName
+from connector.targets.ddl.column_defaults import default, fill
+from connector.targets.ddl.session import Session
+from connector.targets.narrowing import Narrowing, Unfit, narrowing, recoded
+from connector.targets.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable, Value
+from connector.targets.table import Table, make_table
+from connector.targets.target_schema import Catalog
+from connector.targets.types import Widening, widening
+
+Origin = Kept | Filled | Unknowable
+
+
+class _Rows:
+    """What clauses mean for a target's rows: every value stays what it is, or the statement stops.
+
+    Args:
+        session: the statement's.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def added(self, spec: ColumnSpec) -> Origin:
+        return fill(spec, self._session)
+
+    def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
+        return _changed(reader, item, spec)
+
+    def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
+        for item in texts:
+            unfit = recoded(item.column.charset, charset)
+            if unfit is None or charset == "binary" or not all(_fit(label, unfit) for label in item.column.labels):
+                reader.stop(f"a conversion to {charset}, which may lose characters,")
+            if isinstance(item.origin, Kept):
+                item.origin = replace(item.origin, unfit=item.origin.unfit + unfit)
+
+    def partition_dropped(self, reader: Reader) -> None:
+        reader.stop("DROP PARTITION, which deletes rows that the log does not name,")
+
+
+class _ByHand:
+    """Somebody has seen to the rows."""
+
+    def added(self, spec: ColumnSpec) -> Origin:
+        return Filled(None)
+
+    def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
+        return item.origin
+
+    def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
+        pass
+
+    def partition_dropped(self, reader: Reader) -> None:
+        pass
+
+
+def alter_table(
+    reader: Reader, catalog: Catalog, *, sql_mode: str, session: Session, by_hand: bool = False
+) -> tuple[list[Operation], Catalog]:
+    """Read what follows ALTER TABLE.
+
+    Args:
+        reader: after TABLE.
+        catalog: the tables before.
+        sql_mode: the session's.
+        session: the statement's.
+        by_hand: whether rows are somebody else's care.
+
+    Returns:
+        What is to be done (nothing, if no clause changes rows), and the tables after.
+
+    Raises:
+        Unsupported: a clause that is not understood, or that may change values.
+        TargetDiffers: we have no such table.
+    """
+    reader.accept("IF", "EXISTS")
+    name = reader.table()
+    pass_patience(reader)
+    if name in catalog.excluded:
+        return _of_excluded(reader, catalog, name)
+    table = catalog.find(name) or make_table(name, (), ())
+    state = Alteration[Origin](
+        name=name,
+        columns=[
+            Altered(column, column.name, Kept(column.name), column.name in table.generated) for column in table.columns
+        ],
+        key=None,
+        charset=table.charset,
+        sql_mode=sql_mode,
+        meaning=_ByHand() if by_hand else _Rows(session),
+    )
+    read_clauses(reader, state, lambda: catalog.get(name))
+    if name not in catalog:
+        return [], catalog
+    if not by_hand:
+        _compute_anew(state, table)
+    key = state.key_after(reader, table.key)
+    after = make_table(
+        name,
+        (item.column for item in state.columns),
+        key,
+        state.charset,
+        (item.column.name for item in state.columns if item.generated),
+        defaults=_defaults(state, table.defaults_of(), session),
+        transaction=table.transaction,
+    )
+    operations: list[Operation] = []
+    anew = any(isinstance(item.origin, Unknowable) for item in state.columns)
+    if after != table or anew or by_hand:
+        operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
+    if after != table or after.defaults != table.defaults:
+        catalog = catalog.with_table(after)
+    if state.rename is not None and state.rename != name:
+        operations.append(RenameTable(after, state.rename))
+        catalog = catalog.without(name).with_table(after.renamed(state.rename))
+    return operations, catalog
+
+
+def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Session) -> dict[str, Value]:
+    """Those that are known afterwards. What ALTER COLUMN … SET DEFAULT says is not read: it is not known."""
+    found = {}
+    for item in state.columns:
+        if item.spec is not None:
+            known = default(item.spec, session)
+        else:
+            known = Filled(before[item.old]) if item.old in before else None
+        if known is not None and not item.defaulted:
+            found[item.column.name] = known.value
+    return found
+
+
+def _of_excluded(reader: Reader, catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
+    """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
+    new = name
+    while not reader.at_end:
+        if reader.peek("("):
+            reader.skip_parentheses()
+        elif pass_to_partner(reader):
+            partner = reader.table()
+            if partner not in catalog.excluded:
+                reader.stop(f"rows of {name}, which the applier goes on without, and of {partner} are exchanged:")
+        elif not reader.accept("RENAME"):
+            reader.take()
+        elif not reader.accept_any("COLUMN", "INDEX", "KEY"):
+            if not reader.accept_any("TO", "AS"):
+                reader.accept("=")
+            new = reader.table()
+    if new == name:
+        return [], catalog
+    table, entry = catalog.find(name), catalog.excluded[name]
+    catalog = catalog.including(name).excluding(new, entry)
+    if table is None:
+        return [], catalog
+    return [RenameTable(table, new, optional=True)], catalog.without(name).with_table(table.renamed(new))
+
+
+def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
+    """What DROP INDEX `PRIMARY` does."""
+    before = catalog.get(name)
+    after = replace(before, layout=replace(before.layout, key=()))
+    origins = tuple(Kept(column.name) for column in before.columns)
+    return [AlterTable(before, after, origins)], catalog.with_table(after)
+
+
+def _changed(reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
+    """Where the values of a changed column come from: from itself, if each of them stays what it is."""
+    old, new = item.column, spec.column
+    if not isinstance(item.origin, Kept):
+        reader.stop("a column is changed twice")
+    if spec.generated:
+        return Unknowable(f"the source computes column {new.name}")
+    if spec.inexact:
+        reader.stop(f"column {old.name} gets values that only the source knows")
+    change: Widening | Narrowing | None = widening(old, new) or narrowing(old, new)
+    if change is None:
+        reader.stop(f"column {old.name} changes from {_shown(old)} to {_shown(new)}, which may change values,")
+    unfit = change.unfit if isinstance(change, Narrowing) else ()
+    if item.origin.cut or (item.origin.pad and unfit):
+        reader.stop("a column is changed twice")
+    filled = item.origin.filled or (old.nullable and not new.nullable)
+    return Kept(item.origin.name, item.origin.pad + change.pad, filled, item.origin.unfit + unfit)
+
+
+def _compute_anew(state: Alteration[Origin], before: Table) -> None:
+    """What the source computes from columns whose text, or whose bytes, are others may be another value."""
+    for item in state.columns:
+        old = before.column(item.old)
+        if item.generated or old is None or not isinstance(item.origin, Kept):
+            continue
+        new = item.column
+        floats = new.type in FLOATS and new.type != old.type
+        if item.origin.pad or item.origin.cut or floats or old.charset != new.charset:
+            break
+    else:
+        return
+    for item in state.columns:
+        if item.generated and isinstance(item.origin, Kept):
+            item.origin = Unknowable(f"the source computes column {item.column.name}, from others that change")
+
+
+def _fit(label: str, unfit: tuple[Unfit, ...]) -> bool:
+    return not any(one.holds(label) for one in unfit)
+
+
+def _shown(column: Column) -> str:
+    sign = " unsigned" if column.unsigned else ""
+    labels = f"({','.join(column.labels)})" if column.labels else ""
+    return f"{column.type}{labels}{sign}{f' {column.charset}' if column.charset else ''}"

@@ -1,0 +1,150 @@
+"""A DDL event that somebody has done on the target by hand: the definitions after it, compared with the real tables.
+
+Of a statement that is not understood the definitions are taken to be what they were; the next row of a table tells if
+they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from connector.ddl.subjects import subjects
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.log.compact.net_changes import ANY, Ddl
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.targets.ddl.plan import plan
+from connector.targets.operations import AlterTable, CreateTable, Operation, RenameTable, Truncate
+from connector.targets.table import Table
+from connector.targets.target_schema import Catalog, changed
+
+
+@dataclass(frozen=True, slots=True)
+class RealTable:
+    """A table as the target's own dictionary has it.
+
+    Args:
+        columns: the declared type by the column's name.
+        key: the names of the primary key's columns.
+        computed: columns to which the target lets nobody write, with how to make them plain.
+    """
+
+    columns: Mapping[str, str]
+    key: frozenset[str]
+    computed: Mapping[str, str] = field(default_factory=dict)
+
+
+class Dictionary(Protocol):
+    """What a target says of its tables, and what it would say of ours."""
+
+    def real(self, name: TableName) -> RealTable | None:
+        """A table; None if there is none of this name."""
+
+    def expected(self, table: Table) -> RealTable:
+        """What a table of this definition would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What an event that was done by hand leaves.
+
+    Args:
+        catalog: the tables after it.
+        tables: those whose rows are somebody else's work; `ANY` for one that cannot be told.
+    """
+
+    catalog: Catalog
+    tables: tuple[TableName, ...]
+
+
+def done_by_hand(ddl: Ddl, catalog: Catalog, dictionary: Dictionary) -> ByHand:
+    """Take a DDL event for done.
+
+    Args:
+        ddl: the event.
+        catalog: the tables before.
+        dictionary: the target's.
+
+    Raises:
+        TargetDiffers: the target's tables are not what the statements make of them.
+    """
+    after = catalog
+    operations: list[Operation] = []
+    unread: list[TableName] = []
+    for statement in ddl.statements:
+        try:
+            found = plan(statement, after, ddl.commit_time, by_hand=True)
+        except Unsupported:
+            unread += _named_by(statement)
+            continue
+        after = found.catalog
+        operations += found.operations
+    touched = _touched(operations)
+    gone, new = changed(catalog, after)
+    try:
+        for name in gone:
+            if name not in after and dictionary.real(name) is not None:
+                raise TargetDiffers(f"table {name} is still on the target", table=name)
+        for name in dict.fromkeys([*(table.name for table in new), *touched]):
+            table = after.find(name)
+            if table is not None:
+                _compare(table, dictionary)
+    except ConnectorError as error:
+        sql = "; ".join(statement.sql for statement in ddl.statements)
+        error.where = {**error.where, "seqno": ddl.seqno, "sql": sql}
+        raise
+    return ByHand(after, tuple(dict.fromkeys([*(name for name in touched if name in after), *unread])))
+
+
+def _touched(operations: Sequence[Operation]) -> list[TableName]:
+    """The tables that are other afterwards, by their last names."""
+    names: dict[TableName, None] = {}
+    for operation in operations:
+        match operation:
+            case CreateTable(table) | Truncate(table) | AlterTable(_, table):
+                names[table.name] = None
+            case RenameTable(table, name):
+                names.pop(table.name, None)
+                names[name] = None
+    return list(names)
+
+
+def _named_by(statement: Statement) -> tuple[TableName, ...]:
+    """The tables of a statement that is not understood."""
+    try:
+        found = subjects(statement)
+    except Unsupported:
+        return (TableName(statement.schema or ANY, ANY),)
+    names = {*found.tables, *(() if found.partner is None else (found.partner,))}
+    return tuple(sorted(names)) or (TableName(found.schema or statement.schema or ANY, ANY),)
+
+
+def _compare(table: Table, dictionary: Dictionary) -> None:
+    expected, real = dictionary.expected(table), dictionary.real(table.name)
+    if real == expected:
+        return
+    if real is None:
+        what = f"table {table.name} is not on the target"
+    else:
+        different = [
+            f"{name} is {real.columns.get(name, 'missing')} and must be {expected.columns.get(name, 'gone')}"
+            for name in dict.fromkeys([*expected.columns, *real.columns])
+            if real.columns.get(name) != expected.columns.get(name)
+        ]
+        different += [
+            f"{name} has values that the target computes, and must be a plain column, filled with the source's values"
+            for name in real.computed
+        ]
+        if real.key != expected.key:
+            different.append(f"its primary key is ({_named(real.key)}) and must be ({_named(expected.key)})")
+        what = f"table {table.name} on the target is not what the statement makes of it: {'; '.join(different)}"
+    columns = ", ".join(f"{name} {kind}" for name, kind in expected.columns.items())
+    key = f", primary key ({_named(expected.key)})" if expected.key else ""
+    mending = "".join(f"; {how}" for how in ({} if real is None else real.computed).values())
+    raise TargetDiffers(what, hint=f"it must have exactly: {columns}{key}{mending}", table=table.name)
+
+
+def _named(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))

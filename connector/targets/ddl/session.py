@@ -1,0 +1,88 @@
+"""The session that ran a DDL statement: what its literals and its CURRENT_TIMESTAMP mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta, timezone, tzinfo
+from re import fullmatch
+from zoneinfo import ZoneInfo
+
+from connector.ddl.mariadb import implicit_timestamps, of_mariadb
+from connector.ddl.tokens import check_spaces, sql_modes
+from connector.errors import Unsupported
+from connector.log.transaction.batch import Statement
+from connector.mysql.values.charsets import charset_of
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is known of it.
+
+    Args:
+        micros: the statement's time, µs since 1970 UTC.
+        zone: its `time_zone`; "" when not known.
+        modes: those of its `sql_mode` that change what a literal is.
+        client: the character set of the statement's text; "" when not known.
+        connection: the character set of its string literals; "" when not known.
+        mariadb: whether a MariaDB ran it.
+        implicit: whether a TIMESTAMP has a default that nothing says: explicit_defaults_for_timestamp=OFF.
+    """
+
+    micros: int
+    zone: str = ""
+    modes: frozenset[str] = frozenset()
+    client: str = ""
+    connection: str = ""
+    mariadb: bool = False
+    implicit: bool = False
+
+
+def session_of(statement: Statement, commit_time: int) -> Session:
+    """The session as the statement's options tell it.
+
+    Args:
+        statement: of the log.
+        commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+
+    Raises:
+        Unsupported: its text has other spaces in this session than we read.
+    """
+    check_spaces(statement)
+    options = statement.options
+    return Session(
+        micros=_micros(options.get("timestamp"), commit_time),
+        zone=options.get("time_zone", ""),
+        modes=frozenset(sql_modes(options.get("sql_mode", ""))),
+        client=options.get("character_set_client", ""),
+        connection=_charset(options.get("collation_connection", "")),
+        mariadb=of_mariadb(statement),
+        implicit=implicit_timestamps(statement),
+    )
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """A session's time zone; None where it cannot be known: SYSTEM."""
+    if match := fullmatch(r"([+-])(\d{1,2}):(\d\d)", name):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    if name in ("", "SYSTEM"):
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def _micros(timestamp: str | None, commit_time: int) -> int:
+    """The session's `timestamp`, seconds with or without a fraction, in µs."""
+    if not timestamp:
+        return commit_time
+    seconds, _, fraction = timestamp.partition(".")
+    return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0")[:6])
+
+
+def _charset(collation: str) -> str:
+    try:
+        return charset_of(int(collation)) if collation else ""
+    except Unsupported:
+        return ""

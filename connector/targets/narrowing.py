@@ -1,0 +1,247 @@
+"""Changes of type under which some values may not stay what they are: how to tell those, so that a target can look.
+
+The source refuses such a change in strict mode where it has such a value, but for blanks at the end of a text and
+digits behind the point, which it cuts off in any mode; in other modes it changes the value. As the target has the
+source's values, a look at these tells in each mode: where no value is unfit, none was changed. All else stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from connector.ddl.type_names import CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS, width
+from connector.log.transaction.layout import Column
+from connector.targets.types import BYTES, Type, parse, room_of, whole_range
+
+Value = int | float | str | bytes
+"""A value as the log has it: long, double, string or bytes."""
+
+_EVERYTHING = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")  # sets that have every character
+_BMP = {"utf8mb3": 0xFFFF, "ucs2": 0xFFFF, "ascii": 0x7F}  # sets that have every character up to here
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Whole numbers below or above; None where none can be."""
+
+    low: int | None
+    high: int | None
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        number = int(str(value))
+        return (self.low is not None and number < self.low) or (self.high is not None and number > self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """Numbers below zero."""
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return Decimal(str(value)) < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Numbers with more digits than this before the point."""
+
+    count: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return abs(Decimal(str(value))) >= Decimal(10) ** self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Numbers and times with another digit than 0 behind so many decimal places.
+
+    Args:
+        places: that remain.
+        cut: characters of the value's text behind them, the point too where none remain.
+    """
+
+    places: int
+    cut: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return bool(str(value)[-self.cut :].strip(".0"))
+
+
+@dataclass(frozen=True, slots=True)
+class Longer:
+    """Texts of more characters."""
+
+    count: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return len(str(value)) > self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Larger:
+    """Bytes, or texts in UTF-8, of more bytes."""
+
+    count: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return len(value if isinstance(value, bytes) else str(value).encode()) > self.count
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSize:
+    """Bytes of another number."""
+
+    count: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return not isinstance(value, bytes) or len(value) != self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Texts with a blank at the end."""
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return str(value).endswith(" ")
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Texts with a character behind this one of Unicode."""
+
+    last: int
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return any(ord(character) > self.last for character in str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class NotOneOf:
+    """Texts other than these."""
+
+    labels: tuple[str, ...]
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return value not in self.labels
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Sets with this member."""
+
+    label: str
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value is one of these."""
+        return self.label in str(value).split(",")
+
+
+Unfit = Outside | Negative | Digits | Tail | Longer | Larger | OtherSize | Blank | Beyond | NotOneOf | Has
+"""Values that would not stay what they are; NULL always does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """A change of type that keeps the values that are fit.
+
+    Args:
+        unfit: the others.
+        pad: what is appended to the text of values that are not NULL.
+    """
+
+    unfit: tuple[Unfit, ...]
+    pad: str = ""
+
+
+def narrowing(old: Column, new: Column) -> Narrowing | None:
+    """How values of `old` become values of `new`; None where it is not known by their looks which of them stay."""
+    was, becomes = parse(old.type), parse(new.type)
+    if was.base in INTEGERS and becomes.base in INTEGERS:
+        return Narrowing((_outside(old, new),))
+    if was.base == becomes.base and was.base in FLOATS:
+        return Narrowing((Negative(),))
+    if was.base == becomes.base == "decimal":
+        return _decimal(old, new)
+    if was.base == becomes.base and was.base in TEMPORALS:
+        return Narrowing((_tail(places(was), places(becomes)),))
+    if was.base == becomes.base == "set":
+        return _members(old, new)
+    if was.base in BYTES and becomes.base in BYTES:
+        if becomes.base == "binary":
+            return Narrowing((OtherSize(becomes.sizes[0]),))
+        return Narrowing((Larger(room_of(becomes)),))
+    if was.base in (*CHARACTERS, "enum", "set") and (another := recoded(old.charset, new.charset)) is not None:
+        if becomes.base == "enum":
+            return Narrowing((NotOneOf(new.labels),))
+        if becomes.base in CHARACTERS:
+            return Narrowing((*another, *_sizes(was, becomes, new.charset)))
+    return None
+
+
+def recoded(old: str, new: str) -> tuple[Unfit, ...] | None:
+    """The texts that do not stay what they are in another character set; None where that is not known.
+
+    Args:
+        old, new: the sets; "" where only the source knows.
+    """
+    if new in (old, *_EVERYTHING) or (old == "ascii" and new == "latin1"):
+        return ()
+    if new in _BMP:
+        known_smaller = new != "ascii" and old not in ("", *_EVERYTHING)
+        return () if known_smaller or old == "ascii" else (Beyond(_BMP[new]),)
+    return None
+
+
+def places(kind: Type) -> int:
+    """How many fractional digits a time has."""
+    return kind.sizes[0] if kind.sizes else 0
+
+
+def _outside(old: Column, new: Column) -> Outside:
+    (low, high), (lowest, highest) = whole_range(old), whole_range(new)
+    return Outside(lowest if lowest > low else None, highest if highest < high else None)
+
+
+def _tail(before: int, after: int) -> Tail:
+    return Tail(after, before - after + (after == 0))
+
+
+def _decimal(old: Column, new: Column) -> Narrowing:
+    (digits, scale), (more, wider) = parse(old.type).sizes, parse(new.type).sizes
+    unfit: list[Unfit] = []
+    if more - wider < digits - scale:
+        unfit.append(Digits(more - wider))
+    if new.unsigned and not old.unsigned:
+        unfit.append(Negative())
+    if wider < scale:
+        unfit.append(_tail(scale, wider))
+    pad = "" if wider <= scale else ("." if scale == 0 else "") + "0" * (wider - scale)
+    return Narrowing(tuple(unfit), pad)
+
+
+def _members(old: Column, new: Column) -> Narrowing | None:
+    """A value lists its members in the definition's order: that of those that stay must be the same."""
+    kept = [label for label in old.labels if label in new.labels]
+    if kept != [label for label in new.labels if label in old.labels]:
+        return None
+    return Narrowing(tuple(Has(label) for label in old.labels if label not in new.labels))
+
+
+def _sizes(was: Type, becomes: Type, charset: str) -> tuple[Unfit, ...]:
+    """What does not fit into a text by its length; a CHAR loses blanks at its end."""
+    if becomes.base in TEXTS:
+        room = TEXTS[becomes.base]
+        by_characters = charset in ("", "ucs2", *_EVERYTHING[1:])  # UTF-8 is not longer than the others
+        return (Longer(room // width(charset)) if by_characters else Larger(room),)
+    longer = Longer(becomes.sizes[0])
+    return (longer, Blank()) if becomes.base == "char" and was.base != "char" else (longer,)

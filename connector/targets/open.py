@@ -1,0 +1,79 @@
+"""A target by its URL's scheme: each kind of target is a folder with a module `kind`, imported when it is named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final, Protocol, cast
+from urllib.parse import urlsplit
+
+from connector.clock import Clock
+from connector.config.model import Target as Options
+from connector.errors import ConfigError
+from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
+from connector.targets.signal_table import Desk, Session
+from connector.targets.target import Target
+
+FOLDERS: Final = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+
+
+class Kind(Protocol):
+    """The module `kind` of a target's folder. Each function raises ConfigError for a URL that is malformed."""
+
+    @staticmethod
+    def open_target(options: Options, clock: Clock, columns: TransactionColumns | None) -> Target:
+        """Open the target for an applier; `columns` are its metadata columns."""
+
+    @staticmethod
+    def open_session(url: str) -> Session:
+        """Open a session for the signal tables; claims nothing."""
+
+    @staticmethod
+    def unverified(url: str) -> str:
+        """Say why a password sent to this URL can be read by others; "" if it cannot."""
+
+
+def open_target(options: Options, clock: Clock) -> Target:
+    """Open the target that the configuration names.
+
+    Args:
+        options: its URL, whether to audit, and the metadata columns.
+        clock: for the time of each commit.
+
+    Raises:
+        ConfigError: a URL of no known kind.
+        TargetUnavailable: it does not answer.
+    """
+    columns = transaction_columns(options.transaction_columns.items())
+    return _kind(options).open_target(options, clock, columns)
+
+
+def open_desk(options: Options) -> Desk:
+    """Open the signal tables of the target that the configuration names: claims nothing.
+
+    Args:
+        options: its URL.
+
+    Raises:
+        ConfigError: a URL of no known kind.
+        TargetUnavailable: it does not answer, or does not exist yet.
+    """
+    return Desk(_kind(options).open_session(options.url.get_secret_value()))
+
+
+def unverified(options: Options) -> str:
+    """Why a password that is sent to the target can be read by others, as a sentence; "": it cannot.
+
+    Raises:
+        ConfigError: a URL of no known kind.
+    """
+    return _kind(options).unverified(options.url.get_secret_value())
+
+
+def _kind(options: Options) -> Kind:
+    scheme = urlsplit(options.url.get_secret_value()).scheme
+    if scheme not in FOLDERS:
+        raise ConfigError(
+            f"target.url has scheme {scheme or 'none'!r}",
+            hint="sqlite:///file or postgresql://user:password@host:port/database",
+        )
+    return cast(Kind, import_module(f"connector.targets.{FOLDERS[scheme]}.kind"))

@@ -1,0 +1,233 @@
+"""The schema `thl` of a PostgreSQL target: what an applier keeps there, and what readers of the target may use.
+
+Made when a target is claimed, as far as it is missing. Without the tables of `_NEEDED` nothing works; of the rest, what
+an account may not make is left out and told: it is for those who look, and for commands that say so when they miss it.
+
+`thl_wait_for_gtid` compares GTIDs as `log.gtid.mysql` and `log.gtid.mariadb` do; a test holds that both
+say the same. The forms are those of MySQL's manual, "GTID Sets", and of MariaDB's `gtid_binlog_pos`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, LiteralString
+
+import psycopg
+from psycopg import errors
+
+log = logging.getLogger(__name__)
+
+_NEEDED: Final = """
+CREATE TABLE thl.thl_position (
+  service text PRIMARY KEY, log_id text NOT NULL DEFAULT '', seqno bigint NOT NULL DEFAULT -1,
+  epoch bigint NOT NULL DEFAULT 0, source_id text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
+  gtid_set text, offsets text NOT NULL DEFAULT '{}', consistent boolean NOT NULL DEFAULT true,
+  commit_time bigint NOT NULL DEFAULT 0, token bigint NOT NULL, applied_at bigint NOT NULL DEFAULT 0);
+CREATE TABLE thl.thl_tables (
+  service text, schema_name text, table_name text, target_name text NOT NULL UNIQUE, definition text NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name));
+CREATE TABLE thl.thl_applied (
+  service text, seqno bigint, epoch bigint NOT NULL, event_id text NOT NULL, commit_time bigint NOT NULL,
+  applied_at bigint NOT NULL, token bigint NOT NULL, "rows" bigint NOT NULL, PRIMARY KEY (service, seqno));
+"""
+
+_PROGRESS: Final = """
+CREATE VIEW thl.thl_progress AS SELECT service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,
+  timestamptz 'epoch' + nullif(commit_time, 0) * interval '1 microsecond' AS commit_time,
+  timestamptz 'epoch' + nullif(applied_at, 0) * interval '1 microsecond' AS applied_at,
+  (nullif(applied_at, 0) - nullif(commit_time, 0)) * interval '1 microsecond' AS latency
+FROM thl.thl_position
+"""
+
+_REQUESTS: Final = """
+CREATE TABLE thl.thl_requests (
+  service text PRIMARY KEY, asked_at bigint NOT NULL, asked_by text NOT NULL, because text NOT NULL,
+  offline_at bigint, seqno bigint)
+"""
+
+_SKIPPED: Final = """
+CREATE TABLE thl.thl_skipped (
+  service text, seqno bigint, epoch bigint NOT NULL, event_id text NOT NULL, skipped_at bigint NOT NULL,
+  skipped_by text NOT NULL, because text NOT NULL, tables text NOT NULL, PRIMARY KEY (service, seqno))
+"""
+
+_INCONSISTENT: Final = """
+CREATE TABLE thl.thl_inconsistent (
+  service text, schema_name text, table_name text, since_seqno bigint NOT NULL, because text NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name))
+"""
+
+_EXCLUDED: Final = """
+CREATE TABLE thl.thl_excluded (
+  service text, schema_name text, table_name text, since_seqno bigint NOT NULL, excluded_at bigint NOT NULL,
+  excluded_by text NOT NULL, because text NOT NULL, changes bigint NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name))
+"""
+
+_MYSQL_NUMBERS: Final = r"""
+CREATE FUNCTION thl.thl_gtid_numbers(gtids text) RETURNS TABLE (source text, numbers int8multirange)
+LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
+DECLARE
+  part text; word text; words text[]; place text; tagged boolean; ends bigint[];
+  sources text[] := '{}'; spans int8range[] := '{}';
+BEGIN
+  FOREACH part IN ARRAY string_to_array(lower(regexp_replace(gtids, '\s', '', 'g')), ',') LOOP
+    CONTINUE WHEN part = '';
+    words := string_to_array(part, ':');
+    IF words[1] !~ '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$' OR cardinality(words) < 2 THEN
+      RAISE EXCEPTION 'not GTIDs of MySQL or MariaDB: %', left(gtids, 200) USING ERRCODE = '22023';
+    END IF;
+    words[1] := words[1]::uuid::text;
+    place := words[1];
+    tagged := false;
+    FOREACH word IN ARRAY words[2:] LOOP
+      IF word ~ '^[0-9]{1,19}(-[0-9]{1,19})?$' THEN
+        ends := string_to_array(word, '-')::bigint[];
+        IF ends[1] < 1 OR greatest(ends[1], ends[2]) > 9223372036854775806 THEN
+          RAISE EXCEPTION 'not GTIDs of MySQL: %', left(gtids, 200) USING ERRCODE = '22023';
+        END IF;
+        IF ends[1] <= coalesce(ends[2], ends[1]) THEN  -- MySQL takes 5-3 for no number at all
+          sources := sources || place;
+          spans := spans || int8range(ends[1], coalesce(ends[2], ends[1]), '[]');
+        END IF;
+        tagged := false;
+      ELSIF word ~ '^[a-z_][a-z0-9_]{0,31}$' AND NOT tagged THEN
+        place := words[1] || ':' || word;
+        tagged := true;
+      ELSE
+        RAISE EXCEPTION 'not GTIDs of MySQL: %', left(gtids, 200) USING ERRCODE = '22023';
+      END IF;
+    END LOOP;
+    IF tagged THEN
+      RAISE EXCEPTION 'a tag without numbers: %', left(gtids, 200) USING ERRCODE = '22023';
+    END IF;
+  END LOOP;
+  RETURN QUERY SELECT one.s, range_agg(one.r) FROM unnest(sources, spans) AS one (s, r) GROUP BY one.s;
+END $$
+"""
+
+_MARIADB_NUMBERS: Final = r"""
+CREATE FUNCTION thl.thl_domain_numbers(gtids text) RETURNS TABLE (domain numeric, server numeric, number numeric)
+LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
+DECLARE part text;
+BEGIN
+  FOREACH part IN ARRAY string_to_array(regexp_replace(gtids, '\s', '', 'g'), ',') LOOP
+    CONTINUE WHEN part = '';
+    IF part !~ '^[0-9]{1,10}-[0-9]{1,10}-[0-9]{1,20}$' THEN
+      RAISE EXCEPTION 'not GTIDs of MariaDB: %', left(gtids, 200) USING ERRCODE = '22023';
+    END IF;
+    domain := split_part(part, '-', 1)::numeric;
+    server := split_part(part, '-', 2)::numeric;
+    number := split_part(part, '-', 3)::numeric;
+    RETURN NEXT;
+  END LOOP;
+END $$
+"""
+
+_HAS: Final = r"""
+CREATE FUNCTION thl.thl_has_gtid(applied text, wanted text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
+DECLARE of_mariadb CONSTANT text := '^\s*\d+-\d+-\d+\s*(,.*)?$';
+BEGIN
+  IF wanted ~ of_mariadb AND applied ~ of_mariadb THEN
+    RETURN (SELECT coalesce(bool_and(w.number = 0 OR coalesce(
+        (SELECT w.number <= max(a.number) FROM thl.thl_domain_numbers(applied) a
+          WHERE a.domain = w.domain AND a.server = w.server),
+        (SELECT w.number < max(a.number) FROM thl.thl_domain_numbers(applied) a WHERE a.domain = w.domain),
+        false)), true) FROM thl.thl_domain_numbers(wanted) w);
+  END IF;
+  IF wanted ~ of_mariadb THEN
+    RETURN NOT EXISTS (SELECT FROM thl.thl_domain_numbers(wanted) w WHERE w.number > 0);
+  END IF;
+  IF applied ~ of_mariadb THEN
+    RETURN NOT EXISTS (SELECT FROM thl.thl_gtid_numbers(wanted));
+  END IF;
+  RETURN NOT EXISTS (SELECT FROM thl.thl_gtid_numbers(wanted) w
+    LEFT JOIN thl.thl_gtid_numbers(applied) a ON a.source = w.source WHERE (a.numbers @> w.numbers) IS NOT TRUE);
+END $$
+"""
+
+_WAIT: Final = r"""
+CREATE FUNCTION thl.thl_wait_for_gtid(gtid text, timeout interval DEFAULT '10 seconds', service text DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
+DECLARE
+  given_up CONSTANT timestamptz := clock_timestamp() + timeout;
+  pause double precision := 0.002;
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION 'thl_wait_for_gtid waits for ever in a transaction that sees one state: %',
+      current_setting('transaction_isolation')
+      USING ERRCODE = '25001', HINT = 'call it before that transaction, in READ COMMITTED';
+  END IF;
+  IF thl.thl_has_gtid('', gtid) IS NULL THEN  -- and what is no GTID is told at once
+    RETURN NULL;
+  END IF;
+  LOOP
+    IF EXISTS (SELECT FROM thl.thl_position p WHERE p.consistent AND thl.thl_has_gtid(p.gtid_set, gtid)
+        AND p.service = coalesce(thl_wait_for_gtid.service, p.service)) THEN
+      RETURN true;
+    END IF;
+    IF clock_timestamp() >= given_up THEN
+      RETURN false;
+    END IF;
+    PERFORM pg_sleep(least(pause, greatest(extract(epoch FROM given_up - clock_timestamp()), 0)));
+    pause := least(pause * 1.5, 0.05);
+  END LOOP;
+END $$
+"""
+
+# What there is beside the needed tables: its name as the catalogue knows it, and what makes it.
+_RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
+    ("thl.thl_progress", _PROGRESS),
+    ("thl.thl_requests", _REQUESTS),
+    ("thl.thl_skipped", _SKIPPED),
+    ("thl.thl_inconsistent", _INCONSISTENT),
+    ("thl.thl_excluded", _EXCLUDED),
+    ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
+)
+_FUNCTIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
+    ("thl.thl_gtid_numbers(text)", _MYSQL_NUMBERS),
+    ("thl.thl_domain_numbers(text)", _MARIADB_NUMBERS),
+    ("thl.thl_has_gtid(text, text)", _HAS),
+    ("thl.thl_wait_for_gtid(text, interval, text)", _WAIT),
+)
+_WITH_MULTIRANGES: Final = 140_000
+
+
+def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
+    """Make what is missing, inside the open transaction.
+
+    Returns:
+        The names of what is still missing.
+
+    Raises:
+        psycopg.Error: the needed tables cannot be made.
+    """
+    if not _exists(connection, "SELECT to_regnamespace('thl')"):
+        connection.execute("CREATE SCHEMA thl")
+    if not _exists(connection, "SELECT to_regclass('thl.thl_position')"):
+        connection.execute(_NEEDED)
+    wanted: list[tuple[LiteralString, str, LiteralString]] = [("to_regclass", *one) for one in _RELATIONS]
+    if connection.info.server_version >= _WITH_MULTIRANGES:
+        wanted += [("to_regprocedure", *one) for one in _FUNCTIONS]
+    return {
+        name
+        for look, name, statement in wanted
+        if not _exists(connection, f"SELECT {look}(%s)", name) and not _made(connection, name, statement)
+    }
+
+
+def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -> bool:
+    """Make something that we can do without; whether we could."""
+    try:
+        with connection.transaction():
+            connection.execute(statement)
+    except errors.InsufficientPrivilege:
+        fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …"}
+        log.warning("the account may not make a part of the bookkeeping", extra=fields)
+        return False
+    return True
+
+
+def _exists(connection: psycopg.Connection, query: LiteralString, *values: str) -> bool:
+    return connection.execute(query, values or None).fetchone() != (None,)

@@ -1,0 +1,103 @@
+"""Rows that the log changes and a table of PostgreSQL does not have, by name: asked only once a count was wrong.
+
+By then the commit's transaction is rolled back, so its work is done again up to the table where a row is missing: what
+is staged is still there. The operations of one table of staging are disjoint by key, so whatever they change is there
+before the first of them, or is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.operations import Operation
+from connector.targets.postgres.ddl import run
+from connector.targets.postgres.merge import Counts, merge
+from connector.targets.postgres.names import column_name, table_name
+from connector.targets.postgres.staging import Staged
+
+NAMED: Final = 5
+_COUNTED: Final = {"d": "deletes", "u": "updates", "i": "inserts", "c": "changed", "m": "moved"}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Rows that are to be changed and are not there.
+
+    Args:
+        table: where.
+        rows: some of them, by their keys; of a table without a key, whole.
+    """
+
+    table: TableName
+    rows: str
+
+
+def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> Missing | None:
+    """Do a commit's work again until a row is missing; the caller rolls it back.
+
+    Args:
+        connection: in a transaction.
+        work: what the commit had to do, in order.
+    """
+    for item in work:
+        if not isinstance(item, Staged):
+            run(connection, item)
+            continue
+        found = _of_keys(connection, item) if item.layout.key else _of_images(connection, item)
+        if found:
+            return Missing(item.layout.name, "; ".join(found))
+        for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
+            connection.execute(step.sql.encode())
+    return None
+
+
+def _counts(connection: psycopg.Connection, staging: str) -> Counts:
+    counted = connection.execute(f"SELECT thl_op::text, count(*) FROM {staging} GROUP BY 1".encode()).fetchall()
+    return Counts(**{_COUNTED[letter]: count for letter, count in counted})
+
+
+def _of_keys(connection: psycopg.Connection, staged: Staged) -> list[str]:
+    layout = staged.layout
+    places = [("'d', 'u'", [f"c{index}" for index in layout.key])]
+    if staged.partial:
+        places.append(("'c', 'm'", [f"k{place}" for place in range(len(layout.key))]))
+    found: list[str] = []
+    for letters, key in places:
+        shown = ", ".join(f"left(s.{column}::text, 100)" for column in key)
+        query = (
+            f"SELECT {shown} FROM {staged.name} s WHERE s.thl_op IN ({letters}) AND NOT EXISTS "
+            f"(SELECT FROM {table_name(layout.name)} t WHERE {_same(layout, key)}) "
+            f"ORDER BY s.ctid LIMIT {NAMED - len(found)}"
+        )
+        names = [layout.columns[index].name for index in layout.key]
+        for row in connection.execute(query.encode()).fetchall():
+            found.append(", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True)))
+    return found
+
+
+def _same(layout: TableLayout, key: Sequence[str]) -> str:
+    columns = [layout.columns[index] for index in layout.key]
+    return " AND ".join(
+        f"t.{column_name(column.name)} = s.{staged}" for column, staged in zip(columns, key, strict=True)
+    )
+
+
+def _of_images(connection: psycopg.Connection, staged: Staged) -> list[str]:
+    """Of rows that are equal more may be to go than are there."""
+    layout = staged.layout
+    there = ", ".join(f"t.{column_name(column.name)}" for column in layout.columns[: staged.own])
+    gone = ", ".join(f"c{index}" for index in range(staged.own))
+    query = (
+        f"WITH gone AS (SELECT ROW({gone})::text AS image, count(*) AS copies FROM {staged.name} "
+        f"WHERE thl_op = 'd' GROUP BY 1), "
+        f"found AS (SELECT g.image, count(*) AS copies FROM {table_name(layout.name)} t "
+        f"JOIN gone g ON ROW({there})::text = g.image GROUP BY 1) "
+        f"SELECT left(g.image, 200) FROM gone g LEFT JOIN found f USING (image) "
+        f"WHERE g.copies > coalesce(f.copies, 0) LIMIT {NAMED}"
+    )
+    return [str(image) for (image,) in connection.execute(query.encode()).fetchall()]

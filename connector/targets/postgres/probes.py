@@ -1,0 +1,63 @@
+"""The values that would not stay what they are under another type, as conditions of PostgreSQL's."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from connector.log.transaction.layout import Column
+from connector.targets.narrowing import (
+    Beyond,
+    Blank,
+    Digits,
+    Has,
+    Larger,
+    Longer,
+    Negative,
+    NotOneOf,
+    OtherSize,
+    Outside,
+    Tail,
+    Unfit,
+)
+from connector.targets.postgres.types import postgres_type
+
+
+def condition(name: str, unfit: Unfit, column: Column) -> str:
+    """What is true of a value that is unfit, and not of NULL.
+
+    Args:
+        name: of the column as it is, quoted.
+        unfit: which values.
+        column: as it is to be.
+    """
+    match unfit:
+        case Outside(low, high):
+            bounds = [f"{name} {sign} {bound}" for sign, bound in (("<", low), (">", high)) if bound is not None]
+            return " OR ".join(bounds) or "false"
+        case Negative():
+            return f"{name} < 0"
+        case Digits(count):
+            return f"abs({name}) >= {10**count}"
+        case Tail(places):
+            if column.type.startswith("decimal"):
+                return f"{name} <> trunc({name}, {places})"
+            kind = postgres_type(column)
+            return f"{name} <> {name}::{f'interval({places})' if kind == 'interval' else kind}"
+        case Longer(count):
+            return f"char_length({name}) > {count}"
+        case Larger(count):
+            return f"octet_length({name}) > {count}"
+        case OtherSize(count):
+            return f"octet_length({name}) <> {count}"
+        case Blank():
+            return f"right({name}, 1) = ' '"
+        case Beyond(last):
+            return f"{name} ~ '[\\U{last + 1:08X}-\\U0010FFFF]'"
+        case NotOneOf(labels):
+            return f"{name} <> ALL (ARRAY[{', '.join(map(_text, labels))}]::text[])"
+        case Has(label):
+            return f"strpos(',' || {name} || ',', {_text(f',{label},')}) > 0"
+
+
+def _text(value: str) -> str:
+    return sql.Literal(value).as_string(None)

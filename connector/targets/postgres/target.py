@@ -1,0 +1,393 @@
+"""PostgreSQL as a target.
+
+Rows go to TEMP tables of the session as they come (`postgres_staging`); DDL waits. The commit is one transaction:
+the position first, under our token, which also keeps a newer applier waiting; then everything in order, each
+statement's row count compared with the log's; then COMMIT. A small commit is a COPY per table and two round trips.
+
+Fencing: a newer claim changes the token, so the older one's position is not found and its transaction ends. A newer
+applier waits for an older one's running commit; one that is stopped inside of it is ended by the server after
+`IDLE_SECONDS`, and when it wakes up it exits as fenced.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import psycopg
+from psycopg import sql
+
+from connector import failpoints as faults
+from connector import metrics
+from connector.clock import Clock
+from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
+from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import Value as TransactionValue
+from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.position import TargetPosition
+from connector.targets import bookkeeping
+from connector.targets.add_metadata_columns import adopted
+from connector.targets.ddl.by_hand import done_by_hand
+from connector.targets.ddl.plan import located, plan
+from connector.targets.default_values import completed
+from connector.targets.names import check_names
+from connector.targets.operations import DropTable, Operation, Value
+from connector.targets.postgres.bookkeeping import ensure_bookkeeping
+from connector.targets.postgres.connection import connect
+from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, literal, run
+from connector.targets.postgres.errors import translated
+from connector.targets.postgres.merge import Step
+from connector.targets.postgres.missing import missing_rows
+from connector.targets.postgres.names import NAMING, column_name, table_name
+from connector.targets.postgres.staging import Staged, Staging
+from connector.targets.postgres.types import postgres_type
+from connector.targets.table import Table, from_json, to_json
+from connector.targets.target_schema import Catalog, Excluded, changed, exclusions
+from connector.targets.unique_key_index import ToldKeys
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 10
+LOCK_SECONDS = 60
+
+_SESSION = f"""
+SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
+SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
+SET synchronous_commit = on; SET temp_buffers = '64MB';
+SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
+SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
+"""
+
+
+class PostgresTarget:
+    """A database of a PostgreSQL server.
+
+    Args:
+        url: as libpq takes it.
+        clock: for `applied_at`.
+        audit: whether to keep `thl.thl_applied`.
+        columns: those of the transaction that each table has; the layouts of what is staged have them, too.
+    """
+
+    def __init__(
+        self, url: str, clock: Clock, *, audit: bool = False, columns: TransactionColumns | None = None
+    ) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._columns = columns.columns if columns else ()
+        self._service = ""
+        self.token = 0
+        self._position = TargetPosition(service="")  # as the last commit left it
+        self._saved = Catalog()  # as the last commit left it
+        self._catalog = Catalog()
+        self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
+        self._last: dict[TableLayout, Staged] = {}
+        self._told_keys = ToldKeys()
+        self._left_out: list[LeftOut] = []
+        self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
+        self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
+        with translated():
+            self._db = connect(url, "thl")
+            self._db.execute(_SESSION)
+            if self._db.info.parameter_status("server_encoding") != "UTF8":
+                raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
+        self._staging = Staging(self._db, len(self._columns))
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables we made."""
+        return self._catalog
+
+    def claim(self, service: str, held: int = 0) -> TargetPosition:
+        """Take the target over. Waits for an older applier's running commit."""
+        with translated(), self._db.transaction():
+            self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
+            self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
+            missing = ensure_bookkeeping(self._db)
+            columns = ", ".join(bookkeeping.POSITION)
+            claimed = self._db.execute(
+                "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
+                f"DO UPDATE SET token = p.token + 1 WHERE %s::bigint IN (0, p.token) RETURNING {columns}, token",
+                (service, held),
+            ).fetchone()
+            if claimed is None:
+                raise _fenced(service, held)
+            *row, self.token = claimed
+            self._service = service
+            head = None
+            if "thl.thl_rewound" not in missing:
+                head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
+            position = bookkeeping.position_from(service, row, head and head[0])
+            self._position = position
+            tables = [
+                from_json(TableName(schema, table), definition)
+                for schema, table, definition in self._db.execute(
+                    "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s", (service,)
+                )
+            ]
+            excluded = {}
+            if "thl.thl_excluded" not in missing:
+                query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
+                excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
+            self._catalog = self._saved = self._adopted(tables, excluded)
+            self._counted.clear()
+            self._passed.clear()
+        faults.point("target.after_claim")
+        return position
+
+    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+        """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
+        with translated():
+            if not last:
+                self._check_token()  # the commit, which would find out, may be far away
+            for net in changes:
+                if net.layout.name in self._catalog.excluded:
+                    self._passed[net.layout.name] += net.changes
+                    continue
+                self._catalog.check(net.layout)
+                made = self._catalog.get(net.layout.name)
+                if (index := self._told_keys.missing(net, made)) is not None:
+                    self._pending.append((index, lambda error: error))
+                before = self._last.get(net.layout)
+                table = self._staging.put(completed(net, made), before)
+                if table is not before:
+                    self._pending.append(table)
+                    self._last[net.layout] = table
+
+    def ddl(self, ddl: Ddl) -> None:
+        """Plan the statements' operations; the commit does them."""
+        self._count()
+        for statement in ddl.statements:
+
+            def place(
+                error: ConnectorError, at: Statement = statement, before: Catalog = self._catalog
+            ) -> ConnectorError:
+                return located(error, ddl.seqno, at, before)
+
+            try:
+                found = plan(statement, self._catalog, ddl.commit_time)
+                if not found.operations:
+                    metrics.ignored_ddl.labels(self._service, found.command).inc()
+                check_names(NAMING, found.catalog)
+            except ConnectorError as error:
+                raise place(error) from error
+            self._pending += [(operation, place) for operation in found.operations]
+            self._catalog = found.catalog
+        self._last.clear()
+        self._told_keys.forget()
+
+    def stamp(self, values: Sequence[TransactionValue]) -> None:
+        """The commit writes them into what is staged."""
+        stamp = tuple(
+            literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
+            for column, value in zip(self._columns, values, strict=True)
+        )
+        for item in self._pending:
+            if isinstance(item, Staged):
+                item.stamp = stamp
+        self._last.clear()  # what comes may be of other transactions
+
+    def begin_snapshot(self) -> None:
+        """Drop every table we made, at the commit."""
+        self._count()
+        excluded = self._catalog.excluded
+        self._pending += [
+            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._catalog
+        ]
+        self._catalog = self._catalog.loading(self._columns, Seqno(self._position.seqno + 1))
+        self._last.clear()
+        self._told_keys.forget()
+
+    def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
+        """Compare now; the commit notes it."""
+        self._count()
+        with translated():
+            found = done_by_hand(ddl, self._catalog, PostgresDictionary(self._db))
+            check_names(NAMING, found.catalog)
+        self._catalog = found.catalog
+        self._last.clear()
+        self._told_keys.forget()
+        return found.tables
+
+    def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
+        """The commit notes it."""
+        self._count()
+        for name, entry in tables.items():
+            if name not in self._catalog.excluded:
+                self._catalog = self._catalog.excluding(name, entry)
+
+    def leave_out(self, event: LeftOut) -> None:
+        """The commit notes it."""
+        self._left_out.append(event)
+
+    def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
+        """Write the position under our token, merge what is staged, and commit."""
+        faults.point("target.before_merge")
+        with translated():
+            try:
+                self._merge(position, events)
+            except (ConnectorError, psycopg.Error) as failure:
+                # Whatever it is, it matters less than that the target is no longer ours.
+                with suppress(psycopg.Error):
+                    self._db.execute("ROLLBACK")
+                    self._check_token()
+                if isinstance(failure, TargetDiffers):
+                    self._name_rows(failure)
+                raise
+            faults.point("target.before_commit")
+            self._db.execute("COMMIT")
+            faults.point("target.after_commit")
+            if self._saved is not self._catalog:
+                self._staging.forget()
+        self._saved = self._catalog
+        self._position = position
+        self._counted += self._passed
+        self._passed.clear()
+        self._left_out.clear()
+        self._pending.clear()
+        self._last.clear()
+
+    def discard(self) -> None:
+        """Drop what is staged."""
+        with translated():
+            for item in self._pending:
+                if isinstance(item, Staged):
+                    self._staging.drop(item)
+        self._pending.clear()
+        self._passed.clear()
+        self._left_out.clear()
+        self._last.clear()
+        self._catalog = self._saved
+        self._told_keys.forget()
+
+    def close(self) -> None:
+        """End the session; what is staged goes with it."""
+        self._db.close()
+
+    def _count(self) -> None:
+        """Give the catalogues what was counted, before an exclusion goes under another name or ends."""
+        if self._counted:
+            same = self._catalog is self._saved
+            self._saved = self._saved.counted(self._counted)
+            self._catalog = self._saved if same else self._catalog.counted(self._counted)
+            self._counted.clear()
+
+    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
+        """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
+        found = adopted(
+            tables,
+            self._columns,
+            excluded,
+            there=lambda name: column_names_of(self._db, name),
+            name=table_name,
+            column=lambda column: (column_name(column.name), postgres_type(column)),
+        )
+        check_names(NAMING, found.catalog)
+        for statement in found.statements:
+            self._db.execute(statement.encode())
+        for table in found.tables:
+            self._db.execute(
+                "UPDATE thl.thl_tables SET definition = %s WHERE service = %s AND schema_name = %s AND table_name = %s",
+                (to_json(table), self._service, *table.name),
+            )
+        return found.catalog
+
+    def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
+        """Everything of a commit but COMMIT, in as few round trips as DDL allows."""
+        faults.point("target.before_position")
+        steps = [Step("BEGIN"), *self._bookkeeping(position, events)]
+        for item in self._pending:
+            if isinstance(item, Staged):
+                steps += self._staging.merged(item)
+                continue
+            self._run(steps)
+            steps = []
+            operation, place = item
+            try:
+                run(self._db, operation)
+            except ConnectorError as error:
+                raise place(error) from error
+        self._run(steps)
+
+    def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
+        now = self._clock.now()
+        values = (*bookkeeping.position_values(position), now)
+        assignments = ", ".join(
+            f"{column} = {_literal(value)}"
+            for column, value in zip((*bookkeeping.POSITION, "applied_at"), values, strict=True)
+        )
+        owner = f"service = {_literal(self._service)}"
+        where = f"{owner} AND token = {self.token}"
+        yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
+        if position.head != self._position.head:
+            yield Step(f"DELETE FROM thl.thl_rewound WHERE {owner}")
+            if position.head != NO_SEQNO:
+                yield _insert("thl.thl_rewound", (self._service, position.head))
+        if position.seqno < self._position.seqno:
+            yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
+        gone, new = changed(self._saved, self._catalog)
+        for name in gone:
+            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {_called(name)}")
+        for table in new:
+            target_name = ".".join(NAMING.table(table.name))
+            yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
+        included, excluded = exclusions(self._saved, self._catalog)
+        for name in included:
+            yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_called(name)}")
+        for name, entry in excluded.items():
+            yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self._service, name, entry))
+        for name, count in self._passed.items():
+            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_called(name)}")
+        for event in self._left_out:
+            skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
+            yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")
+            yield _insert("thl.thl_skipped", skipped)
+            for row in inconsistent:
+                yield Step(f"{_insert('thl.thl_inconsistent', row).sql} ON CONFLICT DO NOTHING")
+        if self._audit:
+            for row in bookkeeping.applied_rows(self._service, events, now, self.token):
+                yield _insert("thl.thl_applied", row)
+
+    def _run(self, steps: Sequence[Step]) -> None:
+        """Run statements in one round trip, and compare how many rows each touched."""
+        if not steps:
+            return
+        cursor = self._db.cursor()
+        cursor.execute(";\n".join(step.sql for step in steps).encode())
+        for step in steps:
+            if step.expected is not None and cursor.rowcount != step.expected:
+                raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+            cursor.nextset()
+
+    def _name_rows(self, error: TargetDiffers) -> None:
+        """Say which rows are missing, where that is what is wrong."""
+        work = [item if isinstance(item, Staged) else item[0] for item in self._pending]
+        with suppress(ConnectorError, psycopg.Error), self._db.transaction(force_rollback=True):
+            if (found := missing_rows(self._db, work)) is not None:
+                error.where = {**error.where, "table": found.table, "rows": found.rows}
+
+    def _check_token(self) -> None:
+        token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
+        if token != (self.token,):
+            raise _fenced(self._service, self.token)
+
+
+def _fenced(service: str, token: int) -> Fenced:
+    return Fenced("a newer applier has taken the target over", service=service, token=token)
+
+
+def _called(name: TableName) -> str:
+    return f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
+
+
+def _insert(table: str, values: Sequence[Value]) -> Step:
+    return Step(f"INSERT INTO {table} VALUES ({', '.join(_literal(value) for value in values)})", "", 1)
+
+
+def _literal(value: Value) -> str:
+    return sql.Literal(value).as_string(None)

@@ -1,0 +1,92 @@
+"""What MySQL's types are in PostgreSQL, and how their values are sent.
+
+| MySQL | PostgreSQL |
+|---|---|
+| tinyint, smallint, tinyint unsigned, year | smallint |
+| smallint unsigned, mediumint, mediumint unsigned, int | integer |
+| int unsigned, bigint | bigint |
+| bigint unsigned | numeric(20) |
+| decimal(p,s) | numeric(p,s) |
+| float, double | real, double precision |
+| date | date |
+| datetime(f) | timestamp(f) without time zone |
+| timestamp(f) | timestamp(f) with time zone |
+| time(f) | interval, hours never made days of: PostgreSQL's time ends at 24:00 |
+| char … longtext, enum, set | text; of key columns COLLATE "C": compared by bytes, as keys are |
+| json | json: the text as it is; jsonb would change it |
+| binary … longblob, geometry, vector | bytea |
+| bit(n) | bit(n) |
+
+What PostgreSQL has no value for stops with table, key and column: dates with a zero in them, U+0000 in text.
+"""
+
+from __future__ import annotations
+
+from connector.ddl.type_names import CHARACTERS, INTEGERS
+from connector.log.transaction.layout import Column
+from connector.targets.postgres.copy import Kind
+from connector.targets.types import BYTES, parse
+
+_WHOLE = {16: ("smallint", Kind.INT2), 32: ("integer", Kind.INT4), 64: ("bigint", Kind.INT8)}
+
+
+def postgres_type(column: Column, *, key: bool = False) -> str:
+    """The declared type of a column."""
+    kind = parse(column.type)
+    if kind.base in INTEGERS or kind.base == "year":
+        return _whole(column)[0]
+    if kind.base == "decimal":
+        return f"numeric({kind.sizes[0]},{kind.sizes[1]})"
+    if kind.base == "bit":
+        return f"bit({kind.sizes[0]})"
+    if kind.base in ("datetime", "timestamp"):
+        zone = "with" if kind.base == "timestamp" else "without"
+        return f"timestamp({kind.sizes[0] if kind.sizes else 0}) {zone} time zone"
+    if kind.base in CHARACTERS or kind.base in ("enum", "set"):
+        return 'text COLLATE "C"' if key else "text"
+    if kind.base in BYTES or kind.base in ("geometry", "vector"):
+        return "bytea"
+    return {"float": "real", "double": "double precision", "time": "interval"}.get(kind.base, kind.base)
+
+
+def by_bytes(column: Column) -> str:
+    """The collation of an index for a key of text: staging has keys by bytes, and so PostgreSQL compares by bytes,
+    whatever the table has."""
+    return ' COLLATE "C"' if postgres_type(column, key=True).startswith("text") else ""
+
+
+def copy_kind(column: Column) -> Kind:
+    """How a column's values are sent."""
+    base = parse(column.type).base
+    if base in INTEGERS or base == "year":
+        return _whole(column)[1]
+    if base in CHARACTERS or base in ("enum", "set", "json"):
+        return Kind.TEXT
+    return _KINDS.get(base, Kind.BYTEA)
+
+
+def bit_count(column: Column) -> int:
+    """How many bits a bit column has; 0 for others."""
+    kind = parse(column.type)
+    return kind.sizes[0] if kind.base == "bit" else 0
+
+
+_KINDS = {
+    "decimal": Kind.NUMERIC,
+    "float": Kind.FLOAT4,
+    "double": Kind.FLOAT8,
+    "date": Kind.DATE,
+    "datetime": Kind.TIMESTAMP,
+    "timestamp": Kind.TIMESTAMP,
+    "time": Kind.INTERVAL,
+    "bit": Kind.BIT,
+}
+
+
+def _whole(column: Column) -> tuple[str, Kind]:
+    """The narrowest integer that has all values: an unsigned one needs a bit more."""
+    bits = INTEGERS.get(parse(column.type).base, 15) + column.unsigned
+    for width, found in _WHOLE.items():
+        if bits <= width:
+            return found
+    return "numeric(20)", Kind.NUMERIC

@@ -1,0 +1,214 @@
+"""Operations on SQLite's tables. A table whose columns change is built anew, unless nothing stored changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from connector.errors import TargetDiffers, Unsupported
+from connector.log.transaction.layout import Column, TableName
+from connector.targets.ddl.by_hand import RealTable
+from connector.targets.names import SqliteNaming
+from connector.targets.operations import (
+    AlterTable,
+    CreateSchema,
+    CreateTable,
+    DropSchema,
+    DropTable,
+    Filled,
+    IndexKey,
+    Kept,
+    Operation,
+    RenameTable,
+    Truncate,
+    Unknowable,
+    Value,
+    would_change,
+)
+from connector.targets.sqlite.types import sqlite_type
+from connector.targets.table import Table
+
+_NAMING = SqliteNaming()
+# Bear no dot, so no table of the source can have them.
+_REBUILT = "thl_rebuilt"
+_INDEX = "thl_key_"
+_GENERATED = (2, 3)  # what pragma_table_xinfo calls hidden: VIRTUAL and STORED
+_REMADE = "SQLite cannot make {} plain: make the table anew with a plain column, and copy the rows into it"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(name: TableName) -> str:
+    """A table's quoted name."""
+    return quoted(*_NAMING.table(name))
+
+
+def names(columns: Sequence[str]) -> str:
+    """Quoted names with commas between."""
+    return ", ".join(quoted(name) for name in columns)
+
+
+def run(connection: sqlite3.Connection, operation: Operation) -> None:
+    """Do an operation, inside the open transaction.
+
+    Raises:
+        TargetDiffers: a table is there that we did not make, or a NULL where the source has none.
+        Unsupported: existing rows get values that only the source knows.
+    """
+    match operation:
+        case CreateSchema() | DropSchema():
+            pass  # SQLite has no schemas: they are part of the table's name.
+        case CreateTable(table):
+            _create(connection, table, table_name(table.name))
+        case DropTable(table, optional):
+            connection.execute(f"DROP TABLE {'IF EXISTS ' if optional else ''}{table_name(table.name)}")
+        case RenameTable(table, name, optional):
+            if optional and not column_names_of(connection, table.name):
+                return
+            _refuse_foreign(connection, name)
+            connection.execute(f"ALTER TABLE {table_name(table.name)} RENAME TO {table_name(name)}")
+        case Truncate(table):
+            connection.execute(f"DELETE FROM {table_name(table.name)}")
+        case AlterTable():
+            _alter(connection, operation)
+        case IndexKey(table, columns):
+            _index(connection, table.name, columns)
+
+
+def column_names_of(connection: sqlite3.Connection, name: TableName) -> set[str]:
+    """The names of a table's columns, as the file has them."""
+    return {str(one) for (one,) in connection.execute("SELECT name FROM pragma_table_info(?)", _NAMING.table(name))}
+
+
+class SqliteDictionary:
+    """See `connector.targets.ddl.by_hand.Dictionary`.
+
+    Args:
+        connection: the file's.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def real(self, name: TableName) -> RealTable | None:
+        """From the file's own dictionary."""
+        query = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
+        found = self._connection.execute(query, _NAMING.table(name)).fetchall()
+        if not found:
+            return None
+        columns = {str(column): str(kind).removesuffix(" GENERATED ALWAYS") for column, kind, *_ in found}
+        computed = {str(column): _REMADE.format(column) for column, _, _, hidden in found if hidden in _GENERATED}
+        return RealTable(columns, frozenset(str(column) for column, _, key, _ in found if key), computed)
+
+    def expected(self, table: Table) -> RealTable:
+        """What `_create` makes."""
+        return RealTable({column.name: sqlite_type(column) for column in table.stored}, frozenset(table.key))
+
+
+def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:
+    (text,) = _NAMING.table(name)
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (text,)).fetchone():
+        raise TargetDiffers(f"{text} is there and was not made by us", hint=f"DROP TABLE {quoted(text)}, or rename it")
+
+
+def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
+    if name != _REBUILT:
+        _refuse_foreign(connection, table.name)
+    # One integer column as the key is the rowid itself; its type must be exactly INTEGER for that.
+    parts = [
+        f"{quoted(column.name)} {sqlite_type(column)}{' NOT NULL' if column.name in table.key else ''}"
+        for column in table.stored
+    ]
+    if table.key:
+        parts.append(f"PRIMARY KEY ({names(table.key)})")
+    connection.execute(f"CREATE TABLE {name} ({', '.join(parts)}) STRICT")
+
+
+def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
+    name = table_name(change.before.name)
+    filled = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0]
+    for origin, column in zip(change.origins, change.after.columns, strict=True):
+        if isinstance(origin, Unknowable) and filled:
+            raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
+        if isinstance(origin, Kept) and origin.filled:
+            _refuse_nulls(connection, change, origin.name)
+        if isinstance(origin, Kept):
+            _refuse_unfit(connection, change, origin, column)
+    if _same_storage(change):
+        return
+    _create(connection, change.after, _REBUILT)
+    expressions, values = _expressions(change)
+    if change.after.stored:
+        connection.execute(
+            f"INSERT INTO {_REBUILT} ({names([column.name for column in change.after.stored])}) "
+            f"SELECT {expressions} FROM {name}",
+            values,
+        )
+    connection.execute(f"DROP TABLE {name}")
+    connection.execute(f"ALTER TABLE {_REBUILT} RENAME TO {name}")
+
+
+def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: str) -> None:
+    name = table_name(change.before.name)
+    sql = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {quoted(column)} IS NULL)"
+    if connection.execute(sql).fetchone()[0]:
+        raise Unsupported(f"column {column} of {change.before.name} becomes NOT NULL and has NULLs")
+
+
+def _refuse_unfit(connection: sqlite3.Connection, change: AlterTable, origin: Kept, column: Column) -> None:
+    """Look for a value that would not stay what it is."""
+    name, table = quoted(origin.name), table_name(change.before.name)
+    for unfit in origin.unfit:
+        connection.create_function("thl_unfit", 1, unfit.holds, deterministic=True)
+        sql = f"SELECT {name} FROM {table} WHERE {name} IS NOT NULL AND thl_unfit({name}) LIMIT 1"
+        if found := connection.execute(sql).fetchone():
+            raise would_change(change, column, found[0])
+
+
+def _index(connection: sqlite3.Connection, table: TableName, columns: tuple[str, ...]) -> None:
+    (name,) = _NAMING.table(table)
+    for (index,) in connection.execute("SELECT name FROM pragma_index_list(?)", (name,)).fetchall():
+        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index,)).fetchall()
+        if tuple(column for (column,) in found) == columns:
+            return
+    # An index keeps its name when its table gets another: so that none is in the way, they are numbered.
+    numbers = "SELECT 1 + coalesce(max(CAST(substr(name, ?) AS INTEGER)), 0) FROM sqlite_master WHERE name GLOB ?"
+    (number,) = connection.execute(numbers, (len(_INDEX) + 1, f"{_INDEX}[0-9]*")).fetchone()
+    connection.execute(f"CREATE INDEX {_INDEX}{number} ON {table_name(table)} ({names(columns)})")
+
+
+def _same_storage(change: AlterTable) -> bool:
+    """Whether only MySQL's view of the columns changes: a longer varchar, an int that becomes a bigint."""
+    before, after = change.before, change.after
+    return (
+        before.key == after.key
+        and [(column.name, sqlite_type(column)) for column in before.columns]
+        == [(column.name, sqlite_type(column)) for column in after.columns]
+        and all(
+            isinstance(origin, Kept) and origin.name == column.name and not origin.pad and not origin.cut
+            for origin, column in zip(change.origins, after.columns, strict=True)
+        )
+    )
+
+
+def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
+    parts: list[str] = []
+    values: list[Value] = []
+    for origin in change.origins:
+        match origin:
+            case Kept(name) if origin.cut:
+                parts.append(f"substr({quoted(name)}, 1, length({quoted(name)}) - ?)")
+                values.append(origin.cut)
+            case Kept(name, pad):
+                parts.append(f"{quoted(name)} || ?" if pad else quoted(name))
+                values += [pad] if pad else []
+            case Filled(value):
+                parts.append("?")
+                values.append(value)
+            case Unknowable():
+                parts.append("NULL")
+    parts += [quoted(column.name) for column in change.after.transaction]  # no row is another's because of a DDL
+    return ", ".join(parts), values

@@ -1,0 +1,217 @@
+"""Net operations on a table in SQLite, each checked by its count.
+
+A keyless table loses rows by comparing all columns with IS, so that NULLs are equal; of rows that are equal as many
+go as are to go, the oldest first. That reads the table once a batch. Columns of the transaction are not compared: with
+them, the rows of the newest transactions go first, as they do within a batch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+
+from connector.ddl.type_names import FLOATS
+from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
+from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.targets.names import OTHER_COLUMN
+from connector.targets.operations import Value
+from connector.targets.sqlite.ddl import names, quoted, table_name
+from connector.targets.sqlite.missing import missing_rows, shown
+from connector.targets.sqlite.types import sqlite_type
+from connector.targets.table import Table
+from connector.targets.target_schema import go_on_without
+from connector.targets.values import rows as decoded
+
+_GONE = "temp.thl_gone"
+_CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # as SQLite's "Result and Error Codes" call it
+
+
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> None:
+    """Do deletes, then updates, then inserts, inside the open transaction. Inserts are whole (`completing`).
+
+    Raises:
+        TargetDiffers: a row to delete or update is missing, or one to insert is there.
+        ValueNotRepresentable: a text of the source was not valid in its character set, and is bytes.
+    """
+    columns = [column.name for column in net.layout.columns]
+    name = table_name(table.name)
+    key = list(net.layout.key)
+    matches = " AND ".join(f"{quoted(columns[index])} = ?" for index in key)
+    moved = [] if net.partial is None else _moved(connection, name, matches, net, net.partial)
+    if moved:
+        _delete(connection, f"DELETE FROM {name} WHERE {matches}", [base for base, _ in moved], net)
+    if len(net.deletes):
+        if key:
+            sql = f"DELETE FROM {name} WHERE {matches}"
+            rows = _tuples(net.deletes, len(columns), key)
+            if net.again:
+                connection.executemany(sql, rows)
+            else:
+                _delete(connection, sql, rows, net)
+        else:
+            _delete_equal(connection, table, name, net)
+    if len(net.updates):
+        others = [index for index in range(len(columns)) if index not in key] or key
+        assignments = ", ".join(f"{quoted(columns[index])} = ?" for index in others)
+        sql = f"UPDATE {name} SET {assignments} WHERE {matches}"
+        rows = _tuples(net.updates, len(columns), others + key)
+        count = _many(connection, sql, rows, net, "updated")
+        if count != len(rows):
+            keys = [row[len(others) :] for row in rows]
+            found = missing_rows(connection, net.layout, keys, len(rows) - count, deleted=False)
+            raise _miscounted(count, len(rows), net, "updated", found)
+    if net.partial is not None:
+        _change(connection, name, matches, net, net.partial)
+    if moved:
+        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
+        _insert(connection, sql, [row for _, row in moved], net)
+    if len(net.inserts):
+        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
+        _insert(connection, sql, _tuples(net.inserts, len(columns), None), net)
+
+
+def _moved(
+    connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial
+) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+    """Old key and whole new row of each row that gets another key: what is absent is read."""
+    columns = [column.name for column in net.layout.columns]
+    found = []
+    for values, absent, base in _told(partial.moved, net):
+        row = list(values)
+        if absent:
+            sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {matches}"
+            stored = connection.execute(sql, base).fetchone()
+            if stored is None:
+                raise _missing(net, base)
+            for index, value in zip(absent, stored, strict=True):
+                row[index] = value
+        found.append((base, tuple(row)))
+    return found
+
+
+def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial) -> None:
+    """Set the columns that are told, of each row."""
+    columns, key = net.layout.columns, net.layout.key
+    statements: dict[tuple[int, ...], str] = {}
+    for values, absent, base in _told(partial.changed, net):
+        told = tuple(index for index in range(len(columns)) if index not in absent and index not in key) or key
+        if told not in statements:
+            assignments = ", ".join(f"{quoted(columns[index].name)} = ?" for index in told)
+            statements[told] = f"UPDATE {name} SET {assignments} WHERE {matches}"
+        row = (*(values[index] for index in told), *base)
+        try:
+            count = connection.execute(statements[told], row).rowcount
+        except sqlite3.IntegrityError as error:
+            raise _refused(error, net, "updated") from error
+        if count != 1:
+            raise _missing(net, base)
+
+
+def _told(images: Images, net: NetRows) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
+    """Of each image its values, the columns that are absent, and the key under which its row stands."""
+    width = len(net.layout.columns)
+    for row in decoded(images.data, images.ends, width + 1 + len(net.layout.key)):
+        bits = row[width]
+        if not isinstance(bits, bytes):
+            raise TypeError("a partial image without its bitmap")
+        absent = tuple(index for index in range(width) if not bits[index // 8] >> index % 8 & 1)
+        yield row[:width], absent, row[width + 1 :]
+
+
+def _missing(net: NetRows, base: tuple[Value, ...]) -> TargetDiffers:
+    what = f"a row of {net.layout.name} is to be changed and is not there"
+    return TargetDiffers(what, table=net.layout.name, rows=shown(net.layout, base))
+
+
+def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[tuple[Value, ...]]:
+    return decoded(images.data, images.ends, columns, wanted)
+
+
+def _delete(connection: sqlite3.Connection, sql: str, keys: list[tuple[Value, ...]], net: NetRows) -> None:
+    count = _many(connection, sql, keys, net, "deleted")
+    if count != len(keys):
+        found = missing_rows(connection, net.layout, keys, len(keys) - count, deleted=True)
+        raise _miscounted(count, len(keys), net, "deleted", found)
+
+
+def _insert(connection: sqlite3.Connection, sql: str, rows: list[tuple[Value, ...]], net: NetRows) -> None:
+    count = _many(connection, sql, rows, net, "inserted")
+    if count != len(rows):
+        raise _miscounted(count, len(rows), net, "inserted")
+
+
+def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetRows, done: str) -> int:
+    try:
+        return connection.executemany(sql, values).rowcount
+    except sqlite3.IntegrityError as error:
+        raise _refused(error, net, done) from error
+
+
+def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> ConnectorError:
+    if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
+        what = f"a row of {net.layout.name} could not be {done}: {error}"
+        return ValueNotRepresentable(what, hint=go_on_without(net.layout.name))
+    return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
+
+
+def _miscounted(count: int, expected: int, net: NetRows, done: str, rows: str = "") -> TargetDiffers:
+    what = f"{count} rows of {net.layout.name} were {done}, and the log has {expected}"
+    return TargetDiffers(what, table=net.layout.name, rows=rows or None)
+
+
+def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetRows) -> None:
+    rowid = rowid_name([column.name for column in net.layout.columns])
+    columns = net.layout.columns[: len(table.columns)]
+    newest = "".join(f"t.{quoted(column.name)} DESC, " for column in table.transaction[:1])
+    gone = [f"c{index}" for index in range(len(columns))]
+    types = ", ".join(f"{alias} {sqlite_type(column)}" for alias, column in zip(gone, columns, strict=True))
+    connection.execute(f"CREATE TEMP TABLE thl_gone ({types}, thl_copies INTEGER) STRICT")
+    counted: dict[tuple[tuple[Value, ...], tuple[bytes | None, ...]], int] = {}
+    for row in _tuples(net.deletes, len(net.layout.columns), range(len(columns))):
+        # -0.0 and 0.0 are equal and not the same value.
+        identity = (row, tuple(_bits(value) for value in row if isinstance(value, float)))
+        counted[identity] = counted.get(identity, 0) + 1
+    connection.executemany(
+        f"INSERT INTO {_GONE} VALUES ({_marks(len(columns) + 1)})",
+        ((*row, copies) for (row, _), copies in counted.items()),
+    )
+    matches = " AND ".join(f"t.{quoted(column.name)} IS g.{alias}" for column, alias in zip(columns, gone, strict=True))
+    # Reals are compared once more by their bits: no function of SQLite's tells -0.0 from 0.0.
+    connection.create_function("thl_bits", 1, _bits, deterministic=True)
+    signs = "".join(
+        f" AND thl_bits(t.{quoted(column.name)}) IS thl_bits(g.{alias})"
+        for column, alias in zip(columns, gone, strict=True)
+        if column.type in FLOATS
+    )
+    sql = (
+        f"DELETE FROM {name} WHERE {rowid} IN (SELECT place FROM ("
+        f"SELECT t.{rowid} AS place, g.thl_copies AS copies, "
+        f"row_number() OVER (PARTITION BY g.rowid ORDER BY {newest}t.{rowid}) AS nth "
+        f"FROM {name} AS t CROSS JOIN {_GONE} AS g ON {matches}{signs}) WHERE nth <= copies)"
+    )
+    count = connection.execute(sql).rowcount
+    connection.execute(f"DROP TABLE {_GONE}")
+    if count != len(net.deletes):
+        raise _miscounted(count, len(net.deletes), net, "deleted")
+
+
+def _bits(value: Value) -> bytes | None:
+    return struct.pack("<d", value) if isinstance(value, float) else None
+
+
+def rowid_name(columns: Sequence[str]) -> str:
+    """A name by which SQLite knows the rowid of a table with these columns.
+
+    Raises:
+        ValueNotRepresentable: the columns have all of them.
+    """
+    taken = {name.lower() for name in columns}
+    for name in ("rowid", "_rowid_", "oid"):
+        if name not in taken:
+            return name
+    raise ValueNotRepresentable("a table without a key has columns rowid, _rowid_ and oid", hint=OTHER_COLUMN)
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

@@ -1,0 +1,31 @@
+"""What MySQL's types are in SQLite, in STRICT tables.
+
+| MySQL | SQLite | how |
+|---|---|---|
+| integers, year | INTEGER | |
+| bigint unsigned | ANY | INTEGER below 2^63, TEXT of its digits above: `CAST(c AS TEXT)` is MySQL's text |
+| float, double | ANY | always REAL; a column declared REAL would lose the sign of -0.0 |
+| decimal, date, time, datetime, timestamp | TEXT | as MySQL prints it; timestamp in UTC |
+| char … longtext, enum, set, json | TEXT | |
+| binary … longblob, bit, geometry, vector | BLOB | bit: big-endian |
+
+A STRICT table converts nothing that is not already of its type, and ANY converts nothing at all.
+"""
+
+from __future__ import annotations
+
+from connector.ddl.type_names import FLOATS, INTEGERS
+from connector.log.transaction.layout import Column
+from connector.targets.types import BYTES, parse
+
+
+def sqlite_type(column: Column) -> str:
+    """The declared type of a column."""
+    base = parse(column.type).base
+    if base in FLOATS or (base == "bigint" and column.unsigned):
+        return "ANY"
+    if base in INTEGERS or base == "year":
+        return "INTEGER"
+    if base in BYTES or base in ("bit", "geometry", "vector"):
+        return "BLOB"
+    return "TEXT"

@@ -1,1 +1,0 @@
-"""Net operations into a target database, with its position, in one target transaction."""

@@ -1,0 +1,656 @@
+"""A real Kafka, a real Spark, the real SQLite target: what is in the log is in the target, whatever lies in the way."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pydantic import SecretStr
+
+from connector import cli
+from connector.applier.applier import Applier
+from connector.applier.excluded_tables import Without
+from connector.applier.skips import Skips
+from connector.applier.stop_condition import UntilTime
+from connector.applier.undo import undo
+from connector.clock import SystemClock
+from connector.config.model import Apply, Config, Kafka, Target
+from connector.errors import (
+    BrokerUnavailable,
+    ConfigError,
+    Fenced,
+    HistoriesDiffer,
+    LogDamaged,
+    TargetDiffers,
+    TargetUnavailable,
+    Unsupported,
+)
+from connector.inspect.events.log import Ends
+from connector.kafka import tails
+from connector.kafka.handshake import tell_what_is_missing
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import SourcePosition, TargetPosition
+from connector.logs import fields_of
+from connector.sandbox.environment import Broker
+from connector.spark.session import Session
+from connector.spark.stream.batch_sizer import Pace
+from connector.status.collect import applier_status
+from connector.status.report import Limits, ProducerStatus, State, problems_of
+from connector.status.target import read_target
+from connector.targets.open import open_desk, open_target
+from connector.targets.signal_table import Request
+from tests.contract.target_again import random_records
+from tests.support.fragments import change, in_parts, record, statement
+from tests.support.log_writer import MESSAGE_BYTES, LogWriter
+from tests.support.spark import session
+
+CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
+REFUSED = Pace.refused
+TEXT = {"name": "v", "type": "varchar(100)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True}
+COMMITTED = 1_700_000_000_000_000  # as `record` has it, of event 0
+ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [], "nullable": False}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    # What fits into a batch is small, so that a test needs little to have one that does not.
+    fits = {"spark.driver.maxResultSize": "16m"}
+    with session(tmp_path_factory.mktemp("spark"), spark=fits) as started:
+        yield started
+
+
+@pytest.fixture
+def config(kafka_broker: Broker, tmp_path: Path) -> Config:
+    return Config(
+        service=f"s{uuid.uuid4().hex[:10]}",
+        kafka=Kafka(bootstrap=kafka_broker.bootstrap, retries=5),
+        apply=Apply(checkpoint_dir=tmp_path / "spark", batch_messages=50),
+        target=Target(url=SecretStr(f"sqlite:///{tmp_path / 'target.db'}"), audit=True, retries=5),
+    )
+
+
+def create(seqno: int) -> dict[str, Any]:
+    return record(seqno, [statement(CREATE)], kind="ddl", shard="#UNKNOWN", last_barrier=seqno - 1 if seqno else -1)
+
+
+def rows(*ids: int, value: str = "x") -> dict[str, Any]:
+    return change("insert", [(None, [n, value]) for n in ids]) | {"columns": [ID, TEXT]}
+
+
+def inserts(first: int, count: int) -> list[dict[str, Any]]:
+    return [record(n, [rows(n)], last_barrier=0) for n in range(first, first + count)]
+
+
+def apply(config: Config, spark: Session, until: int) -> TargetPosition:
+    position = Applier(config, spark, SystemClock(), Event(), until=Seqno(until)).run()
+    assert position is not None
+    return position
+
+
+def found(config: Config) -> list[int]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        table = db.execute("SELECT target_name FROM thl_tables WHERE table_name = 'orders'").fetchone()[0]
+        return [row[0] for row in db.execute(f'SELECT id FROM "{table}" ORDER BY id')]
+
+
+def applied(config: Config) -> list[int]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        return [row[0] for row in db.execute("SELECT seqno FROM thl_applied ORDER BY seqno")]
+
+
+def test_the_log_is_in_the_target_each_event_once(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 120)])
+    log.events(inserts(121, 5), abort=True)
+    log.events(inserts(121, 30))
+    position = apply(config, spark, 150)
+    assert found(config) == list(range(1, 151))
+    assert applied(config) == list(range(151))
+    assert (position.seqno, position.epoch, position.consistent) == (150, 1, True)
+
+
+def test_an_applier_goes_on_where_the_target_is_not_where_spark_was(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 100)])
+    apply(config, spark, 40)
+    # What Spark read of events after 40 is forgotten; a checkpoint that lies there is not looked at.
+    for folder in (spark.folder, spark.folder.parent):
+        for name in ("offsets", "commits", "sources/0"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / name / "0").write_text("v1\n{}\n")
+        (folder / "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000000"}')
+    log.events(inserts(101, 50))
+    apply(config, spark, 150)
+    assert found(config) == list(range(1, 151))
+    assert applied(config) == list(range(151))
+
+
+def test_an_event_of_many_fragments_and_one_that_was_given_up(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0)])
+
+    def fragments(count: int, *, whole: bool) -> list[dict[str, Any]]:
+        return [
+            record(1, [rows(n)], fragno=n, rows=n + 1, last_frag=whole and n == count - 1, last_barrier=0)
+            for n in range(count)
+        ]
+
+    log.events(fragments(130, whole=False))
+    log.online()
+    log.events(fragments(170, whole=True))
+    log.events([record(2, [rows(1000)], last_barrier=0)])
+    position = apply(config, spark, 2)
+    assert found(config) == [*range(170), 1000]
+    assert position.epoch == 2
+
+
+def test_a_log_that_rested_for_longer_than_its_retention_goes_on(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    log.events([record(11, [rows(11)], prev_seqno=-1, last_barrier=0)], 1)
+    apply(config, spark, 11)
+    # Events, a marker of ours, and Kafka's of two transactions.
+    wait_for(lambda: delete_all(config) == {0: 11 + 1 + 2, 1: 1 + 1 + 2})
+    results: list[TargetPosition | None] = []
+    thread = Thread(target=lambda: results.append(Applier(config, spark, SystemClock(), stop, until=Seqno(13)).run()))
+    stop = Event()
+    thread.start()
+    try:
+        SystemClock().sleep(3)  # it has shaken hands
+        log.events([record(12, [rows(12)], prev_seqno=10, last_barrier=0)])
+        log.events([record(13, [rows(13)], prev_seqno=11, last_barrier=0)], 1)
+        thread.join(60)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert [one and one.seqno for one in results] == [13]
+    assert found(config) == list(range(1, 14))
+
+    log.events([record(14, [rows(14)], prev_seqno=12, last_barrier=0)])
+    wait_for(lambda: delete_all(config)[0] == 14 + 4)
+    with pytest.raises(LogDamaged, match="deleted by the topic's retention"):
+        apply(config, spark, 14)
+
+
+def delete_all(config: Config) -> dict[int, int]:
+    """As retention does: of two partitions, everything that is there. Returns where each begins then."""
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    deleted = admin.delete_records([TopicPartition(config.topic, number, OFFSET_END) for number in range(2)])
+    return {place.partition: done.result().low_watermark for place, done in deleted.items()}
+
+
+def test_partitions_are_put_in_one_order(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=3)
+    log.online()
+    log.events([create(0)])
+    tails = {0: 0, 1: -1, 2: -1}
+    for seqno in range(1, 91):
+        partition = seqno * seqno % 3
+        log.events([record(seqno, [rows(seqno)], prev_seqno=tails[partition], last_barrier=0)], partition)
+        tails[partition] = seqno
+    apply(config, spark, 90)
+    assert found(config) == list(range(1, 91))
+    assert applied(config) == list(range(91))
+
+
+def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    wide = CREATE.replace("VARCHAR(100)", "LONGTEXT")
+    log.events([record(0, [statement(wide)], kind="ddl", shard="#UNKNOWN")])
+    for n in range(1, 4):
+        big = rows(n, value="é" * (12 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}
+        log.events([record(n, [big], last_barrier=0)])
+    *some, last = in_parts(rows(4, value="é" * (5 << 20)) | {"columns": [ID, TEXT | {"type": "longtext"}]}, 30)
+    parts = [record(4, [part], last_frag=False, fragno=n, last_barrier=0) for n, part in enumerate(some)]
+    log.events(parts)
+    log.online()  # given up in the middle of a row
+    log.events([*parts, record(4, [last], fragno=29, rows=1, last_barrier=0)])
+    apply(config, spark, 4)
+    assert found(config) == [1, 2, 3, 4]
+
+
+def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[int] = []
+
+    def told(pace: Pace) -> bool:
+        refused.append(pace.messages)
+        return REFUSED(pace)
+
+    monkeypatch.setattr(Pace, "refused", told)
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *(record(n, [rows(n, value="x" * 200_000)], last_barrier=0) for n in range(1, 201))])
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 500})})
+    apply(many, spark, 200)
+    assert refused == [500]
+    assert found(config) == list(range(1, 201))
+
+
+def test_a_damaged_message_ends_it_with_its_place(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    apply(config, spark, 3)
+    log.raw(b"not a fragment")
+    with pytest.raises(LogDamaged, match=rf"{config.topic}-0@\d+"):
+        apply(config, spark, 10)
+    assert found(config) == [1, 2, 3]
+
+
+def test_an_applier_that_waits_for_what_a_partition_lost_is_told(
+    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "EVERY", 0.0)
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 20)])
+    stop = Event()
+    ended: list[Exception] = []
+    applier = Applier(config, spark, SystemClock(), stop)
+
+    def run() -> None:
+        try:
+            applier.run()
+        except LogDamaged as error:
+            ended.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(21)))
+        log.events([record(21, [rows(21)], prev_seqno=-1, last_barrier=0)], 1, lost=True)
+        log.events([record(22, [rows(22)], prev_seqno=20, last_barrier=0)])
+        thread.join(60)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert ["A partition lost its end" in str(error) for error in ended] == [True]
+    assert applied(config) == list(range(21))
+
+
+def test_another_log_is_refused(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    apply(config, spark, 3)
+    other = config.model_copy(update={"kafka": config.kafka.model_copy(update={"topic_prefix": "other"})})
+    again = LogWriter(other, log_id="e" * 32)
+    again.online()
+    again.events([create(0), *inserts(1, 9)])
+    with pytest.raises(HistoriesDiffer):
+        apply(other, spark, 9)
+    assert found(config) == [1, 2, 3]
+
+
+def test_a_log_that_does_not_exist_yet_is_waited_for_and_given_up(config: Config, spark: Session) -> None:
+    few = config.model_copy(
+        update={
+            "kafka": config.kafka.model_copy(update={"retries": 1}),
+            "target": config.target.model_copy(update={"retries": 1}),
+        }
+    )
+    with pytest.raises(BrokerUnavailable, match="does not exist yet"):
+        apply(few, spark, 0)
+
+
+def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:
+    tell_what_is_missing(config)
+    (record,) = caplog.records
+    assert record.getMessage() == "waiting for a log that does not exist yet: thl produce begins it"
+    assert fields_of(record)["topics"] == [config.control_topic, config.topic]
+    caplog.clear()
+    LogWriter(config).online()
+    tell_what_is_missing(config)
+    assert not caplog.records
+
+
+def test_a_topic_whose_messages_may_be_too_large_for_spark_is_read_in_batches(
+    config: Config, spark: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = LogWriter(config)  # of 128 MiB
+    log.online()
+    log.events([create(0), *inserts(1, 9)])
+    apply(config, spark, 9)
+    (said,) = (record for record in caplog.records if "raise apply.heap" in record.getMessage())
+    assert fields_of(said)["max_message_bytes"] == MESSAGE_BYTES
+
+
+def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    ended: list[BaseException] = []
+
+    def older() -> None:
+        try:
+            Applier(config, spark, SystemClock(), stop).run()
+        except Fenced as fenced:
+            ended.append(fenced)
+
+    stop = Event()
+    thread = Thread(target=older)
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(11)))
+        newer = Thread(target=apply, args=(config, spark, 30))
+        newer.start()
+        for n in itertools.count(11):
+            log.events(inserts(n, 1))
+            newer.join(0.5)
+            if n >= 30 and not newer.is_alive():
+                break
+        thread.join(30)
+    finally:
+        stop.set()
+        thread.join(30)
+    assert [type(one) for one in ended] == [Fenced]
+    assert applied(config) == list(range(31))
+
+
+def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_broker: Broker) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 20)])
+    stop = Event()
+    results: list[TargetPosition | None] = []
+    applier = Applier(config, spark, SystemClock(), stop, until=Seqno(40))
+    thread = Thread(target=lambda: results.append(applier.run()))
+    thread.start()
+    try:
+        wait_for(lambda: applied_or_none(config) == list(range(21)))
+        kafka_broker.kill()
+        kafka_broker.start()
+        log.events(inserts(21, 20))
+        thread.join(120)
+    finally:
+        stop.set()
+        thread.join(60)
+    assert [one and one.seqno for one in results] == [40]
+    assert applied(config) == list(range(41))
+
+
+def test_a_time_that_has_passed_ends_it_before_what_came_later_or_at_the_log_s_end(
+    config: Config, spark: Session
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 60)])
+    for time, last in ((COMMITTED + 25, 25), (SystemClock().now(), 60)):
+        position = Applier(config, spark, SystemClock(), Event(), until=UntilTime(time)).run()
+        assert position is not None
+        assert position.seqno == last
+        assert found(config) == list(range(1, last + 1))
+
+
+def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
+    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    url = config.target.url.get_secret_value()
+    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {{url: '{url}'}}\n")
+    offline = ["offline", "--config", str(tmp_path / "thl.yaml"), "--because", "an upgrade"]
+    applier = Applier(config, spark, SystemClock(), Event())
+    thread = Thread(target=applier.run)
+    thread.start()
+    wait_for(lambda: applied_or_none(config) == list(range(11)))
+    assert cli.run(offline) == 0
+    thread.join(30)
+    assert not thread.is_alive()
+    assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
+    assert applier.request is not None
+    assert applier.request.because == "an upgrade"
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, request=request(config))
+    assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
+    assert cli.run([*offline, "--wait", "0.1"]) == TargetUnavailable.exit_code
+    log.events(inserts(11, 5))
+    apply(config, spark, 15)  # what was asked while none was running is asked of none
+    assert applied(config) == list(range(16))
+    assert request(config) is None
+
+
+def test_taken_back_it_applies_again_and_says_when_it_is_consistent(config: Config, spark: Session) -> None:
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 30)])
+    log.online()
+    log.events([record(31, [rows(31)], prev_seqno=-1, last_barrier=0)], 1)
+    after = [record(n, [updated(n - 31)], prev_seqno=n - 1 - (n == 32), last_barrier=0) for n in range(32, 50)]
+    log.events(after)
+    apply(config, spark, 49)
+    text = texts(config)
+    again = Applier(config, spark, SystemClock(), Event(), until=Seqno(40), first=Seqno(20)).run()
+    assert again is not None
+    assert (again.seqno, again.epoch, again.consistent, again.head) == (40, 2, False, 49)
+    assert texts(config) == text
+    log.events([record(50, [updated(30)], last_barrier=0)])
+    end = apply(config, spark, 50)
+    assert (end.consistent, end.head) == (True, NO_SEQNO)
+    assert texts(config) == text | {30: "y"}
+    assert applied(config) == list(range(51))
+
+    place = SourcePosition("binlog.000001", 1000 + 45)
+    once_more = Applier(config, spark, SystemClock(), Event(), until=Seqno(45), first=place).run()
+    assert once_more is not None
+    assert (once_more.seqno, once_more.head) == (45, 50)
+    with pytest.raises(ConfigError, match="needs event 46 next"):
+        Applier(config, spark, SystemClock(), Event(), first=Seqno(48)).run()
+
+
+def test_what_cannot_be_applied_again_is_refused_by_name_and_nothing_is_changed(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    keyless = record(2, [rows(9) | {"table": "loose", "key_columns": []}], last_barrier=1)
+    partial = record(4, [updated(3) | {"before_present": b"\x01"}], last_barrier=1)
+    partial["changes"][0]["rows"][0]["before"] = [3]
+    log.events(
+        [create(0), record(1, [statement("CREATE TABLE loose (id INT, v VARCHAR(100))")], kind="ddl", shard="#UNKNOWN",
+                           last_barrier=0), keyless, record(3, [rows(3)], last_barrier=1), partial]
+    )  # fmt: skip
+    before = apply(config, spark, 4)
+    for first, why in ((1, "DDL"), (2, r"without a key.*shop\.loose"), (3, r"not all columns: shop\.orders")):
+        with pytest.raises(Unsupported, match=why):
+            Applier(config, spark, SystemClock(), Event(), first=Seqno(first)).run()
+    with pytest.raises(ConfigError, match="no event of the log ends"):
+        Applier(config, spark, SystemClock(), Event(), first=SourcePosition("binlog.000001", 7)).run()
+    assert apply(config, spark, 4) == before
+
+
+def test_a_target_that_has_nothing_begins_where_it_is_told(config: Config, spark: Session) -> None:
+    log = LogWriter(config)
+    log.online()
+    earlier = [record(n, [rows(n)]) for n in range(10)]
+    log.events(
+        [*earlier, create(10) | {"last_barrier": -1}, *(record(n, [rows(n)], last_barrier=10) for n in (11, 12))]
+    )
+    position = Applier(config, spark, SystemClock(), Event(), until=Seqno(12), first=Seqno(10)).run()
+    assert position is not None
+    assert (position.seqno, position.consistent) == (12, False)
+    assert found(config) == [11, 12]
+
+
+def updated(n: int) -> dict[str, Any]:
+    return change("update", [([n, "x"], [n, "y"])]) | {"columns": [ID, TEXT]}
+
+
+def texts(config: Config) -> dict[int, str]:
+    with sqlite3.connect(config.target.url.get_secret_value().removeprefix("sqlite:///")) as db:
+        return dict(db.execute('SELECT id, v FROM "shop.orders"'))
+
+
+def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> None:
+    def applier(skip: int) -> Applier:
+        skips = Skips([Seqno(skip)], "me@here", "why")
+        return Applier(config, spark, SystemClock(), Event(), until=Seqno(10), skips=skips)
+
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 10)])
+    for _ in range(2):  # as a supervisor would start it
+        position = applier(5).run()
+        assert position is not None
+        assert position.seqno == 10
+    assert found(config) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert applied(config) == list(range(11))
+    with open_desk(config.target) as desk:
+        doubtful = desk.inconsistent(config.service)
+    assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
+    url = config.target.url.get_secret_value()
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, doubtful=doubtful)
+    assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
+    with pytest.raises(ConfigError, match="event 6 is applied"):
+        applier(6).run()
+
+
+def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(config: Config, spark: Session) -> None:
+    def applier(until: int, **options: Any) -> TargetPosition | None:
+        return Applier(config, spark, SystemClock(), Event(), until=Seqno(until), **options).run()
+
+    def done(seqno: int) -> Skips:
+        return Skips((), "me@here", "why", done=Seqno(seqno))
+
+    def ddl(seqno: int, sql: str, barrier: int) -> dict[str, Any]:
+        return record(seqno, [statement(sql)], kind="ddl", shard="#UNKNOWN", last_barrier=barrier)
+
+    def whole(*ids: int) -> dict[str, Any]:
+        return change("insert", [(None, [n, n]) for n in ids]) | {"columns": [ID, ID | {"name": "v"}]}
+
+    three = [ID, ID | {"name": "v"}, ID | {"name": "n"}]
+    file = Path(config.target.url.get_secret_value().removeprefix("sqlite:///"))
+    log = LogWriter(config)
+    log.online()
+    log.events(
+        [
+            create(0),
+            *inserts(1, 3),
+            ddl(4, "ALTER TABLE orders MODIFY v INT NOT NULL", 0),
+            record(5, [whole(5)], last_barrier=4),
+            ddl(6, "ALTER TABLE orders ADD n INT AS (v + 1)", 4),
+            record(7, [change("insert", [(None, [7, 7, 8])]) | {"columns": three}], last_barrier=6),
+            ddl(8, "CREATE TABLE other (id INT PRIMARY KEY)", 6),
+            record(9, [change("insert", [(None, [9])]) | {"table": "other", "columns": [ID]}], last_barrier=8),
+        ]
+    )
+    with pytest.raises(Unsupported, match=r"v changes from varchar") as refused:
+        applier(9)
+    assert "thl apply --done-seqno 4 --because" in refused.value.hint
+    assert "thl apply --without shop.orders --because" in refused.value.hint
+    with pytest.raises(ConfigError, match="needs event 4 next"):
+        applier(9, skips=done(6))
+    with pytest.raises(TargetDiffers, match="v is TEXT and must be INTEGER"):
+        applier(9, skips=done(4))
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute('ALTER TABLE "shop.orders" DROP COLUMN v')
+        db.execute('ALTER TABLE "shop.orders" ADD COLUMN v INTEGER')
+    for _ in range(2):  # as a supervisor would start it
+        with pytest.raises(Unsupported, match="n"):
+            applier(9, skips=done(4))
+    assert found(config) == [1, 2, 3, 5]
+    with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
+        with pytest.raises(Unsupported, match=r"event 4 was left out or done by hand"):
+            undo(config, target, desk, Seqno(2))
+        assert [(one.table, one.since) for one in desk.inconsistent(config.service)] == [("orders", 4)]
+    with pytest.raises(Unsupported, match="left out or done by hand"):
+        applier(9, first=Seqno(3))
+
+    without = Without([TableName("shop", "orders")], "me@here", "not wanted here")
+    for _ in range(2):
+        end = applier(9, without=without)
+        assert end is not None
+        assert end.consistent
+    assert found(config) == [1, 2, 3, 5]
+    with open_desk(config.target) as desk:
+        excluded = desk.excluded(config.service)
+    url = config.target.url.get_secret_value()
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, excluded=excluded)
+    assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
+        "not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
+    )
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute('SELECT id FROM "shop.other"').fetchall() == [(9,)]
+    with (
+        closing(open_target(config.target, SystemClock())) as target,
+        open_desk(config.target) as desk,
+        pytest.raises(Unsupported, match=r"without shop\.orders since event 6"),
+    ):
+        undo(config, target, desk, Seqno(4))
+
+
+def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
+    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, states, _ = random_records(Random(1), 2001)
+    log = LogWriter(config)
+    log.online()
+    log.events(records)
+    told = {"target": config.target.model_copy(update={"transaction_columns": {"seqno": "thl_seqno"}})}
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000}), **told})
+    forward = apply(many, spark, 2000)
+    assert texts(config) == states[2000]
+    seqnos = written_by(config)
+    assert max(seqnos.values()) > 1900
+    monkeypatch.setattr("connector.applier.undo.STEP_BYTES", 100_000)
+    url = config.target.url.get_secret_value()
+    kafka = f"{{bootstrap: '{config.kafka.bootstrap}'}}"
+    target = f"{{url: '{url}', transaction_columns: {{seqno: thl_seqno}}}}"
+    (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {target}\nkafka: {kafka}\n")
+    undo = ["undo", "--config", str(tmp_path / "thl.yaml"), "--to-seqno"]
+    assert cli.run([*undo, "1200"]) == 0
+    assert "is at event 1200: binlog.000001:0000000000002200;7" in capsys.readouterr().out
+    assert texts(config) == states[1200]
+    assert set(written_by(config).values()) == {None}  # of each row there was a later transaction
+    there = read_target(url, config.service)
+    assert there is not None
+    assert (there.gtid_set, there.consistent) == ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-1201", True)
+    assert applied(config) == list(range(1201))
+    assert cli.run([*undo, "1300"]) == ConfigError.exit_code
+    assert apply(many, spark, 2000) == forward
+    assert texts(config) == states[2000]
+    assert written_by(config) == seqnos
+
+
+def written_by(config: Config) -> dict[int, Any]:
+    path = config.target.url.get_secret_value().removeprefix("sqlite:///")
+    with sqlite3.connect(path) as db:
+        return dict(db.execute('SELECT id, thl_seqno FROM "shop.orders"').fetchall())
+
+
+def request(config: Config) -> Request | None:
+    with open_desk(config.target) as desk:
+        return desk.request(config.service)
+
+
+def applied_or_none(config: Config) -> list[int] | None:
+    try:
+        return applied(config)
+    except sqlite3.OperationalError:
+        return None
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    clock = SystemClock()
+    end = clock.monotonic() + seconds
+    while not condition():
+        assert clock.monotonic() < end, "waited too long"
+        clock.sleep(0.05)

@@ -1,0 +1,90 @@
+"""What ADD COLUMN gives to rows that are there, form by form, held against real servers.
+
+Zero may be wrong: what is not known stops, and ordinary forms are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.errors import SandboxError
+from connector.sandbox.environment import SqlServer
+from connector.sandbox.mysql56 import MySql56Server
+from connector.sandbox.mysql56_programs import mysql56_folder
+from connector.sandbox.settings import MYSQL56_GTIDS
+from tests.support.default_forms import (
+    MARIADB_SESSIONS,
+    MYSQL_SESSIONS,
+    ORDINARY,
+    SESSIONS,
+    Session,
+    definitions,
+    sample,
+)
+from tests.support.default_oracle import Outcome, ask, judge
+
+MYSQL = [*SESSIONS, *MYSQL_SESSIONS]
+MARIADB = [*SESSIONS, *MARIADB_SESSIONS]
+SHARE = 80  # one of so many forms where the whole grid is too much
+
+
+def hold(server: SqlServer, session: Session, forms: Iterable[str]) -> Outcome:
+    answers, refused = ask(server, session, forms)
+    outcome = judge(answers)
+    print(f"{session.name}: {outcome.equal} equal, {len(outcome.stopped)} stop, {sum(refused.values())} refused")
+    assert outcome.wrong == {}
+    assert outcome.equal > 2 * len(outcome.stopped)
+    return outcome
+
+
+@pytest.mark.parametrize("session", MYSQL, ids=[one.name for one in MYSQL])
+def test_a_sample_of_the_grid_is_what_mysql_gives(mysql_server: SqlServer, session: Session) -> None:
+    assert hold(mysql_server, session, sample(definitions(), SHARE, session.name)).equal > 10
+
+
+@pytest.mark.parametrize("session", MARIADB, ids=[one.name for one in MARIADB])
+def test_a_sample_of_the_grid_is_what_mariadb_gives(mariadb_server: SqlServer, session: Session) -> None:
+    assert hold(mariadb_server, session, sample(definitions(mariadb=True), SHARE, session.name)).equal > 10
+
+
+def test_ordinary_forms_are_known(mysql_server: SqlServer, mariadb_server: SqlServer) -> None:
+    for server in (mysql_server, mariadb_server):
+        answers, refused = ask(server, SESSIONS[0], ORDINARY)
+        outcome = judge(answers)
+        assert (outcome.wrong, outcome.stopped) == ({}, {})
+        assert set(ORDINARY) - {answer.definition for answer in answers} == set(), refused
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("session", MYSQL, ids=[one.name for one in MYSQL])
+def test_the_grid_is_what_mysql_gives(mysql_server: SqlServer, session: Session) -> None:
+    assert hold(mysql_server, session, definitions()).equal > 5000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("session", MARIADB, ids=[one.name for one in MARIADB])
+def test_the_grid_is_what_mariadb_gives(mariadb_server: SqlServer, session: Session) -> None:
+    assert hold(mariadb_server, session, definitions(mariadb=True)).equal > 5000
+
+
+@pytest.fixture(scope="module")
+def mysql56(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
+    try:
+        mysql56_folder()
+    except SandboxError as error:
+        pytest.skip(f"MySQL 5.6 cannot be had: {error.message}")
+    folder: Path = tmp_path_factory.mktemp("mysql56")
+    with MySql56Server(folder, settings=MYSQL56_GTIDS, die_with_parent=True) as found:
+        yield found
+
+
+@pytest.mark.long
+@pytest.mark.servers
+@pytest.mark.parametrize("session", SESSIONS, ids=[one.name for one in SESSIONS])
+def test_a_part_of_the_grid_is_what_mysql_56_gives(mysql56: SqlServer, session: Session) -> None:
+    forms = (form.replace("utf8mb3", "utf8") for form in sample(definitions(), 5, session.name))
+    # There is a history of tables, which goes on after no text with bytes that are not known, as sjis has this one.
+    hold(mysql56, session, (form for form in forms if session.name != "sjis" or "\uff3c" not in form))

@@ -1,0 +1,190 @@
+"""`thl list` against a real broker: aborted transactions, given up events, several partitions."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connector.cli import run as thl
+from connector.inspect.events import attempts
+from connector.inspect.events.choice import Choice
+from connector.inspect.events.log import LogList
+from connector.inspect.events.partitions import Partitions
+from connector.kafka.log_reader import LogReader
+from connector.sandbox.environment import Broker
+from tests.support.fragments import change, in_parts
+from tests.support.log_topic import Log, a_fragment
+
+
+@pytest.fixture(scope="module")
+def log(kafka_broker: Broker) -> Log:
+    """Events 0, 1, 3 in partition 0, 2 in partition 1; 3 was begun, given up and given again; 4 is not finished."""
+    log = Log(kafka_broker)
+    log.transaction((0, a_fragment(0, kind="epoch")), (1, a_fragment(0, kind="epoch")))
+    log.transaction((0, a_fragment(0)), (0, a_fragment(1, last=False)), (0, a_fragment(1, 1)))
+    log.transaction((0, a_fragment(2, epoch=1)), abort=True)
+    log.transaction((1, a_fragment(2)), (0, a_fragment(3, last=False)))
+    log.transaction((0, a_fragment(3, kind="epoch", epoch=2)), (1, a_fragment(3, kind="epoch", epoch=2)))
+    log.transaction((0, a_fragment(3, epoch=2)), (1, a_fragment(4, last=False, epoch=2)))
+    return log
+
+
+def listed(log: Log, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert thl(["list", *log.arguments, *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def statements(lines: list[str]) -> list[str]:
+    return [line.partition(" = ")[2] for line in lines if line.startswith("- SQL")]
+
+
+ALL = ["statement 0.0 of 1", "statement 1.0 of 1", "statement 1.1 of 1", "statement 2.0 of 1", "statement 3.0 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ([], ALL),
+        (["-low", "1", "-high", "2"], ALL[1:4]),
+        (["-from", "1", "-to", "2"], ALL[1:4]),
+        (["-from", "1970-01-01T00:00:00.000001Z", "-to", "1970-01-01T01:00:00.000002+01:00"], ALL[1:4]),
+        (["-from", "1970-01-01T05:30:00.000003", "-timezone", "Asia/Kolkata"], ALL[4:]),
+        (["-seqno", "1"], ALL[1:3]),
+        (["-event", "b.1:1"], ALL[1:3]),
+        (["-event", "b.1:0000000000000002;0"], ALL[3:4]),
+        (["-gtid", "U:3"], ALL[4:]),
+        (["-first"], ALL[:1]),
+        (["-first", "2"], ALL[:3]),
+        (["-last"], ALL[4:]),
+        (["-last", "2"], ALL[3:]),
+        (["-low", "9"], []),
+        (["--voided"], [*ALL[:4], "statement 3.0 of 1", ALL[4], "statement 4.0 of 2"]),
+        (["--voided", "-seqno", "3"], ["statement 3.0 of 1", ALL[4]]),
+        (["--voided", "-last"], ["statement 3.0 of 1", ALL[4], "statement 4.0 of 2"]),
+    ],
+)
+def test_what_is_listed(log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], found: list[str]) -> None:
+    assert statements(listed(log, capsys, *arguments)) == found
+
+
+def test_what_is_too_large_to_be_held_is_read_again(
+    log: Log, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "HELD_BYTES", 0)
+    assert statements(listed(log, capsys, "-first", "2")) == ALL[:3]
+
+
+def test_one_event_is_listed_to_the_letter(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(log, capsys, "-seqno", "2") == [
+        "SEQ# = 2 / FRAG# = 0 (last frag)",
+        f"- FILE = thl.{log.service}-1@2",
+        "- TIME = 1970-01-01 00:00:00.000002",
+        "- EPOCH# = 1",
+        "- EVENTID = b.1:0000000000000002;0",
+        "- SOURCEID = h:1",
+        "- METADATA = [service=x]",
+        "- TYPE = com.continuent.tungsten.replicator.event.ReplDBMSEvent",
+        "- SCHEMA = s",
+        "- SQL(0) = statement 2.0 of 1",
+    ]
+
+
+def test_json_is_an_object_a_line(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [json.loads(line) for line in listed(log, capsys, "--format", "json", "-headers", "--voided")]
+    assert [(one["seqno"], one["fragno"], one.get("voided", False)) for one in found] == [
+        (0, 0, False), (1, 0, False), (1, 1, False), (2, 0, False), (3, 0, True), (3, 0, False), (4, 0, True),
+    ]  # fmt: skip
+
+
+def test_avro_is_a_file_that_others_read(log: Log, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert thl(["list", *log.arguments, "--format", "avro", "-low", "1"]) == 0
+    found: list[Any] = list(fastavro.reader(io.BytesIO(capfdbinary.readouterr().out)))
+    assert [one["changes"][0]["sql"] for one in found] == ALL[1:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["-seqno", "9"], 2, "no finished event with this seqno [seqno=9]"),
+        (["-event", "b.1:0000000000000009"], 2, "its place is by seqno 3 (b.1:0000000000000003;0)"),
+        (["-gtid", "u:9"], 2, "no event with this GTID [gtid=u:9]"),
+        (["-seqno", "1", "-last"], 2, "-seqno and -last exclude each other"),
+        (["-low", "3", "-high", "2"], 2, "3 comes after 2"),
+        (["-from", "yesterday"], 2, "neither a seqno nor a time"),
+        (["-timezone", "Nowhere/At_All"], 2, "not a time zone"),
+        (["-sql", "-sizes"], 2, "exclude each other"),
+        (["--format", "avro", "-headers"], 2, "--format avro has no -headers"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+) -> None:
+    assert thl(["list", *log.arguments, *arguments]) == code
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_log_that_is_not_there(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
+    assert thl(arguments) == 2
+    assert "Service nothing has no log on these brokers" in capsys.readouterr().err
+
+
+def test_an_event_is_found_in_a_few_looks(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 events in transactions of 10, every fifth aborted and given again."""
+    log = Log(kafka_broker, partitions=1)
+    for ten in range(0, 1000, 10):
+        messages = [(0, a_fragment(seqno)) for seqno in range(ten, ten + 10)]
+        if ten % 50 == 0:
+            log.transaction(*messages, abort=True)
+        log.transaction(*messages)
+    looks: list[int] = []
+    look, messages_of, read = LogReader.first, Partitions.messages, 0
+
+    def counted(self: LogReader, partition: int, offset: int, end: int) -> Any:
+        looks.append(offset)
+        return look(self, partition, offset, end)
+
+    def counting(self: Partitions, *where: int) -> Any:
+        nonlocal read
+        for message in messages_of(self, *where):
+            read += 1
+            yield message
+
+    monkeypatch.setattr(LogReader, "first", counted)
+    monkeypatch.setattr(Partitions, "messages", counting)
+    found = list(LogList(log.config).events(Choice(low=617, high=617)))
+    assert [one.fragment["seqno"] for one in found] == [617]
+    assert len(looks) <= 2 * (1000 + 200 + 120).bit_length()
+    assert read == 1
+
+
+@pytest.mark.parametrize("held", [1 << 20, 1])
+def test_a_change_in_parts_is_shown_where_its_last_part_is(
+    kafka_broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(attempts, "HELD_BYTES", held)
+    log = Log(kafka_broker, partitions=1)
+    parts = [[part] for part in in_parts(change("insert", [(None, [1, "a"]), (None, [2, "b"])]), 3)]
+    event = [a_fragment(0, n, last=n == 2, changes=part) for n, part in enumerate(parts)]
+    log.transaction((0, a_fragment(0, kind="epoch")), *((0, one) for one in event[:2]))
+    log.transaction((0, a_fragment(0, kind="epoch")), *((0, one) for one in event))
+    shown = [json.loads(line) for line in listed(log, capsys, "--voided", "--format", "json")]
+    assert [(one.get("voided", False), len(one["changes"])) for one in shown][:2] == [(True, 0), (True, 0)]
+    assert [len(one["changes"]) for one in shown][2:] == [0, 0, 1]
+    assert [row["after"] for row in shown[-1]["changes"][0]["rows"]] == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    deleted = TopicPartition(log.topic, 0, shown_offset(shown[2]) + 1)
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    for done in admin.delete_records([deleted]).values():
+        done.result(30)
+    rest = [json.loads(line) for line in listed(log, capsys, "--voided", "--format", "json")]
+    assert [(one["fragno"], one["changes"]) for one in rest] == [(1, []), (2, [])]
+
+
+def shown_offset(one: dict[str, Any]) -> int:
+    return int(one["file"].rpartition("@")[2])

@@ -1,0 +1,162 @@
+"""The history of a MariaDB's tables, held against the server: with NO_LOG, its default, and with MINIMAL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from connector.errors import CorruptBinlog, Unsupported
+from connector.log.transaction.batch import Piece
+from connector.sandbox.environment import SqlServer
+from tests.integration.mariadb.test_log import CASES, said_of, same
+from tests.support.binlog import row_changes
+from tests.support.definitions import OTHER, SCHEMA, TYPES, Statements
+from tests.support.watched import Watched, rows_of, walk
+
+OWN = (
+    *("uuid", "inet6", "inet4", "json", "year(4)", "timestamp", "timestamp(3)", "point ref_system_id=4326"),
+    *("varchar(30) compressed", "text compressed", "mediumblob compressed=zlib", "varbinary(30) compressed"),
+    *("varchar(8) collate utf8mb4_uca1400_ai_ci", "text collate uca1400_ai_ci", "char(4) collate latin1_nopad_bin"),
+    *("text character set utf8", "int default (1 + 1)", "uuid default uuid()", "int(11) without system versioning"),
+    *("varchar(5) as ('v') persistent", "int unsigned as (1) virtual", "bit(3) default b'1' check (1 = 1)"),
+)
+
+
+class MariaStatements(Statements):
+    """The same, and what MySQL has not."""
+
+    def definition(self) -> str:
+        if self.random.random() < 0.5:
+            return self.any(*OWN)
+        return f"{self.random.choice([kind for kind in TYPES if 'vector' not in kind])} {self.any('', 'not null')}"
+
+    def clause(self) -> str:
+        if self.random.random() < 0.6:
+            return super().clause()
+        column, other = self.column(), self.column()
+        return self.any(
+            f"ADD COLUMN IF NOT EXISTS {column} {self.definition()}{self.place()}",
+            f"ADD COLUMN IF NOT EXISTS ({column} {self.definition()}, {other} {self.definition()})",
+            f"DROP COLUMN IF EXISTS {column}",
+            f"MODIFY COLUMN IF EXISTS {column} {self.definition()}{self.place()}",
+            f"CHANGE COLUMN IF EXISTS {column} {other} {self.definition()}",
+            f"RENAME COLUMN IF EXISTS {column} TO {other}",
+            f"ADD INDEX IF NOT EXISTS i ({column})",
+            "DROP INDEX IF EXISTS i",
+            f"ADD CONSTRAINT IF NOT EXISTS c CHECK ({column} is not null)",
+            "CONVERT TO CHARACTER SET utf8mb3 COLLATE uca1400_ai_ci",
+            "COLLATE uca1400_as_cs",
+            "PAGE_CHECKSUM = 1",
+        )
+
+    def one(self) -> str:
+        if self.random.random() < 0.6:
+            return super().one()
+        a, b = self.table(), self.table()
+        return self.any(
+            self.create().replace("CREATE TABLE", "CREATE OR REPLACE TABLE").replace("IF NOT EXISTS ", ""),
+            f"SET STATEMENT max_statement_time = 60 FOR ALTER TABLE {a} {self.clause()}",
+            f"ALTER TABLE IF EXISTS {a} WAIT 5 {self.clause()}, {self.clause()}",
+            f"ALTER ONLINE TABLE {a} NOWAIT {self.clause()}",
+            f"RENAME TABLE IF EXISTS {a} TO {b}",
+            f"RENAME TABLE {a} WAIT 5 TO {b}",
+            f"DROP TABLE IF EXISTS {a} WAIT 5",
+            f"TRUNCATE TABLE {a} WAIT 5",
+            f"DROP INDEX IF EXISTS `PRIMARY` ON {a}",
+            f"CREATE OR REPLACE DATABASE `{OTHER}` {self.any('', 'COLLATE utf8mb4_uca1400_ai_ci', 'CHARSET cp1251')}",
+            f"ALTER DATABASE {SCHEMA} COLLATE uca1400_ai_ci",
+            f"ALTER DATABASE {SCHEMA} COMMENT 'shop'",
+            "CREATE OR REPLACE SEQUENCE seq",
+            "ALTER SEQUENCE IF EXISTS seq RESTART 5",
+            "DROP SEQUENCE IF EXISTS seq",
+            "SET SESSION binlog_alter_two_phase = 1 - @@binlog_alter_two_phase",
+            "CREATE OR REPLACE FUNCTION f() RETURNS int RETURN 1",
+        )
+
+
+@pytest.fixture
+def watched(mariadb_server: SqlServer, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    found = Watched(mariadb_server, request.param)
+    yield found
+    found.close()
+
+
+NOT_UNDERSTOOD = (
+    *("a conversion of labels", "a conversion beside", "that is computed under", " is not in "),
+    *("a condition about", "a statement that failed"),
+)
+MODES = {
+    1: "sql_mode = ''",
+    2: "sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,REAL_AS_FLOAT', explicit_defaults_for_timestamp = OFF",
+}
+
+
+@pytest.mark.parametrize(("watched", "seed"), [("NO_LOG", 1), ("MINIMAL", 2)], indirect=["watched"])
+def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, seed: int) -> None:
+    watched.run(f"SET {MODES[seed]}")
+    told, layouts = walk(watched, MariaStatements(seed), 300, reasons=NOT_UNDERSTOOD, passing=True)
+    assert told > 80
+    assert layouts > 5
+
+
+@pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
+def test_every_value_is_what_a_select_says(watched: Watched) -> None:
+    """Though the log tells neither signs nor character sets."""
+    watched.run("SET time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'")
+    for number, (_, definition, values) in enumerate(CASES):
+        watched.run(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
+        watched.run(*(f"INSERT INTO t{number} (v) VALUES ({value})" for value in values))
+    found = [item for item in watched.read() if isinstance(item, Piece)]
+    for number, (how, definition, _) in enumerate(CASES):
+        said = said_of(watched.cursor, f"t{number}", how, definition)
+        values_ = [after[1] for _, _, after in row_changes(found, f"t{number}") if after]
+        assert [(definition, value) for value, row in zip(values_, said, strict=True)
+                if not same(value, row, how, definition)] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
+def test_rows_of_what_nobody_knows_stop_with_the_statement(watched: Watched) -> None:
+    watched.run("CREATE TABLE v (a int) WITH SYSTEM VERSIONING", "CREATE TABLE o (a int)", "INSERT INTO o VALUES (1)")
+    assert [rows.count for rows in rows_of(watched.read())] == [1]
+    watched.run("INSERT INTO v VALUES (1)")
+    with pytest.raises(Unsupported, match="WITH SYSTEM VERSIONING") as caught:
+        watched.read()
+    assert "-bin.0" in caught.value.message
+
+
+@pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
+def test_a_table_that_is_not_the_one_of_the_history_stops(watched: Watched) -> None:
+    """Also a column that the dictionary does not show: a UNIQUE over a TEXT has a hidden one."""
+    watched.run("CREATE TABLE h (a int PRIMARY KEY, b text UNIQUE)")
+    watched.read()
+    watched.run("INSERT INTO h VALUES (1, 'x')")
+    with pytest.raises(CorruptBinlog, match="is not the table that the history knows"):
+        watched.read()
+
+
+@pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
+def test_temporary_tables_are_others(watched: Watched) -> None:
+    """Only of their RENAME the log does not say so: then nobody knows which tables were meant."""
+    watched.run("CREATE TABLE t (a int)", "CREATE TABLE u (b int)")
+    watched.run(
+        "CREATE TEMPORARY TABLE t (z text)", "ALTER TABLE t ADD y int", "CREATE OR REPLACE TEMPORARY TABLE t (y int)"
+    )
+    watched.read()
+    assert watched.known == watched.dictionary()
+    watched.run("RENAME TABLE t TO u")
+    watched.read()
+    assert {name.table: "a RENAME" in table.unknown for name, table in watched.known.tables.items()} == {
+        "t": True, "u": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)
+def test_a_statement_that_failed_but_had_an_effect(watched: Watched) -> None:
+    watched.run("CREATE TABLE t (a int)", "CREATE TABLE u (b int)")
+    with pytest.raises(pymysql.MySQLError):
+        watched.run("CREATE OR REPLACE TABLE t (b int, KEY (c))")
+    watched.read()
+    assert watched.known == watched.dictionary()
+    assert [name.table for name in watched.known.tables] == ["u"]

@@ -1,0 +1,125 @@
+"""A MariaDB with binlog_row_image FULL_NODUP, to a target equal in the end; the others are refused, and why."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.applier import core as core_module
+from connector.clock import SystemClock
+from connector.config.model import Config, Target
+from connector.errors import PreflightError, Unsupported
+from connector.log.transaction.batch import Rows
+from connector.mysql.preflight.preflight import preflight
+from connector.mysql.server.connection import session
+from connector.sandbox.environment import SqlServer
+from connector.targets.open import open_target
+from tests.integration.applier.test_row_images import TABLES, Source, apply, churn
+from tests.support.binlog import changes, images
+from tests.support.loading import a_database, load_into
+
+IMAGES = ["FULL_NODUP", "FULL_NODUP", "FULL"]
+
+
+@pytest.fixture
+def source(mariadb_server: SqlServer, tmp_path: Path) -> Iterator[Source]:
+    with a_database(mariadb_server, "row_images") as (configured, name):
+        target = Target(url=f"sqlite:///{tmp_path}/target.db")
+        made = Source(mariadb_server, Config(service=name, source=configured, target=target), name)
+        yield made
+        made.connection.close()
+
+
+def rows_of(path: Path) -> dict[str, list[Any]]:
+    with sqlite3.connect(path) as db:
+        names = db.execute("SELECT table_name, target_name FROM thl_tables").fetchall()
+        return {table: sorted(db.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for table, name in names}
+
+
+def test_a_random_load_under_row_images_without_what_has_not_changed(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core_module, "STAGE_BYTES", 200_000)
+    draw = random.Random(5)
+    source.run(*(sql.replace("VIRTUAL", "STORED") for sql in TABLES))
+    churn(source, draw, 300, IMAGES, json=False)
+    source.run(
+        "SET SESSION binlog_row_image = FULL_NODUP",
+        "CREATE TABLE uk (a INT NOT NULL, b TEXT, c VARCHAR(9) DEFAULT 'z', UNIQUE KEY (a))",
+        "INSERT INTO uk (a) VALUES (1), (2), (3)",
+        "UPDATE uk SET b = 'text' WHERE a < 3",
+        "UPDATE uk SET a = 9 WHERE a = 1",
+        "DELETE FROM uk WHERE a = 2",
+        "CREATE TABLE d (id INT PRIMARY KEY, u UUID DEFAULT uuid(), t TEXT COMPRESSED, n INT DEFAULT (1 + 1))",
+        "INSERT INTO d (id) VALUES (1), (2), (3)",
+        "UPDATE d SET t = repeat('x', 300) WHERE id > 1",
+        "UPDATE d SET u = NULL WHERE id > 2",
+        "ALTER TABLE k ADD COLUMN late VARCHAR(9) NOT NULL DEFAULT 'late'",
+        "INSERT INTO k (id) VALUES (-7)",
+        "UPDATE k SET late = 'x' WHERE id < 5",
+    )
+
+    apply(source.config, source.pieces(), draw, source.start)
+
+    again = source.config.model_copy(update={"target": Target(url=f"sqlite:///{tmp_path}/loaded.db")})
+    target = open_target(again.target, SystemClock())
+    load_into(target, again.source)
+    target.close()
+    found, expected = rows_of(tmp_path / "target.db"), rows_of(tmp_path / "loaded.db")
+    assert {table: len(rows) > 2 for table, rows in expected.items()} | {"the_end": True} == dict.fromkeys(
+        ["k", "c", "n", "large", "uk", "d", "the_end"], True
+    ) | {"uk": False, "large": False}
+    for table, rows in expected.items():
+        assert found[table] == rows, table
+
+
+@pytest.mark.parametrize(
+    ("definition", "stops"),
+    [("ALTER TABLE v ADD w INT AS (a + 1)", True), ("ALTER TABLE v ADD w INT GENERATED ALWAYS AS (a) STORED", False)],
+)
+def test_a_virtual_column_stops_where_it_would_be_left_out(source: Source, definition: str, stops: bool) -> None:
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT)", "INSERT INTO v VALUES (1, 1)", definition)
+    source.run("UPDATE v SET a = 2", "SET SESSION binlog_row_image = FULL_NODUP", "UPDATE v SET a = 3")
+    if not stops:
+        assert [image[1] for change in changes(source.pieces()) if isinstance(change, Rows) for image in images(change)]
+        return
+    with pytest.raises(Unsupported, match="leaves VIRTUAL columns out") as caught:
+        source.pieces()
+    assert caught.value.where["definition"] == definition
+
+
+def refusal(server: SqlServer, source: Source, image: str) -> str:
+    server.run_sql(f"SET GLOBAL binlog_row_image = {image}")
+    try:
+        with session(source.config.source) as connection:
+            preflight(connection, source.config.source, snapshot=False)
+    except PreflightError as error:
+        return str(error)
+    finally:
+        server.run_sql("SET GLOBAL binlog_row_image = FULL")
+    return ""
+
+
+def test_images_that_do_not_tell_enough_are_refused(source: Source, mariadb_server: SqlServer) -> None:
+    assert "REPLACE does not log" in refusal(mariadb_server, source, "MINIMAL")
+    assert "REPLACE does not log" in refusal(mariadb_server, source, "NOBLOB")
+    assert refusal(mariadb_server, source, "FULL_NODUP") == ""
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, w INT AS (a + 1) VIRTUAL)")
+    assert f"{source.config.service}.v.w" in refusal(mariadb_server, source, "FULL_NODUP")
+    assert refusal(mariadb_server, source, "FULL") == ""
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_a_replace_does_not_tell_what_it_resets(source: Source, image: str) -> None:
+    """Why these are refused. A server that does tell it may be let in."""
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, b TEXT)", "INSERT INTO v VALUES (1, 1, 'b')")
+    source.run(f"SET SESSION binlog_row_image = {image}", "REPLACE INTO v (id, a) VALUES (1, 2)")
+    last = [change for change in changes(source.pieces()) if isinstance(change, Rows)][-1]
+    assert last.action.name == "UPDATE"
+    assert last.after
+    assert not last.after[0] & 4  # that of b, which is NULL now

@@ -1,0 +1,298 @@
+"""Every setting, grant and position that the producer needs is checked, and told with what mends it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from connector.config.model import Source
+from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SourceUnavailable
+from connector.mysql.preflight.preflight import preflight
+from connector.mysql.server.connection import Connection, connect, query
+from connector.mysql.server.dump import open_stream
+from connector.mysql.server.source_state import (
+    check_available,
+    end_position,
+    gtid_executed,
+    oldest_position,
+    resolve_start,
+)
+from connector.mysql.snapshot.snapshot import Snapshot
+from connector.mysql.transforms.filters import Filter
+from connector.sandbox.environment import SqlServer
+from connector.sandbox.mysql import MySqlServer
+from tests.support.loading import a_database, a_user, as_source, checked, run, take
+
+LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT ON *.*",)
+LOAD = ("FLUSH_TABLES ON *.*", "SELECT ON *.*")
+
+
+@contextmanager
+def a_setting(server: SqlServer, name: str, value: str) -> Iterator[None]:
+    connection = connect(as_source(server))
+    before = query(connection, f"SELECT @@GLOBAL.{name} AS v")[0]["v"]
+    query(connection, f"SET GLOBAL {name} = %s", (int(value) if value.isdigit() else value,))
+    try:
+        yield
+    finally:
+        query(connection, f"SET GLOBAL {name} = %s", (before,))
+        connection.close()
+
+
+def test_facts_of_a_server_that_is_right(mysql_server: SqlServer) -> None:
+    facts = checked(as_source(mysql_server), snapshot=True)
+    assert facts.release >= (8, 0)
+    assert facts.gtids
+    assert uuid.UUID(facts.server_uuid)
+    assert facts.binlog_row_metadata == "FULL"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("binlog_format", "MIXED", "SET PERSIST binlog_format = 'ROW';"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
+    mysql_server: SqlServer, name: str, value: str, hint: str
+) -> None:
+    source = as_source(mysql_server)
+    with a_setting(mysql_server, name, value):
+        with pytest.raises(PreflightError, match=f"{name} is {value}") as raised:
+            checked(source)
+        assert raised.value.hint.startswith(hint)
+        connection = connect(source)
+        query(connection, raised.value.hint.partition(";")[0].replace("PERSIST", "GLOBAL"))
+        connection.close()
+        checked(source)
+
+
+def test_where_statements_are_kept_their_format_is_a_warning(mysql_server: SqlServer) -> None:
+    source = as_source(mysql_server).model_copy(update={"statements": "keep"})
+    with a_setting(mysql_server, "binlog_format", "MIXED"):
+        facts = checked(source)
+    assert any("binlog_format is MIXED" in warning for warning in facts.warnings)
+    assert not any("binlog_format" in warning for warning in checked(source).warnings)
+
+
+def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
+    with (
+        a_setting(mysql_server, "binlog_format", "MIXED"),
+        a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
+        a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"),
+        pytest.raises(PreflightError, match="2 things") as raised,
+    ):
+        checked(as_source(mysql_server))
+    assert "SET PERSIST binlog_format = 'ROW';" in str(raised.value)
+    assert "SET PERSIST binlog_row_value_options = '';" in str(raised.value)
+
+
+def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
+    with a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"):
+        warnings = checked(as_source(mysql_server)).warnings
+    (warning,) = (one for one in warnings if one.startswith("binlog_row_metadata is MINIMAL"))
+    assert "SET PERSIST binlog_row_metadata = 'FULL';" in warning
+    assert not any("binlog_row_metadata" in one for one in checked(as_source(mysql_server)).warnings)
+    with (
+        a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"),
+        pytest.raises(PreflightError, match="temporary tables") as raised,
+    ):
+        checked(as_source(mysql_server, statements="keep"))
+    assert "SET PERSIST binlog_row_metadata = 'FULL';" in raised.value.hint
+
+
+def test_weak_durability_is_a_warning(mysql_server: SqlServer) -> None:
+    with (
+        a_setting(mysql_server, "sync_binlog", "0"),
+        a_setting(mysql_server, "innodb_flush_log_at_trx_commit", "2"),
+    ):
+        warnings = checked(as_source(mysql_server)).warnings
+    assert any(warning.startswith("sync_binlog is 0") for warning in warnings)
+    assert any(warning.startswith("innodb_flush_log_at_trx_commit is 2") for warning in warnings)
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_row_images_without_all_columns_are_a_warning(mysql_server: SqlServer, image: str) -> None:
+    with a_setting(mysql_server, "binlog_row_image", image):
+        (warning,) = [one for one in checked(as_source(mysql_server)).warnings if "row_image" in one]
+    assert warning.startswith(f"binlog_row_image is {image}")
+    assert warning.endswith("SET PERSIST binlog_row_image = 'FULL';")
+
+
+def test_partial_json_is_a_warning_and_with_minimal_images_refused(mysql_server: SqlServer) -> None:
+    with a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"):
+        warnings = checked(as_source(mysql_server)).warnings
+        assert any(warning.startswith("binlog_row_value_options is PARTIAL_JSON") for warning in warnings)
+        with (
+            a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
+            pytest.raises(PreflightError, match="binlog_row_value_options is PARTIAL_JSON") as raised,
+        ):
+            checked(as_source(mysql_server))
+    assert raised.value.hint.startswith("SET PERSIST binlog_row_value_options = '';")
+
+
+def test_the_least_grants_suffice_to_read_the_log(mysql_server: SqlServer) -> None:
+    with a_user(mysql_server, *LEAST) as source:
+        checked(source)
+        connection = connect(source)
+        start = resolve_start(connection, "now").position
+        connection.close()
+        assert start is not None
+        open_stream(source, start).close()
+
+
+def test_the_least_grants_suffice_to_load(mysql_server: SqlServer) -> None:
+    with a_database(mysql_server, "grants") as (admin, name):
+        run(admin, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+        grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.*")
+        with a_user(mysql_server, *grants, do=(name,)) as source:
+            checked(source, snapshot=True)
+            assert len(take(source)) == 4
+
+
+@pytest.mark.parametrize("missing", [*LEAST[0].removesuffix(" ON *.*").split(", "), "FLUSH_TABLES", "SELECT"])
+def test_each_missing_grant_is_told_with_the_grant(mysql_server: SqlServer, missing: str) -> None:
+    privileges = [*LEAST[0].removesuffix(" ON *.*").split(", "), "FLUSH_TABLES", "SELECT"]
+    privileges.remove(missing)
+    with a_user(mysql_server, *(f"{privilege} ON *.*" for privilege in privileges)) as source:
+        with pytest.raises(PreflightError) as raised:
+            checked(source, snapshot=True)
+        assert raised.value.hint == f"GRANT {missing} ON *.* TO '{source.user}'@'%';"
+        mysql_server.run_sql(raised.value.hint)
+        checked(source, snapshot=True)
+
+
+def test_a_table_that_may_not_be_read_is_not_silently_left_out(mysql_server: SqlServer) -> None:
+    """information_schema hides it, so only the grants can tell."""
+    with a_database(mysql_server, "hidden") as (admin, name):
+        run(admin, name, "CREATE TABLE seen (id INT)", "CREATE TABLE hidden (id INT)")
+        grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.seen")
+        with (
+            a_user(mysql_server, *grants, do=(name,)) as source,
+            pytest.raises(PreflightError, match=f"SELECT on `{name}`"),
+        ):
+            checked(source, snapshot=True)
+        with a_user(mysql_server, *grants, do=(f"{name}.seen",)) as source:
+            checked(source, snapshot=True)
+
+
+def test_roles_count(mysql_server: SqlServer) -> None:
+    role = f"r{uuid.uuid4().hex[:8]}"
+    mysql_server.run_sql(f"CREATE ROLE {role}; GRANT {LEAST[0]} TO {role}")
+    try:
+        with a_user(mysql_server) as source:
+            mysql_server.run_sql(f"GRANT {role} TO {source.user}; SET DEFAULT ROLE {role} TO {source.user}")
+            checked(source)
+    finally:
+        mysql_server.run_sql(f"DROP ROLE {role}")
+
+
+def test_a_wrong_password_and_a_server_that_is_not_there(mysql_server: SqlServer) -> None:
+    with pytest.raises(PreflightError, match="refuses the user"):
+        connect(as_source(mysql_server, user="nobody", password="x"))
+    with pytest.raises(SourceUnavailable, match="does not answer"):
+        connect(Source(host="127.0.0.1", port=1))
+
+
+def test_the_sources_own_server_id_is_refused(mysql_server: SqlServer) -> None:
+    own = checked(as_source(mysql_server)).server_id
+    with pytest.raises(PreflightError, match="is the source's own"):
+        checked(as_source(mysql_server, server_id=own))
+
+
+def test_a_server_id_that_a_replica_has_is_refused(mysql_server: SqlServer) -> None:
+    source = as_source(mysql_server, server_id=77123)
+    connection = connect(source)
+    stream = open_stream(source, end_position(connection))
+    try:
+        with pytest.raises(PreflightError, match="77123 is taken by a replica") as raised:
+            preflight(connection, source, snapshot=False)
+        registered = next(row for row in query(connection, "SHOW REPLICAS") if row["Server_Id"] == 77123)
+        assert registered["Replica_UUID"] in str(raised.value)
+        # An older one of us, that the server has not noticed to be gone, is no reason.
+        preflight(connection, source, snapshot=False, replica_uuid=registered["Replica_UUID"])
+    finally:
+        stream.close()
+        connection.close()
+
+
+@contextmanager
+def at_source(server: SqlServer) -> Iterator[Connection]:
+    connection = connect(as_source(server))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def test_places_to_start_from(mysql_server: SqlServer) -> None:
+    with at_source(mysql_server) as connection:
+        now = resolve_start(connection, "now")
+        assert (now.position, now.gtid_set) == (end_position(connection), gtid_executed(connection))
+        earliest = resolve_start(connection, "earliest")
+        assert earliest.position == oldest_position(connection)
+        assert resolve_start(connection, str(now.position)).position == now.position
+        assert now.gtid_set is not None
+        assert resolve_start(connection, now.gtid_set or "").gtid_set == now.gtid_set
+        with pytest.raises(ConfigError, match=r"source\.start"):
+            resolve_start(connection, "yesterday")
+
+
+def test_a_place_that_the_source_never_had(mysql_server: SqlServer) -> None:
+    with at_source(mysql_server) as connection:
+        end = end_position(connection)
+        with pytest.raises(HistoriesDiffer, match="ends at"):
+            check_available(connection, resolve_start(connection, f"{end.file}:{end.offset + 1_000_000}").stream)
+        with pytest.raises(HistoriesDiffer, match=f"{uuid.UUID(int=1)}:7"):
+            check_available(connection, resolve_start(connection, f"{uuid.UUID(int=1)}:7").stream)
+
+
+def test_a_purged_place_names_the_oldest(mysql_server: SqlServer) -> None:
+    with at_source(mysql_server) as connection, a_database(mysql_server, "purge") as (source, name):
+        first = end_position(connection)
+        run(source, name, "CREATE TABLE t (id INT)", "FLUSH BINARY LOGS")
+        query(connection, f"PURGE BINARY LOGS TO '{end_position(connection).file}'")
+        oldest = oldest_position(connection)
+        with pytest.raises(Purged, match=f"the oldest there is {oldest}"):
+            check_available(connection, resolve_start(connection, str(first)).stream)
+        own = query(connection, "SELECT @@server_uuid AS u")[0]["u"]
+        with pytest.raises(Purged, match=f"has purged {own}:2.*the oldest there is {oldest}"):
+            check_available(connection, resolve_start(connection, f"{own}:1").stream)
+
+
+def test_cascades_that_are_not_logged_are_refused_unless_accepted(tmp_path: Path) -> None:
+    """MySQL 9.6 logs them, unless it is told to leave them to the storage engine as all before it did."""
+    own_server = MySqlServer(tmp_path / "mysql", settings={"innodb_native_foreign_keys": "ON"})
+    with own_server as server, a_database(server, "cascade") as (source, name):
+        run(source, name, "CREATE TABLE parent (id INT PRIMARY KEY)")
+        child = "CREATE TABLE child (p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parent (id)"
+        run(source, name, f"{child})")
+        checked(source)
+        run(source, name, "DROP TABLE child", f"{child} ON DELETE CASCADE ON UPDATE SET NULL)")
+        with pytest.raises(PreflightError, match="1 foreign keys") as raised:
+            checked(source)
+        assert "(ON DELETE CASCADE, ON UPDATE SET NULL)" in raised.value.message
+        assert raised.value.hint.startswith(f"ALTER TABLE `{name}`.`child` DROP FOREIGN KEY `fk`;")
+        checked(source.model_copy(update={"accept_unlogged_cascades": True}))
+        others = source.filters.model_copy(update={"ignore": (f"{name}.child",)})
+        checked(source.model_copy(update={"filters": others}))
+
+
+def test_a_server_without_a_binary_log_is_told(tmp_path: Path) -> None:
+    own_server = MySqlServer(tmp_path / "mysql", settings={"skip_log_bin": ""})
+    with own_server as server, pytest.raises(PreflightError, match="no binary log"):
+        checked(as_source(server))
+
+
+def test_a_load_without_the_privilege_says_so(mysql_server: SqlServer) -> None:
+    with a_user(mysql_server, *LEAST) as source:
+        snapshot = Snapshot(source, Filter(source.filters))
+        try:
+            with pytest.raises(PreflightError, match="lacks a privilege"):
+                snapshot.open()
+        finally:
+            snapshot.close()

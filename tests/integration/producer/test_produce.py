@@ -1,0 +1,236 @@
+"""`thl produce` on a real MySQL and a real Kafka, killed where it hurts: every event once, in order, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connector import failpoints as faults
+from connector.cli import run as thl
+from connector.consume import Consumer
+from connector.errors import TimedOut
+from connector.kafka.log_reader import LogReader
+from connector.sandbox.environment import Broker, SqlServer
+from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
+
+IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
+IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]
+
+
+@pytest.fixture
+def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Bench:
+    result = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL))
+    result.make_table()
+    return result
+
+
+def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
+    with bench.start() as first:
+        first.loaded()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        bench.sql(f"UPDATE {bench.service}.t SET v = 'changed' WHERE id = 1")
+        until(lambda: last_seqno(bench) >= 5)
+        assert first.stop() == 0
+        assert "stopped after event 5" in first.text
+    bench.sql(f"SET binlog_rows_query_log_events = ON; DELETE FROM {bench.service}.t WHERE id = 2")
+    with bench.start(THL_SOURCE__ROWS_QUERY_BYTES="21") as second:
+        until(lambda: last_seqno(bench) >= 6)
+        assert second.stop() == 0
+    events = check(bench)
+    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+    (metadata,) = {event[0]["metadata"].get("rows_query.0") for event in events} - {None}
+    assert metadata == f"DELETE FROM {bench.service} … (21 of 36 bytes)"
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", IN_THE_STREAM)
+def test_killed_in_the_stream_every_event_is_there_once(bench: Bench, point: str) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT=point) as killed:
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        assert killed.ended() == -signal.SIGKILL
+    with bench.start() as third:
+        third.online()
+        until(lambda: last_seqno(bench) >= 4)
+        assert third.stop() == 0
+    check(bench)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", IN_THE_LOAD)
+def test_killed_in_the_load_it_begins_anew(bench: Bench, point: str) -> None:
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT=f"{point}:1") as killed:
+        assert killed.ended() == -signal.SIGKILL
+    bench.sql(f"DELETE FROM {bench.service}.t WHERE id % 3 = 1")
+    with bench.start() as again:
+        until(lambda: " loaded service=" in again.text or point == "produce.snapshot_end_after_commit")
+        before = last_seqno(bench)
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) > before)
+        assert again.stop() == 0
+    events = check(bench)
+    begun = [event for event in events if event[0]["metadata"].get("snapshot") == "begin"]
+    committed = point in {"produce.snapshot_after_commit", "produce.snapshot_end_before_commit"}
+    assert len(begun) == (2 if committed else 1)
+
+
+@pytest.mark.faults
+def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench: Bench) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(3000)
+    with bench.start(THL_CRASH_POINT="produce.mid_event_after_commit:2") as killed:
+        assert killed.ended() == -signal.SIGKILL
+    with bench.start() as again:
+        until(lambda: last_seqno(bench) >= 3)
+        assert again.stop() == 0
+    records = fragments(bench.config)
+    assert {record["epoch"] for record in records if record["seqno"] == 3 and record["kind"] != "epoch"} == {2, 3}
+    example = Path(__file__).parents[2] / "consumer_example.py"
+    schema = Path(__file__).parents[3] / "schemas" / "fragment.avsc"
+    told = subprocess.run(
+        [sys.executable, "-I", str(example), bench.kafka.bootstrap, bench.config.topic, str(schema)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=example.parent,
+        timeout=120,
+    )
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(event["seqno"], event["epoch"]) for event in events] == [(0, 1), (1, 1), (2, 1), (3, 3)]
+    assert sum(len(change["rows"]) for change in events[3]["changes"]) == 3000
+    with Consumer(bench.kafka.bootstrap, bench.service, until_end=True) as consumer:
+        read = [
+            (event.seqno, event.epoch, sum(len(getattr(c, "rows", ())) for c in event.changes)) for event in consumer
+        ]
+    assert [each[:2] for each in read] == [(event["seqno"], event["epoch"]) for event in events]
+    assert read[3][2] == 3000
+
+
+def test_of_two_producers_the_older_ends_with_its_reason(bench: Bench) -> None:
+    with bench.start() as older:
+        until(lambda: last_seqno(bench) >= 3)
+        with bench.start() as newer:
+            newer.online()
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+            assert older.ended() == 7
+            assert "newer producer" in older.text
+            until(lambda: last_seqno(bench) >= 4)
+            assert newer.stop() == 0
+    check(bench)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit", "produce.mid_event_before_commit"])
+def test_a_stopped_producer_writes_nothing_once_it_continues(bench: Bench, point: str) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    with bench.start(THL_STOP_POINT=point) as older:
+        older.online()
+        bench.insert_many(3000)
+        until(lambda: stopped(older.process.pid))
+        with bench.start() as newer:
+            until(lambda: last_seqno(bench) >= 3)
+            os.kill(older.process.pid, signal.SIGCONT)
+            assert older.ended() == 7
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('last')")
+            until(lambda: last_seqno(bench) >= 4)
+            assert newer.stop() == 0
+    check(bench)
+
+
+def test_what_is_filtered_moves_the_position(bench: Bench) -> None:
+    bench.settings["THL_PUBLISH__IDLE_POSITION_SECONDS"] = "0.2"
+    other = f"{bench.service}_not"
+    with bench.start(THL_SOURCE__START="now") as running:
+        running.online()
+        bench.sql(f"CREATE DATABASE {other}; CREATE TABLE {other}.t (i INT); INSERT INTO {other}.t VALUES (1)")
+        gtids = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1:]
+
+        def seen() -> bool:
+            with LogReader(bench.config) as reader:
+                position = reader.position()
+            return position is not None and position.gtid_set == "".join(gtids).replace("\\n", "")
+
+        until(seen)
+        assert last_seqno(bench) == -1
+        assert running.stop() == 0
+
+
+def test_a_lost_source_is_found_again(bench: Bench) -> None:
+    with bench.start() as running:
+        until(lambda: last_seqno(bench) >= 3)
+        dump = bench.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
+        for thread in dump.splitlines()[1:]:
+            bench.sql(f"KILL {thread}")
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) >= 4)
+        assert "the source is back" in running.text
+        assert running.stop() == 0
+    check(bench)
+
+
+@pytest.mark.faults
+def test_a_killed_broker_is_found_again(bench: Bench) -> None:
+    with bench.start() as running:
+        until(lambda: last_seqno(bench) >= 3)
+        bench.kafka.kill()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        bench.kafka.start()
+        bench.insert_many(3000)
+        until(lambda: last_seqno(bench) >= 5, 120)
+        assert running.stop() == 0
+    check(bench)
+
+
+def test_asked_to_stop_it_ends_at_an_events_end(bench: Bench) -> None:
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        assert first.stop() == 0
+    bench.insert_many(100_000)
+    with bench.start() as running:
+        running.online()
+        assert running.stop() == 0
+        assert "unfinished" not in running.text
+    assert len(check(bench)) == 4
+
+
+def test_asked_through_kafka_it_ends_and_one_that_begins_later_is_not_meant(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in bench.environment.items():
+        monkeypatch.setenv(name, value)
+    offline = ["offline", "--producer", "--because", "an upgrade"]
+    assert thl(offline) != 0  # there is no such log yet
+    with bench.start(THL_SOURCE__START="earliest") as first:
+        until(lambda: last_seqno(bench) >= 2)
+        capsys.readouterr()
+        assert thl(offline) == 0
+        assert capsys.readouterr().out == f"the producer of service {bench.service} is offline after event 2\n"
+        assert first.ended() == 0
+        assert ": an upgrade" in first.text.partition("offline, as ")[2]
+    assert thl([*offline, "--wait", "0.2"]) == TimedOut.exit_code
+    assert "has not gone offline within 0.2 s" in capsys.readouterr().err
+    with bench.start() as second:
+        second.online()
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) >= 3)
+        assert second.stop() == 0
+        assert "offline, as" not in second.text
+    check(bench)
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

@@ -1,0 +1,179 @@
+"""The producer on a real Kafka when its source breaks, forgets or lies: gone back, refused, given up loudly."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config.model import Config, Kafka, Publish, Source
+from connector.errors import HistoriesDiffer, SourceChanged, SourceUnavailable
+from connector.kafka.log_reader import LogReader
+from connector.log.transaction.definition import Definitions
+from connector.log.transaction.position import PositionRecord
+from connector.log.writing.control import ControlState
+from connector.producer.producer import Producer
+from connector.sandbox.environment import Broker
+from tests.contract.test_publish_topics import config_of
+from tests.support.producing import finished, fragments
+from tests.support.scripted import ScriptedSource, transaction
+
+
+@pytest.fixture
+def config(kafka_broker: Broker) -> Config:
+    basis = config_of(kafka_broker)
+    return Config(
+        service=basis.service,
+        kafka=Kafka.model_validate(basis.kafka),
+        source=Source(restarts_in_event=3),
+        publish=Publish(fragment_bytes=100, shard_bytes=300, commit_bytes=100),
+    )
+
+
+def produce(config: Config, source: ScriptedSource) -> PositionRecord:
+    source.stop.clear()
+    position = Producer(config, source, SystemClock(), source.stop).run()
+    assert position is not None
+    return position
+
+
+def control(config: Config) -> ControlState:
+    with LogReader(config) as reader:
+        return reader.control()
+
+
+def events(config: Config) -> list[list[dict[str, Any]]]:
+    """The finished events, whose seqnos must be dense."""
+    result = finished(fragments(config))
+    assert [event[0]["seqno"] for event in result] == list(range(len(result)))
+    return result
+
+
+def rows(event: list[dict[str, Any]]) -> list[str]:
+    return [row["after"][0] for part in event for change in part["changes"] for row in change["rows"]]
+
+
+def expected(number: int, pieces: int = 1) -> list[str]:
+    return [f"x-{number}-{piece}-{row}" for piece in range(pieces) for row in range(5)]
+
+
+def test_an_event_that_broke_is_begun_again_in_a_new_epoch(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2, pieces=12), transaction(3)], breaks=[(2, 10)])
+    assert produce(config, source).last_finished == 2
+    found = events(config)
+    assert [rows(event) for event in found] == [expected(1), expected(2, 12), expected(3)]
+    assert [event[0]["epoch"] for event in found] == [1, 2, 2]
+    assert [record.reason for record in control(config).epochs] == ["online", "went back"]
+    given_up = [record for record in fragments(config) if record["epoch"] == 1 and record["seqno"] == 1]
+    assert given_up
+
+
+def test_every_partition_tells_its_own_chain_and_the_barriers_before(config: Config) -> None:
+    config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"partitions": 3})})
+    transactions = [transaction(number, pieces=12 if number % 3 == 0 else 1) for number in range(1, 8)]
+    source = ScriptedSource(Event(), transactions, breaks=[(3, 10), (6, 5)])
+    produce(config, source)
+    source.transactions.append(transaction(8))
+    produce(config, source)
+    found = [event for partition in range(3) for event in finished(fragments(config, partition))]
+    found.sort(key=lambda event: int(event[0]["seqno"]))
+    assert [rows(event) for event in found] == [expected(n, 12 if n % 3 == 0 else 1) for n in range(1, 9)]
+    assert {event[0]["shard"] for event in found} == {"a", "#UNKNOWN"}
+    barriers = [-1, -1, -1, 2, 2, 2, 5, 5]
+    assert [event[0]["last_barrier"] for event in found] == barriers
+    previous: dict[str, int] = {}
+    for event in found:
+        assert {part["prev_seqno"] for part in event} == {previous.get(event[0]["shard"], -1)}
+        previous[event[0]["shard"]] = event[0]["seqno"]
+
+
+@pytest.mark.parametrize("where", [(2, 0), (2, 1)])
+def test_between_events_or_before_any_fragment_the_epoch_stays(config: Config, where: tuple[int, int]) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2, pieces=2), transaction(3)], breaks=[where])
+    produce(config, source)
+    assert [rows(event) for event in events(config)] == [expected(1), expected(2, 2), expected(3)]
+    assert len(control(config).epochs) == 1
+
+
+def test_an_event_that_always_breaks_is_given_up_loudly(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2, pieces=12)], breaks=[(2, 10)] * 100)
+    with pytest.raises(SourceUnavailable, match="the script says so"):
+        produce(config, source)
+    assert len(source.breaks) == 100 - 4
+    source.breaks = []
+    assert produce(config, source).last_finished == 1
+    assert [rows(event) for event in events(config)] == [expected(1), expected(2, 12)]
+
+
+def test_going_on_after_a_clean_end_compares_the_last_transaction(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2, pieces=12)])
+    produce(config, source)
+    source.transactions.append(transaction(3))
+    assert produce(config, source).last_finished == 2
+    assert [rows(event) for event in events(config)] == [expected(1), expected(2, 12), expected(3)]
+
+
+@pytest.mark.parametrize("other", [transaction(2, text="y"), transaction(2, rows=4)])
+def test_another_transaction_under_the_same_gtid_is_refused(config: Config, other: list[Any]) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2)])
+    produce(config, source)
+    before = control(config), fragments(config)
+    source.transactions[1] = other
+    with pytest.raises(HistoriesDiffer, match="another transaction"):
+        produce(config, source)
+    assert (control(config), fragments(config)) == before
+
+
+def test_a_source_that_forgot_the_last_transaction_is_refused(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2)])
+    produce(config, source)
+    source.lost.add(2)
+    with pytest.raises(HistoriesDiffer, match="another transaction"):
+        produce(config, source)
+    del source.transactions[1]
+    with pytest.raises(HistoriesDiffer, match="lacks 1 transactions"):
+        produce(config, source)
+
+
+def test_a_source_that_lies_while_it_is_followed_is_refused(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2)], breaks=[(2, 0)])
+    after = source.after
+
+    def lie(position: PositionRecord, tables: Definitions | None = None) -> Any:
+        stream = after(position, tables)
+        source.transactions[0] = transaction(1, text="y")
+        return stream
+
+    source.after = lie  # type: ignore[method-assign]
+    with pytest.raises(HistoriesDiffer):
+        produce(config, source)
+    assert [rows(event) for event in events(config)] == [expected(1)]
+
+
+def test_a_purged_last_transaction_is_not_asked_for(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1), transaction(2)])
+    produce(config, source)
+    source.purged.add(2)
+    source.transactions.append(transaction(3))
+    assert produce(config, source).last_finished == 2
+
+
+@pytest.mark.parametrize("failure", [SourceChanged("DDL"), SourceUnavailable("gone")])
+def test_a_load_that_fails_begins_anew(config: Config, failure: SourceChanged | SourceUnavailable) -> None:
+    source = ScriptedSource(Event(), [transaction(1)], loads=True, load_failures=[failure])
+    position = produce(config, source)
+    assert not position.snapshot
+    parts = [event[0]["metadata"].get("snapshot") for event in events(config)]
+    assert parts == ["begin", "begin", "rows", "end", None]
+
+
+def test_a_load_that_is_stopped_begins_anew_at_the_next_start(config: Config) -> None:
+    source = ScriptedSource(Event(), [transaction(1)], loads=True, stop_in_load=True)
+    assert produce(config, source).snapshot
+    source.stop_in_load = False
+    assert not produce(config, source).snapshot
+    found = events(config)
+    assert [event[0]["metadata"].get("snapshot") for event in found][-4:] == ["begin", "rows", "end", None]
+    assert rows(found[-1]) == expected(1)

@@ -1,0 +1,160 @@
+"""A producer that would begin to capture tables in the middle of their lives is refused, by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.config.model import Source
+from connector.errors import PreflightError
+from connector.kafka.log_reader import LogReader
+from connector.mysql.preflight.widening import capture_of, check_widened
+from connector.mysql.server.connection import session
+from connector.mysql.transforms.filters import Filter
+from connector.sandbox.environment import Broker, SqlServer
+from tests.support.loading import a_database, a_user, run
+from tests.support.producing import Bench
+
+KEY = "a key that nobody else has"
+TABLES = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(80), d DATE)",
+    "INSERT INTO t VALUES (1, 2, 'x', NULL)",
+    "CREATE TABLE u (id INT PRIMARY KEY)",
+    "INSERT INTO u VALUES (1)",
+    "CREATE TABLE bare (id INT PRIMARY KEY)",
+    "CREATE VIEW v AS SELECT * FROM u",
+)
+
+
+@pytest.fixture(scope="module")
+def source(mysql_server: SqlServer) -> Iterator[Source]:
+    with a_database(mysql_server, "widened") as (made, name):
+        run(made, name, *TABLES)
+        yield made
+
+
+def filtered(source: Source, **filters: Any) -> Source:
+    """The source with these filters; `@` stands for its database."""
+    name = source.filters.do[0]
+    found = json.loads(json.dumps(filters).replace("@", name))
+    more = {"ignore_server_ids": found.pop("servers", [])}
+    return Source.model_validate(
+        {**source.model_dump(exclude={"filters"}), "filters": {"hash_key": KEY, **found}, **more}
+    )
+
+
+def lacking(source: Source, before: dict[str, Any], now: dict[str, Any], *accepted: str) -> str:
+    """What is said when filters become others; "" where nothing is."""
+    old, new = filtered(source, **before), filtered(source, **now)
+    name = source.filters.do[0]
+    stored = json.loads(json.dumps(capture_of(old)))  # as the control topic has it
+    with session(source) as connection:
+        try:
+            check_widened(connection, new, Filter(new.filters), stored, [one.replace("@", name) for one in accepted])
+        except PreflightError as error:
+            return str(error).replace(name, "@")
+    return ""
+
+
+def rule(**fields: Any) -> dict[str, Any]:
+    return {"do": ["@"], "tables": [{"match": ["@.t"], **fields}]}
+
+
+WHOLE = {"do": ["@"]}
+HASHED = rule(mask={"b": {"hash": 16}})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"do": ["@.t"]}, WHOLE, "@.u (it was not captured)"),
+        ({"do": ["@.t"]}, {"do": ["@.t", "@.u"]}, "@.u (it was not captured)"),
+        ({"do": ["@"], "ignore": ["@.u", "*.temp"]}, {"do": ["@"], "ignore": ["*.temp"]}, "@.u (it was not captured)"),
+        (rule(actions=["update", "delete", "ddl"]), WHOLE, "@.t (without insert)"),
+        (rule(actions=["insert", "update", "ddl"]), WHOLE, "@.t (deletes were not published)"),
+        (rule(drop=["a"]), WHOLE, "@.t (of columns that were dropped or masked: a)"),
+        (rule(drop=["a", "b"]), rule(drop=["b"]), "@.t (of columns that were dropped or masked: a)"),
+        (HASHED, WHOLE, "@.t (of columns that were dropped or masked: b)"),
+        (HASHED, rule(mask={"b": {"hash": 20}}), "@.t (of columns that were dropped or masked: b)"),
+        (HASHED, {**HASHED, "hash_key": KEY[::-1]}, "@.t (of columns that were dropped or masked: b)"),
+        (rule(zero_dates=["d"]), WHOLE, "@.t (of columns whose zero dates were published as NULL: d)"),
+        (rule(publish_as="@.other"), WHOLE, "@.t (it was published as @.other)"),
+        ({**WHOLE, "servers": [5, 6]}, {**WHOLE, "servers": [6]}, "server_id=5 (what it wrote was ignored"),
+    ],
+)
+def test_what_begins_to_be_captured_and_holds_rows_is_named(
+    source: Source, before: dict[str, Any], now: dict[str, Any], said: str
+) -> None:
+    told = lacking(source, before, now)
+    assert said in told
+    assert "@.bare" not in told
+    what = said.partition(" ")[0]
+    assert f"--accept-partial {what}" in told
+    assert lacking(source, before, now, what) == ""
+    assert lacking(source, before, now, "no.such") == told
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (WHOLE, WHOLE),
+        (WHOLE, {"do": ["@.*"]}),
+        (WHOLE, {"do": ["@.t"]}),
+        (WHOLE, {"do": ["@"], "ignore": ["@.u"]}),
+        ({"do": ["@.t", "@.u"]}, WHOLE),  # the third is empty
+        (WHOLE, rule(drop=["a"], mask={"b": {"fixed": None}}, zero_dates=["d"])),
+        (WHOLE, rule(actions=["insert"])),
+        (rule(actions=["insert", "update", "delete"]), WHOLE),  # definitions alone
+        (HASHED, HASHED),
+        (rule(drop=["no_such"]), WHOLE),
+        (rule(mask={"b": {"hash": 16}}), rule(drop=["b"])),
+        ({**WHOLE, "servers": [5]}, {**WHOLE, "servers": [5, 6]}),
+    ],
+)
+def test_less_or_the_same_is_no_harm(source: Source, before: dict[str, Any], now: dict[str, Any]) -> None:
+    assert lacking(source, before, now) == ""
+
+
+def test_who_may_not_see_the_tables_is_told(source: Source, mysql_server: SqlServer) -> None:
+    name = source.filters.do[0]
+    with a_user(mysql_server, f"SELECT ON {name}.t", do=(name,)) as blind, session(blind) as connection:
+        seen = f"`{name}`.*"
+        with pytest.raises(PreflightError, match="nobody can tell") as told:
+            check_widened(connection, blind, Filter(blind.filters), capture_of(filtered(source, do=["@.t"])), ())
+        assert f"GRANT SELECT ON {seen}" in told.value.hint
+
+
+def test_a_log_that_does_not_tell_what_was_captured_is_refused(source: Source) -> None:
+    with session(source) as connection, pytest.raises(PreflightError, match="is not told in it"):
+        check_widened(connection, source, Filter(source.filters), None, ())
+
+
+def test_a_producer_with_a_wider_filter_is_refused_and_goes_on_where_that_is_accepted(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path)
+    bench.make_table()
+    bench.sql(f"CREATE TABLE {bench.service}.u (id INT PRIMARY KEY); INSERT INTO {bench.service}.u VALUES (1);")
+    bench.sql(f"CREATE TABLE {bench.service}.later (id INT PRIMARY KEY)")
+    narrow = {"THL_SOURCE__FILTERS__DO": json.dumps([f"{bench.service}.t"])}
+    with bench.start(**narrow) as producing:
+        assert producing.loaded().stop() == 0
+    with bench.start() as producing:
+        assert producing.ended() == PreflightError.exit_code
+        assert f"{bench.service}.u (it was not captured)" in producing.text
+        assert f"thl produce --accept-partial {bench.service}.u" in producing.text
+        assert "later" not in producing.text
+    with LogReader(bench.config) as log:
+        assert [epoch.epoch for epoch in log.control().epochs] == [1]
+    with bench.start("--accept-partial", f"{bench.service}.u") as producing:
+        assert producing.online().stop() == 0
+        assert "the log goes on with partial tables" in producing.text
+    for again in ({}, narrow):
+        with bench.start(**again) as producing:
+            assert producing.online().stop() == 0
+    with bench.start() as producing:
+        assert producing.ended() == PreflightError.exit_code

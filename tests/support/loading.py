@@ -1,0 +1,146 @@
+"""What several tests of a real source do: databases of their own, and an initial load straight into a target."""
+
+from __future__ import annotations
+
+import uuid
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from connector.config.model import Filters, Source
+from connector.log.compact.net_changes import Ddl, Images, NetRows
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import TargetPosition
+from connector.mysql.preflight.preflight import preflight
+from connector.mysql.server.connection import connect, query
+from connector.mysql.server.source_facts import SourceFacts
+from connector.mysql.snapshot.snapshot import Snapshot
+from connector.mysql.transforms.filters import Filter
+from connector.sandbox.environment import SqlServer
+from connector.targets.target import Target
+from tests.support.binlog import images
+
+EVERYTHING = [sql for sql in (Path(__file__).parent / "everything.sql").read_text().split(";\n") if sql.strip()]
+
+
+@contextmanager
+def a_database(server: SqlServer, name: str) -> Iterator[tuple[Source, str]]:
+    """A source section that captures a new database alone, and the database's name; it is dropped afterwards."""
+    database = f"{name}_{uuid.uuid4().hex[:8]}"
+    server.run_sql(f"CREATE DATABASE {database} DEFAULT CHARACTER SET utf8mb4")
+    try:
+        yield as_source(server, do=(database,)), database
+    finally:
+        server.run_sql(f"DROP DATABASE IF EXISTS {database}")
+
+
+def as_source(server: SqlServer, do: tuple[str, ...] = (), **more: Any) -> Source:
+    """The server as the administrator sees it."""
+    values = {"user": server.user, "password": server.password, **more}
+    return Source(host=server.host, port=server.port, filters=Filters(do=do), **values)
+
+
+@contextmanager
+def a_user(server: SqlServer, *grants: str, **source: Any) -> Iterator[Source]:
+    """A source section of a new user with some privileges; he is dropped afterwards."""
+    name = f"u{uuid.uuid4().hex[:8]}"
+    server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'sécret€'")
+    for grant in grants:
+        server.run_sql(f"GRANT {grant} TO {name}")
+    try:
+        yield as_source(server, **{"user": name, "password": "sécret€", **source})
+    finally:
+        server.run_sql(f"DROP USER {name}")
+
+
+def checked(source: Source, *, snapshot: bool = False, replica_uuid: str = "") -> SourceFacts:
+    """What preflight says."""
+    connection = connect(source)
+    try:
+        return preflight(connection, source, snapshot=snapshot, replica_uuid=replica_uuid)
+    finally:
+        connection.close()
+
+
+def run(source: Source, database: str, *statements: str) -> None:
+    """Statements, one by one, with nothing strict about them."""
+    connection = connect(source)
+    try:
+        query(connection, f"USE {database}")
+        for statement in statements:
+            query(connection, statement)
+    finally:
+        connection.close()
+
+
+def values(rows: Rows) -> list[list[Any]]:
+    """The after images; there are no others."""
+    found = images(rows)
+    assert all(before is None for before, _ in found)
+    return [after for _, after in found if after is not None]
+
+
+def take(source: Source) -> list[Piece]:
+    """A whole initial load."""
+    snapshot = Snapshot(source, Filter(source.filters))
+    snapshot.open()
+    try:
+        return list(snapshot.pieces())
+    finally:
+        snapshot.close()
+
+
+def loaded(source: Source) -> dict[TableName, list[list[Any]]]:
+    """A whole initial load, by table."""
+    tables: dict[TableName, list[list[Any]]] = {}
+    for piece in take(source):
+        for change in piece.changes:
+            if isinstance(change, Rows):
+                tables.setdefault(change.layout.name, []).extend(values(change))
+    return tables
+
+
+def load_into(target: Target, source: Source, service: str = "default") -> TargetPosition:
+    """An initial load without a log: every event of it is one commit on the target."""
+    position = replace(target.claim(service), log_id=LogId("0" * 32), epoch=Epoch(1))
+    for piece in take(source):
+        assert piece.begin is not None
+        assert piece.ending is not None
+        part = piece.begin.metadata["snapshot"]
+        if part == "begin":
+            target.begin_snapshot()
+        statements = [change for change in piece.changes if isinstance(change, Statement)]
+        if statements:
+            target.ddl(
+                Ddl(seqno=Seqno(position.seqno + 1), statements=statements, commit_time=piece.ending.commit_time)
+            )
+        for change in piece.changes:
+            if isinstance(change, Rows):
+                target.stage([_inserts(change)], last=True)
+        position = replace(
+            position,
+            seqno=Seqno(position.seqno + 1),
+            event_id=f"{piece.ending.end.file}:{piece.ending.end.offset:016};0",
+            gtid_set=piece.begin.metadata.get("gtid_set"),
+            consistent=part == "end",
+            commit_time=piece.ending.commit_time,
+        )
+        target.commit(position, [])
+    return position
+
+
+def _inserts(rows: Rows) -> NetRows:
+    """The images alone: a Row is 0 (no before), 2 (an after), the count of values, the values, 0."""
+    data, ends, at = bytearray(), array("Q"), 0
+    framing = 2 + (1 if len(rows.layout.columns) < 64 else 2)
+    for end in rows.ends:
+        data += rows.data[at + framing : end - 1]
+        ends.append(len(data))
+        at = end
+    empty = Images(b"", array("Q"))
+    return NetRows(rows.layout, Images(data, ends), empty, empty, rows.count)

@@ -1,0 +1,159 @@
+"""A source that does what a test tells it: which transactions it has, and where its connection breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+
+from connector.errors import ConnectorError, SourceUnavailable
+from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import Action, LogId
+from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.definition import Definitions, Item
+from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.writing.online import SourceFacts
+from tests.support import encoding as making
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+LAYOUT = making.TableLayout(making.TableName("a", "t"), (making.Column("c", "varchar(100)"),), (0,))
+
+
+def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x") -> list[Piece]:
+    """Transaction `number` (from 1), each piece with rows of its own."""
+    begin = replace(
+        making.BEGIN, gtid=f"{UUID}:{number}", start=SourcePosition("mysql-bin.000002", 1000 * number), metadata={}
+    )
+    ending = replace(making.ENDING, end=SourcePosition("mysql-bin.000002", 1000 * number + 900))
+    result = []
+    for piece in range(pieces):
+        values = [{"before": None, "after": [f"{text}-{number}-{piece}-{row}"]} for row in range(rows)]
+        change = making.Change(LAYOUT, Action.INSERT, values)
+        result.append(Piece(None, list(making.whole([change])[0].changes), None))
+    result[0].begin = begin
+    result[-1].ending = ending
+    return result
+
+
+@dataclass
+class ScriptedStream:
+    """Gives pieces one at a time."""
+
+    source: ScriptedSource
+    rest: list[tuple[int, int, Piece]]
+    ended: bool = False
+
+    def read(self, timeout: float) -> list[Item]:
+        if not self.rest:
+            self.source.stop.set()
+            return []
+        number, index, piece = self.rest[0]
+        if (number, index) in self.source.breaks:
+            self.source.breaks.remove((number, index))
+            raise SourceUnavailable("the script says so")
+        if number in self.source.lost:
+            self.rest = [item for item in self.rest if item[0] != number]
+            return [Passed(SourcePosition("mysql-bin.000002", 1000 * number + 900), f"{UUID}:{number}")]
+        del self.rest[0]
+        return [piece]
+
+    def close(self) -> None:
+        self.rest = []
+
+
+@dataclass
+class ScriptedLoad:
+    """One row, and a failure in its middle where the script has one."""
+
+    source: ScriptedSource
+
+    @property
+    def position(self) -> tuple[SourcePosition, str | None]:
+        return SourcePosition("mysql-bin.000002", 1000), None
+
+    tables = Definitions()
+
+    def pieces(self) -> Iterator[Piece]:
+        for part in ("begin", "rows", "end"):
+            if part == "rows" and self.source.load_failures:
+                raise self.source.load_failures.pop(0)
+            if part == "rows" and self.source.stop_in_load:
+                self.source.stop.set()
+            piece = transaction(1, text="loaded")[0]
+            begin = replace(making.BEGIN, gtid=None, start=self.position[0], metadata={"snapshot": part})
+            changes = piece.changes if part == "rows" else []
+            yield Piece(begin, changes, replace(making.ENDING, end=self.position[0]))
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class ScriptedSource:
+    """What the producer sees as its source.
+
+    Args:
+        stop: set when a stream has given everything.
+        transactions: number n at index n - 1.
+        breaks: (transaction, piece) before which the connection is lost, each once.
+        lost: transactions that come as if filtered.
+        purged: transactions that are no longer there.
+    """
+
+    stop: Event
+    transactions: list[list[Piece]]
+    breaks: list[tuple[int, int]] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+    purged: set[int] = field(default_factory=set)
+    loads: bool = False
+    load_failures: list[ConnectorError] = field(default_factory=list)
+    stop_in_load: bool = False
+
+    def check(self, *, load: bool) -> None:
+        pass
+
+    def facts(self, *, new: bool) -> SourceFacts:
+        return SourceFacts(
+            source_id="db:3306",
+            server_uuid=UUID,
+            now=1,
+            log_id=LogId("ab" * 16),
+            start=SourcePosition("mysql-bin.000002", 4),
+            gtid_set="",
+            executed=f"{UUID}:1-{len(self.transactions)}",
+            snapshot=self.loads and new,
+        )
+
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+        pass
+
+    def holds(self, finished: Finished) -> bool:
+        return finished.gtid is None or int(finished.gtid.rpartition(":")[2]) not in self.purged
+
+    def created(self, file: str) -> int:
+        return 0
+
+    def redo(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
+        assert position.finished is not None
+        assert position.finished.gtid is not None
+        seen = GtidSet.parse(position.gtid_set or "")
+        seen.remove(position.finished.gtid)
+        return self._after(seen)
+
+    def after(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
+        return self._after(GtidSet.parse(position.gtid_set or ""))
+
+    def load(self) -> ScriptedLoad:
+        return ScriptedLoad(self)
+
+    def _after(self, seen: GtidSet) -> ScriptedStream:
+        return ScriptedStream(
+            self,
+            [
+                (number, index, piece)
+                for number, pieces in enumerate(self.transactions, 1)
+                if f"{UUID}:{number}" not in seen
+                for index, piece in enumerate(pieces)
+            ],
+        )

@@ -1,0 +1,151 @@
+"""A history of tables that follows a real server, and a walk of random definitions that holds it against the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import pymysql
+
+from connector.config.model import Filters
+from connector.log.transaction.batch import Piece, Rows
+from connector.log.transaction.definition import Definitions, Item, Redefined
+from connector.log.transaction.layout import TableName
+from connector.mysql.binlog.reader import BinlogReader
+from connector.mysql.schema_history.table_history import TableHistory
+from connector.mysql.server import connection as capture
+from connector.mysql.server.dump import open_stream
+from connector.mysql.server.snapshot_point import prepare_session
+from connector.mysql.server.source_facts import read_facts
+from connector.mysql.server.source_state import end_position
+from connector.mysql.snapshot.information_schema import read_definitions
+from connector.mysql.transforms.filters import Filter
+from connector.sandbox.environment import SqlServer
+from tests.support.binlog import images, source_of
+from tests.support.definitions import OTHER, SCHEMA, Statements
+from tests.support.mysql import connect
+
+
+class Watched:
+    """A server, a session that changes it, and a history that follows.
+
+    Args:
+        server: a MySQL or a MariaDB.
+        metadata: of rows; None: a server that has none to set.
+    """
+
+    def __init__(self, server: SqlServer, metadata: str | None = "MINIMAL") -> None:
+        self.session = connect(server)
+        self.cursor = self.session.cursor()
+        self.metadata = metadata
+        self.tell(metadata)
+        self.run(
+            f"DROP DATABASE IF EXISTS `{SCHEMA}`",
+            f"DROP DATABASE IF EXISTS `{OTHER}`",
+            f"CREATE DATABASE `{SCHEMA}` CHARACTER SET latin1",
+            f"CREATE DATABASE `{OTHER}`",
+            f"USE {SCHEMA}",
+        )
+        source = source_of(server)
+        self.beside = capture.connect(source)
+        prepare_session(self.beside, source)
+        self.filter = Filter(Filters(do=(SCHEMA, OTHER)), untold=read_facts(self.beside).untold)
+        self.known = self.dictionary()
+        self.history = TableHistory(self.known, self.filter)
+        self.reader = BinlogReader.from_stream(
+            open_stream(source, end_position(self.beside)),
+            filters=self.filter,
+            service="test",
+            piece_bytes=1 << 20,
+            naming=self.history,
+        )
+
+    def tell(self, metadata: str | None) -> None:
+        if metadata is not None:
+            self.run(f"SET GLOBAL binlog_row_metadata = {metadata}")
+
+    def run(self, *statements: str) -> None:
+        for statement in statements:
+            self.cursor.execute(statement)
+
+    def dictionary(self) -> Definitions:
+        return read_definitions(self.beside, self.filter)
+
+    def read(self) -> list[Item]:
+        """All that the server has written; the changes it told of make what we know."""
+        end = end_position(self.beside)
+        found: list[Item] = []
+        while self.reader.position != end:
+            found += self.reader.read()
+        for item in found:
+            if isinstance(item, Redefined):
+                self.known = self.known.after(item)
+        return found
+
+    def close(self) -> None:
+        self.tell(self.metadata and "FULL")
+        self.run(f"DROP DATABASE IF EXISTS `{SCHEMA}`", f"DROP DATABASE IF EXISTS `{OTHER}`")
+        self.reader.close()
+        self.beside.close()
+        self.session.close()
+
+
+def rows_of(found: Iterable[Item]) -> list[Rows]:
+    return [change for item in found if isinstance(item, Piece) for change in item.changes if isinstance(change, Rows)]
+
+
+def known_of(found: Definitions) -> tuple[object, ...]:
+    """Without the words in which it is said why a table is not known."""
+    unknown = {name for name, table in found.tables.items() if table.unknown}
+    return {name: table for name, table in found.tables.items() if name not in unknown}, unknown, found.schemas
+
+
+def walk(
+    watched: Watched,
+    statements: Statements,
+    count: int,
+    *,
+    reasons: tuple[str, ...],
+    said: Callable[[str], str] = str,
+    passing: bool = False,
+) -> tuple[int, int]:
+    """After each statement that the server takes, the history is the dictionary, and rows have its layouts.
+
+    Args:
+        watched: the server and the history.
+        statements: to choose from.
+        count: how many are tried.
+        reasons: why a table may be unknown to the history; it is dropped then.
+        said: how a statement is said to this server in its mode.
+        passing: what is unknown may have got another name, which the history does not know.
+
+    Returns:
+        How many statements were taken, and how many changes of rows were compared.
+    """
+    taken = compared = 0
+    for _ in range(count):
+        sql = said(statements.one())
+        try:
+            watched.run(sql)
+        except pymysql.MySQLError:
+            continue
+        taken += 1
+        found = watched.read()
+        unknown = {name: table.unknown for name, table in watched.known.tables.items() if table.unknown}
+        unknown.pop(TableName(SCHEMA, "seq"), None)  # a sequence, which has rows and no definition
+        assert all(any(reason in why for reason in reasons) for why in unknown.values()), (sql, unknown)
+        gone = set(unknown)
+        if unknown and passing:
+            gone |= watched.dictionary().tables.keys() - watched.known.tables.keys()
+        for name in gone:
+            watched.run(said(f"DROP TABLE IF EXISTS `{name.schema}`.`{name.table.replace('`', '``')}`"))
+        with suppress(pymysql.MySQLError):
+            watched.run(f"REPLACE INTO {statements.any('t0', 't1')} () VALUES ()")
+        found += watched.read()
+        expected = watched.dictionary()
+        assert known_of(watched.known) == known_of(expected), sql
+        for change in rows_of(found):
+            compared += 1
+            assert change.layout == expected.tables[change.layout.name].layout
+            assert all(len(image) == len(change.layout.columns) for row in images(change) for image in row if image)
+    return taken, compared

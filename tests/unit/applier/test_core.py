@@ -1,0 +1,413 @@
+"""Whole events in, commits out: what shows after each commit is what the log says at that seqno."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY
+
+from connector import metrics
+from connector.applier import core as core_module
+from connector.applier.core import ApplyCore
+from connector.applier.partition_buffers import Backlog
+from connector.applier.skips import Skips
+from connector.applier.stop_condition import Until, UntilSeqno
+from connector.clock import SystemClock
+from connector.errors import LogDamaged, TargetDiffers, Unsupported
+from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.scan import Messages
+from connector.log.format.message import Message
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.reading.event_sequencer import Ledger
+from connector.log.writing.control import ControlState, EpochRecord, LogRecord
+from connector.log.writing.history import History
+from connector.targets.target import Target
+from tests.support.compact_model import Keyed
+from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
+from tests.support.memory_target import MemoryTarget
+
+LOG_ID = LogId("f" * 32)
+TOPIC = "thl.shop"
+UUID = "6f1c9a52-0000-11ee-8c99-0242ac120002"
+
+
+def table(values: Sequence[bytes | None], *, offset: int = 0, partition: int = 0) -> pa.Table:
+    return pa.Table.from_batches([batch(values, offset=offset, partition=partition)])
+
+
+def history(firsts: Iterable[int], last_finished: int, gtid_set: str | None = "") -> History:
+    epochs = tuple(
+        EpochRecord(
+            epoch=Epoch(number),
+            first_seqno=Seqno(first),
+            source_id="db:3306",
+            server_uuid=UUID,
+            started=0,
+            reason="online",
+            gtid_set=gtid_set,
+        )
+        for number, first in enumerate(firsts, 1)
+    )
+    return History.of(ControlState(LogRecord(LOG_ID, 0), None, epochs), Seqno(last_finished))
+
+
+class Elsewhere:
+    """Large messages by their offsets."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        self.values = values
+
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        return batch([self.values[offset]], partition=partition, offset=offset)
+
+    def rest(self) -> None:
+        """Nothing is held."""
+
+
+class Rig:
+    """A core on a target, begun from what the target says."""
+
+    def __init__(
+        self,
+        target: Target,
+        known: History,
+        *,
+        until: Until | None = None,
+        partitions: int = 1,
+        skips: Skips | None = None,
+        elsewhere: Sequence[bytes] = (),
+        columns: TransactionColumns | None = None,
+    ) -> None:
+        position = target.claim("shop")
+        self.core = ApplyCore(
+            target,
+            position,
+            Ledger[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
+            Backlog(TOPIC, Elsewhere(elsewhere)),
+            log_id=known.log_id,
+            gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
+            topic=TOPIC,
+            clock=SystemClock(),
+            until=until,
+            skips=skips,
+            columns=columns,
+        )
+
+
+def insert(*ids: int, table: str = "orders") -> dict[str, Any]:
+    return change("insert", [(None, [n, str(n)]) for n in ids], table=table)
+
+
+def ids(target: MemoryTarget, name: str = "shop.orders") -> set[Any]:
+    found = target.tables.get(name)
+    return {key[0] for key in found.rows} if isinstance(found, Keyed) else set()
+
+
+def log(*records: dict[str, Any]) -> list[bytes]:
+    """The log's beginning: the first epoch's marker, then these."""
+    return [encoded(one) for one in (marker(1, 0, -1, log_id=LOG_ID), *records)]
+
+
+def test_events_of_a_batch_are_one_commit() -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 2))
+    rig.core.take(table(log(record(0, [insert(1)]), record(1, [insert(2), insert(7, table="items")]), record(2))))
+    assert target.log == ["stage", "commit 2"]
+    assert (ids(target), ids(target, "shop.items")) == ({1, 2}, {7})
+    assert target.position is not None
+    assert target.position.offsets == {0: 4}
+    assert (target.position.log_id, target.position.epoch, target.position.source_id) == (LOG_ID, 1, "db:3306")
+    assert target.position.gtid_set == f"{UUID}:1-3"
+    assert target.position.consistent
+    assert [event.rows for event in target.events] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(("events", "told"), [(3, "0..2"), (1, 0)])
+def test_what_the_target_refuses_is_told_with_service_and_events(events: int, told: object) -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], events - 1))
+    target.failing["before commit"] = TargetDiffers("a row is missing", rows="id=9")
+    with pytest.raises(TargetDiffers) as raised:
+        rig.core.take(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
+    assert raised.value.where == {"service": "shop", "seqno": told, "rows": "id=9"}
+
+
+def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
+    target = MemoryTarget()
+    Rig(target, history([0], 1)).core.take(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
+    metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
+    Rig(target, history([0], 1))
+    assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
+
+
+def test_nothing_of_an_event_shows_before_its_last_fragment_and_it_is_read_again_from_its_first() -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 2))
+    parts = [
+        record(1, [insert(10)], last_frag=False),
+        record(1, [insert(11)], last_frag=False, fragno=1, rows=2),
+        record(1, [insert(12)], fragno=2, rows=3),
+    ]
+    values = log(record(0, [insert(1)]), *parts)
+    rig.core.take(table(values[:3]))
+    assert ids(target) == {1}
+    assert target.position is not None
+    assert target.position.offsets == {0: 2}
+    rig.core.take(table(values[3:4], offset=3))
+    assert ids(target) == {1}
+    rig.core.take(table([*values[4:], encoded(record(2, [insert(13)]))], offset=4))
+    assert ids(target) == {1, 10, 11, 12, 13}
+    assert target.log == ["stage", "commit 0", "stage", "commit 2"]
+
+
+def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_module, "STAGE_BYTES", 1)
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 1))
+    parts = [record(0, [insert(n)], last_frag=n == 3, fragno=n, rows=n + 1) for n in range(4)]
+    values = log(*parts, record(1, [insert(9)]))
+    for at, value in enumerate(values):
+        rig.core.take(table([value], offset=at))
+    assert target.log == ["part", "part", "part", "stage", "commit 0", "stage", "commit 1"]
+    assert ids(target) == {0, 1, 2, 3, 9}
+
+
+@pytest.mark.parametrize("stage_bytes", [1, 1 << 20])
+def test_parts_of_an_event_that_is_given_up_are_forgotten(monkeypatch: pytest.MonkeyPatch, stage_bytes: int) -> None:
+    monkeypatch.setattr(core_module, "STAGE_BYTES", stage_bytes)
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 0))
+    rig.core.take(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
+    again = [marker(2, 1, 0, log_id=LOG_ID), record(1, [insert(2), insert(3)], epoch=2)]
+    rig.core.take(table([encoded(one) for one in again], offset=3))
+    assert ids(target) == {1, 2, 3}
+    assert ("discard" in target.log) == (stage_bytes == 1)
+    assert target.position is not None
+    assert target.position.epoch == 2
+
+
+def test_an_event_whose_outcome_is_void_leaves_nothing_but_its_seqno() -> None:
+    target = MemoryTarget()
+    Rig(target, history([0], 1)).core.take(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
+    assert ids(target) == {1}
+    assert target.log[-1] == "commit 1"
+
+
+def test_ddl_is_committed_alone() -> None:
+    target = MemoryTarget()
+    ddl = record(1, [statement("CREATE TABLE t (i INT)"), statement("SET x = 1")], kind="ddl", shard="#UNKNOWN")
+    after = record(2, [insert(2)], last_barrier=1)
+    Rig(target, history([0], 2)).core.take(table(log(record(0, [insert(1)]), ddl, after)))
+    assert target.log == ["stage", "commit 0", "ddl", "commit 1", "stage", "commit 2"]
+    assert target.statements == ["CREATE TABLE t (i INT)", "SET x = 1"]
+
+
+def test_a_statement_in_parts_is_one() -> None:
+    target = MemoryTarget()
+    one = {"kind": "ddl", "shard": "#UNKNOWN"}
+    *some, last = in_parts(statement("CREATE TABLE t (i INT)"), 3)
+    parts = [record(0, [part], last_frag=False, fragno=n, **one) for n, part in enumerate(some)]
+    Rig(target, history([0], 0)).core.take(table(log(*parts, record(0, [last], fragno=2, **one))))
+    assert (target.statements, target.log) == (["CREATE TABLE t (i INT)"], ["ddl", "commit 0"])
+
+
+def test_a_ddl_of_several_fragments_is_one() -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 0))
+    one = {"kind": "ddl", "shard": "#UNKNOWN"}
+    rig.core.take(table(log(record(0, [statement("A")], last_frag=False, **one))))
+    assert target.log == []
+    rig.core.take(table([encoded(record(0, [statement("B")], fragno=1, **one))], offset=2))
+    assert (target.statements, target.log) == (["A", "B"], ["ddl", "commit 0"])
+
+
+def test_rows_of_a_ddl_event_follow_its_statements_in_one_commit() -> None:
+    target = MemoryTarget()
+    one = {"kind": "ddl", "shard": "#UNKNOWN"}
+    whole = record(0, [statement("CREATE TABLE t …"), insert(1)], **one)
+    Rig(target, history([0], 0)).core.take(table(log(whole)))
+    assert (target.statements, target.log) == (["CREATE TABLE t …"], ["ddl", "stage", "commit 0"])
+
+
+def test_a_statement_among_rows_stops() -> None:
+    with pytest.raises(Unsupported):
+        Rig(MemoryTarget(), history([0], 0)).core.take(table(log(record(0, [statement("DELETE FROM t")]))))
+
+
+def test_an_initial_load_is_inconsistent_until_its_end() -> None:
+    target = MemoryTarget()
+    whole = {"shard": "#UNKNOWN", "gtid": None}
+    records = [
+        record(0, metadata={"snapshot": "begin"}, **whole),
+        record(
+            1, [statement("CREATE TABLE orders …")], kind="ddl", metadata={"snapshot": "table"}, last_barrier=0, **whole
+        ),
+        record(2, [insert(1, 2)], metadata={"snapshot": "rows"}, last_barrier=1, gtid=None),
+        record(3, metadata={"snapshot": "end", "gtid_set": f"{UUID}:1-100"}, last_barrier=1, **whole),
+        record(4, [insert(3)], gtid=f"{UUID}:101", last_barrier=3),
+    ]
+    rig = Rig(target, history([0], 4))
+    consistent, gtids = [], []
+    for at, value in enumerate(log(*records)):
+        rig.core.take(table([value], offset=at))
+        if target.position is not None:
+            consistent.append(target.position.consistent)
+            gtids.append(target.position.gtid_set)
+    assert consistent == [False, False, False, True, True]
+    assert gtids == ["", "", "", f"{UUID}:1-100", f"{UUID}:1-101"]
+    assert target.log[:2] == ["begin_snapshot", "commit 0"]
+
+
+def test_an_initial_load_that_starts_over_begins_with_nothing() -> None:
+    target = MemoryTarget()
+    begin = {"metadata": {"snapshot": "begin"}, "shard": "#UNKNOWN"}
+    records = [record(0, **begin), record(1, [insert(1)], last_barrier=0), record(2, last_barrier=0, **begin)]
+    Rig(target, history([0], 2)).core.take(table(log(*records)))
+    assert target.log == ["begin_snapshot", "commit 0", "stage", "commit 1", "begin_snapshot", "commit 2"]
+    assert ids(target) == set()
+
+
+def test_a_source_without_gtids_gets_no_set() -> None:
+    target = MemoryTarget()
+    Rig(target, history([0], 0, gtid_set=None)).core.take(table(log(record(0, [insert(1)], gtid="0-1-7"))))
+    assert target.position is not None
+    assert target.position.gtid_set is None
+
+
+def test_rows_are_counted_against_the_headers() -> None:
+    with pytest.raises(LogDamaged, match="3 rows where its header counts 4"):
+        Rig(MemoryTarget(), history([0], 0)).core.take(table(log(record(0, [insert(1, 2, 3)], rows=4))))
+
+
+def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_module, "COMMIT_ROWS", 2)
+    target = MemoryTarget()
+    Rig(target, history([0], 4)).core.take(table(log(*(record(n, [insert(n)]) for n in range(5)))))
+    assert [one for one in target.log if one != "stage"] == ["commit 1", "commit 3", "commit 4"]
+
+
+def test_nothing_after_until_is_applied() -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 4), until=UntilSeqno(Seqno(2)))
+    rig.core.take(table(log(*(record(n, [insert(n)]) for n in range(2)))))
+    assert not rig.core.done
+    rig.core.take(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))
+    assert rig.core.done
+    assert ids(target) == {0, 1, 2}
+
+
+def test_what_spark_s_tasks_give_in_any_order_is_put_in_the_log_s() -> None:
+    target = MemoryTarget()
+    values = log(*(record(n, [insert(n)]) for n in range(5)))
+    late, early = batch(values[3:], offset=3), batch(values[:3])
+    Rig(target, history([0], 4)).core.take(pa.Table.from_batches([late, early]))
+    assert target.log == ["stage", "commit 4"]
+
+
+@pytest.mark.parametrize("large", [{1}, {0, 5}, {2, 3}, set(range(6))])
+def test_values_that_are_null_are_fetched_in_their_turn(large: set[int]) -> None:
+    target = MemoryTarget()
+    values = log(*(record(n, [insert(n)]) for n in range(5)))
+    rig = Rig(target, history([0], 4), elsewhere=values)
+    rig.core.take(table([None if n in large else value for n, value in enumerate(values)]))
+    assert ids(target) == set(range(5))
+    assert [event.seqno for event in target.events] == list(range(5))
+
+
+def test_an_event_waits_for_an_earlier_one_of_another_partition() -> None:
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 1), partitions=2)
+    begin = encoded(marker(1, 0, -1, log_id=LOG_ID))
+    rig.core.take(table([begin, encoded(record(1, [insert(2)], prev_seqno=-1))], partition=1))
+    assert target.log == []
+    rig.core.take(table([begin, encoded(record(0, [insert(1)]))]))
+    assert target.log == ["stage", "commit 1"]
+    assert target.position is not None
+    assert target.position.offsets == {0: 2, 1: 2}
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[dict[int, int]]]:
+    """A log of one partition: events in fragments, changes in parts, some given up; the table after each seqno."""
+    values = log()
+    firsts, states, rows = [0], [], dict[int, int]()
+    epoch = 1
+    for seqno in range(draw(st.integers(1, 8))):
+        steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=6))
+        changes, after = [], dict(rows)
+        for key, value in steps:
+            before = None if key not in after else [key, after[key]]
+            if before is not None and value == 9:
+                changes.append(change("delete", [(before, None)]))
+                del after[key]
+            else:
+                changes.append(change("insert" if before is None else "update", [(before, [key, value])]))
+                after[key] = value
+        cuts = sorted(draw(st.sets(st.integers(1, max(1, len(changes) - 1)), max_size=2))) if len(changes) > 1 else []
+        groups: list[tuple[list[dict[str, Any]], int]] = []  # what a fragment has, and the rows with it
+        for first, end in pairwise([0, *cuts, len(changes)]):
+            parts = draw(st.integers(1, 3)) if end - first == 1 else 1
+            if parts > 1:
+                *some, last = in_parts(changes[first], parts)
+                groups += [*(([part], first) for part in some), ([last], end)]
+            else:
+                groups.append((changes[first:end], end))
+        given_up = draw(st.integers(0, 3)) == 0
+        for attempt in range(1 + given_up):
+            pieces = len(groups) if not (given_up and attempt == 0) else draw(st.integers(0, len(groups) - 1))
+            for fragno, (group, rows_so_far) in enumerate(groups[:pieces]):
+                values.append(
+                    encoded(
+                        record(
+                            seqno,
+                            group,
+                            fragno=fragno,
+                            rows=rows_so_far,
+                            last_frag=fragno == len(groups) - 1,
+                            epoch=epoch,
+                        )
+                    )
+                )
+            if given_up and attempt == 0:
+                epoch += 1
+                firsts.append(seqno)
+                values.append(encoded(marker(epoch, seqno, seqno - 1, log_id=LOG_ID)))
+        rows = after
+        states.append(dict(rows))
+    return values, firsts, states
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
+@given(histories(), st.data())
+def test_in_any_batches_and_after_any_crashes_the_target_shows_the_log_at_its_seqno(
+    made: tuple[list[bytes], list[int], list[dict[int, int]]], data: st.DataObject
+) -> None:
+    values, firsts, states = made
+    known = history(firsts, len(states) - 1)
+    target = MemoryTarget()
+    core_module.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), core_module.STAGE_BYTES  # type: ignore[misc]
+    try:
+        # At the start the newer epochs may be known already, or are learnt from their markers.
+        rig, at = Rig(target, data.draw(st.sampled_from([known, history([0], len(states) - 1)]))), 0
+        while at < len(values):
+            step = data.draw(st.integers(1, 4))
+            rig.core.take(table(values[at : at + step], offset=at))
+            at += step
+            if target.position is not None:
+                found = target.tables.get("shop.orders", Keyed([0])).rows
+                assert {row[0]: row[1] for row in found.values()} == states[target.position.seqno]
+            if data.draw(st.integers(0, 3)) == 0:
+                rig = Rig(target, known)
+                at = target.position.offsets[0] if target.position else 0
+    finally:
+        core_module.STAGE_BYTES = kept  # type: ignore[misc]
+    assert target.position is not None
+    assert target.position.seqno == len(states) - 1
+    assert Counter(event.seqno for event in target.events) == Counter(range(len(states)))

@@ -1,0 +1,169 @@
+"""Events on several partitions: whatever is read first, the same comes out, and little is held for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.applier import core as core_module
+from connector.applier.core import ApplyCore
+from connector.applier.partition_buffers import Backlog
+from connector.clock import SystemClock
+from connector.log.compact.scan import Messages
+from connector.log.format.message import Message
+from connector.log.reading.event_sequencer import Ledger
+from tests.support.fragments import batch, encoded, marker, record
+from tests.support.memory_target import MemoryTarget
+from tests.unit.applier.test_core import LOG_ID, TOPIC, history, ids, insert
+
+
+@dataclass(slots=True)
+class Topic:
+    """Partitions as they are written, and what was fetched of them by itself."""
+
+    count: int
+    values: list[list[bytes]] = field(default_factory=list)
+    seqnos: list[list[int]] = field(default_factory=list)
+    tails: list[int] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
+    last: int = -1
+    fetched: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = [[] for _ in range(self.count)]
+        self.seqnos = [[] for _ in range(self.count)]
+        self.tails = [-1] * self.count
+        self.epoch()
+
+    def epoch(self) -> None:
+        """A producer goes online."""
+        self.firsts.append(self.last + 1)
+        for partition, tail in enumerate(self.tails):
+            fields = marker(len(self.firsts), self.last + 1, self.last, log_id=LOG_ID, tail=tail)
+            self._add(partition, fields)
+
+    def event(self, partition: int, fragments: int = 1, *, given_up: bool = False) -> None:
+        """The next event; all of it but its last fragment, where it is given up."""
+        seqno = self.last + 1
+        for number in range(fragments):
+            fields: dict[str, Any] = {"epoch": len(self.firsts), "prev_seqno": self.tails[partition]}
+            last = number == fragments - 1
+            if last and given_up:
+                break
+            changes = [insert(1000 * seqno + number)]
+            self._add(partition, record(seqno, changes, fragno=number, rows=number + 1, last_frag=last, **fields))
+        if given_up:
+            self.epoch()
+        else:
+            self.tails[partition] = self.last = seqno
+
+    def _add(self, partition: int, fields: dict[str, Any]) -> None:
+        self.values[partition].append(encoded(fields))
+        self.seqnos[partition].append(fields["seqno"])
+
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        self.fetched.append(self.seqnos[partition][offset])
+        return batch([self.values[partition][offset]], partition=partition, offset=offset)
+
+    def rest(self) -> None:
+        """Nothing is held."""
+
+
+def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, Ledger[Message, Messages]]:
+    position = target.claim("shop")
+    known = history(topic.firsts, topic.last)
+    ledger = Ledger[Message, Messages](topic=TOPIC, partitions=topic.count, position=position, history=known)
+    core = ApplyCore(
+        target,
+        position,
+        ledger,
+        Backlog(TOPIC, topic),
+        log_id=known.log_id,
+        gtid_set="",
+        topic=TOPIC,
+        clock=SystemClock(),
+    )
+    return core, ledger
+
+
+def read(topic: Topic, upto: list[int], since: list[int], large: bool) -> pa.Table:
+    parts = []
+    for partition, (start, end) in enumerate(zip(since, upto, strict=True)):
+        values = [None] * (end - start) if large else topic.values[partition][start:end]
+        parts.append(batch(values, partition=partition, offset=start))
+    return pa.Table.from_batches(parts)
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=25)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 4), EVENTS, st.booleans(), st.sampled_from([0, 300, 1 << 20]), st.data())
+def test_reading_goes_on_and_all_is_applied(
+    count: int, events: list[tuple[int, int, int]], large: bool, most: int, data: st.DataObject
+) -> None:
+    topic = Topic(count)
+    for partition, fragments, luck in events:
+        if luck == 0:
+            topic.event(partition % count, fragments, given_up=True)
+        topic.event((partition + luck) % count, fragments)
+    target = MemoryTarget()
+    core, ledger = core_of(topic, target)
+    core_module.BACKLOG_BYTES, kept = most, core_module.BACKLOG_BYTES  # type: ignore[misc]
+    try:
+        at = [0] * count
+        while any(here < len(values) for here, values in zip(at, topic.values, strict=True)):
+            full = core.full()
+            left = [p for p in range(count) if at[p] < len(topic.values[p]) and p not in full]
+            assert left, "nothing is read, and what is awaited is not there"
+            chosen = data.draw(st.sets(st.sampled_from(left), min_size=1))
+            steps = {partition: data.draw(st.integers(1, 6)) for partition in chosen}
+            upto = [min(len(values), at[p] + steps.get(p, 0)) for p, values in enumerate(topic.values)]
+            core.take(read(topic, upto, at, large))
+            at = upto
+            assert ledger.waiting <= 6 * count
+    finally:
+        core_module.BACKLOG_BYTES = kept  # type: ignore[misc]
+    assert ids(target) == {1000 * seqno + number for seqno in range(len(events)) for number in range(events[seqno][1])}
+    assert [event.seqno for event in target.events] == list(range(len(events)))
+    assert not core.full()
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_large_message_is_fetched_when_its_turn_comes(ahead: int) -> None:
+    topic = Topic(2)
+    for partition in [1 - ahead] * 10 + [ahead] * 10:
+        topic.event(partition, 3)
+    target = MemoryTarget()
+    core, _ = core_of(topic, target)
+    core.take(read(topic, [31, 31], [0, 0], large=True))
+    assert target.position is not None
+    assert target.position.seqno == 19
+    behind = len(topic.fetched) - topic.fetched[::-1].index(9)
+    assert sum(seqno > 9 for seqno in topic.fetched[:behind]) == 1  # the one that tells that others come first
+    assert len(topic.fetched) == 62
+
+
+def test_who_is_ahead_is_full_until_half_of_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(2)
+    for partition in [0] * 20 + [1] * 40:
+        topic.event(partition)
+    size = read(topic, [0, 1], [0, 0], large=False).nbytes
+    target = MemoryTarget()
+    core, _ = core_of(topic, target)
+    monkeypatch.setattr(core_module, "BACKLOG_BYTES", 2 * 20 * size)
+    core.take(read(topic, [1, 12], [0, 0], large=False))
+    core.take(read(topic, [1, 20], [1, 12], large=False))
+    assert core.full() == frozenset()
+    core.take(read(topic, [1, 41], [1, 20], large=False))
+    assert core.full() == {1}
+    core.take(read(topic, [20, 41], [1, 41], large=False))
+    assert core.full() == {1}
+    core.take(read(topic, [21, 41], [20, 41], large=False))
+    assert core.full() == frozenset()
+    assert ids(target) == {1000 * seqno for seqno in range(60)}

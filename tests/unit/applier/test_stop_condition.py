@@ -1,0 +1,189 @@
+"""An applier that is told where to end shows that place's event, and nothing behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connector.applier import core as core_module
+from connector.applier.stop_condition import Until, UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
+from connector.commands.arguments import gtid
+from connector.errors import ConfigError
+from connector.log.ids import Seqno
+from connector.log.transaction.position import TargetPosition
+from tests.support.compact_model import Keyed
+from tests.support.memory_target import MemoryTarget
+from tests.unit.applier.test_core import UUID, Rig, histories, history, ids, insert, log, record, table
+
+COMMITTED = 1_700_000_000_000_000
+
+
+def untils(seqno: int) -> list[Until]:
+    """The four names of event N, as `record` makes it."""
+    return [
+        UntilSeqno(Seqno(seqno)),
+        UntilEvent("binlog.000001", 1000 + seqno),
+        UntilGtid(f"{UUID}:{seqno + 1}"),
+        UntilTime(COMMITTED + seqno),
+    ]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
+@given(histories(), st.data())
+def test_in_any_batches_it_ends_exactly_there(
+    made: tuple[list[bytes], list[int], list[dict[int, int]]], data: st.DataObject
+) -> None:
+    values, firsts, states = made
+    seqno = data.draw(st.integers(0, len(states) - 1))
+    until = data.draw(st.sampled_from(untils(seqno)))
+    target = MemoryTarget()
+    core_module.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), core_module.STAGE_BYTES  # type: ignore[misc]
+    try:
+        rig, at = Rig(target, history(firsts, len(states) - 1), until=until), 0
+        while at < len(values) and not rig.core.done:
+            step = data.draw(st.integers(1, 12))
+            rig.core.take(table(values[at : at + step], offset=at))
+            at += step
+    finally:
+        core_module.STAGE_BYTES = kept  # type: ignore[misc]
+    assert target.position is not None
+    assert target.position.seqno == seqno
+    assert {row[0]: row[1] for row in target.tables.get("shop.orders", Keyed([0])).rows.values()} == states[seqno]
+    # Whether anything was committed later, only a later event tells.
+    assert rig.core.done is (not isinstance(until, UntilTime) or seqno < len(states) - 1)
+    if rig.core.done and not isinstance(until, UntilTime):
+        assert Rig(target, history(firsts, len(states) - 1), until=until).core.done
+
+
+def test_a_run_is_cut_by_each_of_them() -> None:
+    values = log(*(record(n, [insert(n)]) for n in range(6)))
+    for until in untils(3):
+        target = MemoryTarget()
+        rig = Rig(target, history([0], 5), until=until)
+        rig.core.take(table(values))
+        assert ids(target) == {0, 1, 2, 3}
+        assert rig.core.done
+
+
+def test_of_a_large_event_that_is_beyond_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_module, "STAGE_BYTES", 1)
+    parts = [record(1, [insert(10 + n)], last_frag=n == 2, fragno=n, rows=n + 1) for n in range(3)]
+    for until in untils(0):
+        target = MemoryTarget()
+        rig = Rig(target, history([0], 1), until=until)
+        for at, value in enumerate(log(record(0, [insert(1)]), *parts)):
+            if not rig.core.done:
+                rig.core.take(table([value], offset=at))
+        assert rig.core.done
+        assert (ids(target), target.position and target.position.seqno) == ({1}, 0)
+        if isinstance(until, UntilTime):
+            assert target.log[-1] == "discard"
+
+
+def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too() -> None:
+    records = [record(n, [insert(n)]) for n in range(3)] + [
+        record(3, [insert(3)], event_id=f"binlog.000002:{500:016d};7")
+    ]
+    for until, last in ((UntilEvent("binlog.000001", 1001), 1), (UntilEvent("binlog.000001", 9999), 2)):
+        target = MemoryTarget()
+        rig = Rig(target, history([0], 3), until=until)
+        rig.core.take(table(log(*records)))
+        assert target.position is not None
+        assert (target.position.seqno, rig.core.done) == (last, True)
+    far = [record(0, [insert(0)], event_id=f"binlog.000001:{500:016d};7"),
+           record(1, [insert(1)], event_id=f"binlog.000001:{700:016d};7")]  # fmt: skip
+    target = MemoryTarget()
+    Rig(target, history([0], 1), until=UntilEvent("binlog.000001", 600)).core.take(table(log(*far)))
+    assert ids(target) == {0}
+
+
+def test_files_are_in_the_order_of_their_numbers_and_another_server_s_are_not_compared() -> None:
+    records = [
+        record(0, [insert(0)], event_id=f"binlog.999999:{500:016d};7"),
+        record(1, [insert(1)], event_id=f"other.1000001:{500:016d};7"),
+        record(2, [insert(2)], event_id=f"binlog.1000000:{500:016d};7"),
+        record(3, [insert(3)], event_id=f"binlog.1000001:{500:016d};7"),
+    ]
+    target = MemoryTarget()
+    Rig(target, history([0], 3), until=UntilEvent("binlog.1000000", 800)).core.take(table(log(*records)))
+    assert ids(target) == {0, 1, 2}
+
+
+def test_commit_times_that_do_not_ascend_end_it_at_the_first_that_is_later() -> None:
+    times = [10, 30, 20, 40]
+    target = MemoryTarget()
+    records = [record(n, [insert(n)], commit_time=time) for n, time in enumerate(times)]
+    Rig(target, history([0], 3), until=UntilTime(20)).core.take(table(log(*records)))
+    assert ids(target) == {0}
+
+
+def test_a_transaction_of_an_initial_load_is_there_at_the_load_s_end() -> None:
+    whole = {"shard": "#UNKNOWN", "gtid": None}
+    records = [
+        record(0, metadata={"snapshot": "begin"}, **whole),
+        record(1, [insert(1)], metadata={"snapshot": "rows"}, last_barrier=0, gtid=None),
+        record(2, metadata={"snapshot": "end", "gtid_set": f"{UUID}:1-100"}, last_barrier=0, **whole),
+        record(3, [insert(3)], gtid=f"{UUID}:101", last_barrier=2),
+    ]
+    target = MemoryTarget()
+    rig = Rig(target, history([0], 3), until=UntilGtid(f"{UUID}:7"))
+    rig.core.take(table(log(*records)))
+    assert target.position is not None
+    assert (rig.core.done, target.position.seqno, target.position.consistent) == (True, 2, True)
+
+
+def test_mariadb_s_number_that_is_not_in_the_log_ends_before_the_next_of_its_domain() -> None:
+    gtids = ["0-1-5", "7-1-50", "0-1-8", "0-1-9"]
+    for until, last in (("0-1-8", 2), ("0-1-7", 1)):
+        target = MemoryTarget()
+        records = [record(n, [insert(n)], gtid=one) for n, one in enumerate(gtids)]
+        rig = Rig(target, history([0], 3, gtid_set="0-1-4"), until=UntilGtid(until))
+        rig.core.take(table(log(*records)))
+        assert (rig.core.done, target.position and target.position.seqno) == (True, last)
+
+
+@pytest.mark.parametrize(
+    "until", [UntilSeqno(Seqno(4)), UntilEvent("binlog.000001", 1004), UntilTime(COMMITTED + 4)], ids=str
+)
+def test_a_target_that_is_beyond_is_refused(until: Until) -> None:
+    target = MemoryTarget()
+    Rig(target, history([0], 5)).core.take(table(log(*(record(n, [insert(n)]) for n in range(6)))))
+    with pytest.raises(ConfigError, match="beyond"):
+        Rig(target, history([0], 5), until=until)
+
+
+def test_a_target_that_has_the_transaction_stays_where_it_is() -> None:
+    position = TargetPosition(service="shop", gtid_set=f"{UUID}:1-7")
+    assert UntilGtid(f"{UUID}:7").reached(position)
+    assert not UntilGtid(f"{UUID}:8").reached(position)
+    assert not UntilGtid("0-1-7").reached(position)
+    assert not UntilGtid("0-1-7").reached(TargetPosition(service="shop"))
+
+
+def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_not_count() -> None:
+    names = [None, "mine", "other", None, "mine", None]
+    values = log(
+        *(record(n, [insert(n)], metadata={"heartbeat": name} if name else {}) for n, name in enumerate(names))
+    )
+    target = MemoryTarget()
+    for read, last, done in ((0, 1, True), (3, 4, True), (6, 5, False)):
+        rig = Rig(target, history([0], 5), until=UntilHeartbeat("mine"))
+        assert not rig.core.done
+        rig.core.take(table(values[read:], offset=read))  # from where the target is
+        assert (rig.core.done, target.position and target.position.seqno) == (done, last)
+        assert ids(target) == set(range(last + 1))
+
+
+def test_one_gtid_is_taken_in_the_log_s_own_form() -> None:
+    context: Any = None
+    option = click.Option(["--until-gtid"])
+    assert gtid(context, option, f" {UUID.upper()}:7") == f"{UUID}:7"
+    assert gtid(context, option, f"{UUID}:Tag:7") == f"{UUID}:tag:7"
+    assert gtid(context, option, "0-1-7") == "0-1-7"
+    for wrong in (f"{UUID}:1-7", f"{UUID}:1:7", "0-1-7,1-1-7", "7", "", "0-1"):
+        with pytest.raises(click.BadParameter):
+            gtid(context, option, wrong)

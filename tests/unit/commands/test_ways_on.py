@@ -1,0 +1,73 @@
+"""What errors say of the way on, where a server has no part in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from connector import retrying
+from connector.applier.applier import Applier
+from connector.clock import SystemClock
+from connector.config.model import Config, Source, TableRule
+from connector.config.model import Target as TargetSection
+from connector.errors import TargetDiffers, TargetUnavailable
+from connector.inspect.events.partitions import no_log
+from connector.mysql.preflight.widening import columns_otherwise
+from connector.mysql.server.connection import _user_hint
+from connector.targets.target import Target
+from connector.verify.sqlite import SqliteReader
+
+KINDS = {"id": "int", "born": "date", "seen": "timestamp", "mail": "varchar"}
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_target_that_is_gone_is_asked_as_often_as_its_own_setting_says(
+    retries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrying, "LONGEST_WAIT", 0.001)
+    asked: list[int] = []
+
+    def gone() -> Target:
+        asked.append(1)
+        raise TargetUnavailable("it does not answer")
+
+    no_session: Any = None
+    config = Config(target=TargetSection(url=SecretStr("sqlite:///x.db"), retries=retries))
+    with pytest.raises(TargetUnavailable):
+        Applier(config, no_session, SystemClock(), Event(), opened=gone).run()
+    assert len(asked) == retries + 1
+
+
+def test_a_target_that_no_applier_has_begun_on_is_not_compared(tmp_path: Path) -> None:
+    with pytest.raises(TargetDiffers, match="thl apply"):
+        SqliteReader(tmp_path / "none.db")
+    (tmp_path / "empty.db").touch()
+    reader = SqliteReader(tmp_path / "empty.db")
+    with pytest.raises(TargetDiffers, match="no applier has begun"), reader.view("shop"):
+        pass
+    reader.close()
+
+
+def test_a_service_without_a_log_is_a_mistake_of_the_configuration() -> None:
+    error = no_log(Config(service="nope"))
+    assert error.exit_code == 2
+    assert "Service nope has no log" in str(error)
+
+
+def test_who_is_refused_looks_at_the_password_first() -> None:
+    hint = _user_hint(Source(user="thl"))
+    assert hint.startswith("is source.password right?")
+    assert "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO 'thl'@'%'" in hint
+
+
+def test_of_zero_dates_only_columns_of_dates_come_otherwise() -> None:
+    before = TableRule(match=("shop.t",), zero_dates=("*",), drop=("mail",))
+    assert list(columns_otherwise(KINDS, before, None, rekeyed=False)) == [
+        "of columns that were dropped or masked: mail",
+        "of columns whose zero dates were published as NULL: born, seen",
+    ]
+    assert not list(columns_otherwise(KINDS, before, before, rekeyed=False))

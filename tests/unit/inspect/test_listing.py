@@ -1,0 +1,351 @@
+"""Tungsten's layout, to the letter, and the other ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import fastavro
+import pytest
+
+from connector.errors import ConfigError
+from connector.inspect.events.attempts import Attempt
+from connector.inspect.events.choice import SLACK, Choice, EventPlace
+from connector.inspect.events.log import Listed
+from connector.inspect.formats.as_json import as_object
+from connector.inspect.formats.printing import Layout, Part, View, log_printer
+from connector.inspect.formats.tungsten import lines, time_of
+from connector.log.ids import Epoch, Seqno
+from connector.schema import fragment_schema, single_object_header
+
+COLUMNS = [
+    {"name": "id", "type": "bigint", "unsigned": True, "charset": "", "labels": [], "nullable": False},
+    {"name": "name", "type": "varchar(20)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True},
+    {"name": "photo", "type": "blob", "unsigned": False, "charset": "", "labels": [], "nullable": True},
+]
+
+
+def a_fragment(*changes: dict[str, Any], voided: bool = False, **more: Any) -> Listed:
+    fragment = {
+        "seqno": 3582, "fragno": 0, "last_frag": True, "epoch": 2500, "kind": "transaction", "shard": "test",
+        "prev_seqno": 1, "last_barrier": 1, "rows": 1, "server_id": 1687011, "thread_id": 0, "last_committed": 0,
+        "sequence_number": 0, "outcome": "commit", "crc32": b"\0\0\0\0",
+        "source_id": "host1", "gtid": None, "event_id": "mysql-bin.000007:0000000625753710;0",
+        "commit_time": 1742382452000000, "changes": list(changes),
+        "metadata": {"mysql_server_id": "1687011", "dbms_type": "mysql", "service": "firstrep", "shard": "test"},
+    }  # fmt: skip
+    return Listed("thl.firstrep", 0, 1234, fragment | more, voided)
+
+
+def rows(
+    action: str, *images: tuple[list[Any] | None, list[Any] | None], key: tuple[int, ...] = (0,)
+) -> dict[str, Any]:
+    return {
+        "schema": "test", "table": "user", "columns": COLUMNS, "key_columns": list(key), "before_present": b"",
+        "after_present": b"", "action": action, "rows": [{"before": b, "after": a} for b, a in images],
+    }  # fmt: skip
+
+
+def a_statement(schema: str, sql: str, **options: str) -> dict[str, Any]:
+    return {"schema": schema, "sql": sql, "options": options}
+
+
+HEADER = """\
+SEQ# = 3582 / FRAG# = 0 (last frag)
+- FILE = thl.firstrep-0@1234
+- TIME = 2025-03-19 11:07:32.0
+- EPOCH# = 2500
+- EVENTID = mysql-bin.000007:0000000625753710;0
+- SOURCEID = host1
+- METADATA = [mysql_server_id=1687011;dbms_type=mysql;service=firstrep;shard=test]
+- TYPE = com.continuent.tungsten.replicator.event.ReplDBMSEvent
+"""
+
+
+def text(listed: Listed) -> str:
+    return "\n".join(lines(listed)) + "\n"
+
+
+def shown(view: View, *fragments: Listed) -> str:
+    out = io.BytesIO()
+    printer = log_printer(view, out)
+    for listed in fragments:
+        printer.show(listed)
+    printer.flush()
+    return out.getvalue().decode()
+
+
+def test_statements() -> None:
+    first = {"schema": "test", "sql": "insert into t values (1)", "options": {"##charset": "UTF-8", "autocommit": "1"}}
+    second = {"schema": "", "sql": "drop table t", "options": {}}
+    assert text(a_fragment(first, second)) == HEADER + (
+        "- OPTIONS = [##charset = UTF-8, autocommit = 1]\n"
+        "- SCHEMA = test\n"
+        "- SQL(0) = insert into t values (1)\n"
+        "- SCHEMA = \n"
+        "- SQL(1) = drop table t\n"
+    )
+
+
+def test_a_default_schema_is_told_where_it_changes_and_anew_behind_rows() -> None:
+    told = text(
+        a_fragment(
+            a_statement("a", "one"),
+            a_statement("a", "two", autocommit="1"),
+            a_statement("b", "three"),
+            rows("insert", (None, [2, "", None])),
+            a_statement("b", "four"),
+        )
+    )
+    body = told.removeprefix(HEADER).splitlines()
+    assert body[:6] == [
+        "- SCHEMA = a",
+        "- SQL(0) = one",
+        "- OPTIONS = [autocommit = 1]",
+        "- SQL(1) = two",
+        "- SCHEMA = b",
+        "- SQL(2) = three",
+    ]
+    assert body[-2:] == ["- SCHEMA = b", "- SQL(4) = four"]
+
+
+def test_an_insert() -> None:
+    assert text(a_fragment(rows("insert", (None, [2, "ü", None]), (None, [3, "", b"\x00\xff"])))) == HEADER + (
+        "- SQL(0) =\n"
+        " - ACTION = INSERT\n"
+        " - SCHEMA = test\n"
+        " - TABLE = user\n"
+        " - ROW# = 0\n"
+        "  - COL(1: id) = 2\n"
+        "  - COL(2: name) = ü\n"
+        "  - COL(3: photo) = NULL\n"
+        "  - KEY(1: id) = 2\n"
+        " - ROW# = 1\n"
+        "  - COL(1: id) = 3\n"
+        "  - COL(2: name) = \n"
+        "  - COL(3: photo) = 0x00ff\n"
+        "  - KEY(1: id) = 3\n"
+    )
+
+
+def test_an_update_and_a_delete_name_the_old_key() -> None:
+    changes = rows("update", ([2, "a", None], [3, "b", None])), rows("delete", ([3, "b", None], None))
+    assert text(a_fragment(*changes)) == HEADER + (
+        "- SQL(0) =\n"
+        " - ACTION = UPDATE\n"
+        " - SCHEMA = test\n"
+        " - TABLE = user\n"
+        " - ROW# = 0\n"
+        "  - COL(1: id) = 3\n"
+        "  - COL(2: name) = b\n"
+        "  - COL(3: photo) = NULL\n"
+        "  - KEY(1: id) = 2\n"
+        "- SQL(1) =\n"
+        " - ACTION = DELETE\n"
+        " - SCHEMA = test\n"
+        " - TABLE = user\n"
+        " - ROW# = 0\n"
+        "  - KEY(1: id) = 3\n"
+    )
+
+
+def test_without_a_key_the_whole_old_row_is_named() -> None:
+    told = text(a_fragment(rows("delete", ([3, "b", None], None), key=())))
+    assert told.endswith("  - KEY(1: id) = 3\n  - KEY(2: name) = b\n  - KEY(3: photo) = NULL\n")
+    assert "KEY" not in text(a_fragment(rows("insert", (None, [3, "b", None]), key=())))
+
+
+def test_absent_columns_are_not_shown() -> None:
+    change = rows("update", ([3], [3, b"x"])) | {"before_present": b"\x01", "after_present": b"\x05"}
+    told = text(a_fragment(change))
+    assert told.endswith("  - COL(1: id) = 3\n  - COL(3: photo) = 0x78\n  - KEY(1: id) = 3\n")
+
+
+def test_a_fragment_that_is_not_the_last() -> None:
+    listed = a_fragment(last_frag=False, fragno=7, event_id=None, commit_time=None)
+    told = text(listed)
+    assert told.startswith("SEQ# = 3582 / FRAG# = 7\n")
+    assert "- TIME = null\n- EPOCH# = 2500\n- EVENTID = null\n" in told
+
+
+def test_metadata_without_a_value_is_a_name_alone() -> None:
+    metadata = {"unsafe_for_block_commit": "", "dbms_type": "mysql"}
+    assert "\n- METADATA = [unsafe_for_block_commit;dbms_type=mysql]\n" in text(a_fragment(metadata=metadata))
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "told"),
+    [
+        (0, "1970-01-01 00:00:00.0"),
+        (1742382452123456, "2025-03-19 11:07:32.123456"),
+        (1742382452120000, "2025-03-19 11:07:32.12"),
+        (1742382452000001, "2025-03-19 11:07:32.000001"),
+    ],
+)
+def test_times(microseconds: int, told: str) -> None:
+    assert time_of(microseconds) == told
+
+
+def test_a_time_zone() -> None:
+    listed, view = a_fragment(), View(zone=ZoneInfo("Asia/Kolkata"))
+    assert "\n- TIME = 2025-03-19 16:37:32.0\n" in shown(view, listed)
+    assert json.loads(shown(View(layout=Layout.JSON, zone=view.zone), listed))["time"] == "2025-03-19 16:37:32.0"
+
+
+def test_columns_with_their_types() -> None:
+    told = shown(View(specs=True), a_fragment(rows("insert", (None, [2, "ü", None]))))
+    assert told.endswith(
+        "  - COL(index=1 name=id type=-5 [BIGINT] length=0 unsigned=true blob=false desc=bigint) = 2\n"
+        "  - COL(index=2 name=name type=12 [VARCHAR] length=20 unsigned=false blob=false desc=varchar(20)) = ü\n"
+        "  - COL(index=3 name=photo type=2004 [BLOB] length=0 unsigned=false blob=true desc=blob) = NULL\n"
+        "  - KEY(index=1 name=id type=-5 [BIGINT] length=0 unsigned=true blob=false desc=bigint) = 2\n"
+    )
+
+
+def test_headers_are_a_line_each_with_a_tab_behind_every_field() -> None:
+    view = View(part=Part.HEADERS)
+    change = rows("insert", (None, [1, "", None]))
+    assert shown(view, a_fragment(change), a_fragment(fragno=1, last_frag=False, event_id=None, voided=True)) == (
+        "3582\t2500\t0\ttrue\t2025-03-19 11:07:32.0\tmysql-bin.000007:0000000625753710;0\thost1\t\t\n"
+        "3582\t2500\t1\tfalse\t2025-03-19 11:07:32.0\tnull\thost1\tvoided\t\n"
+    )
+
+
+def test_sizes() -> None:
+    one = a_fragment(a_statement("s", "sélect"), rows("insert", (None, [1, "", None]), (None, [2, "", None])))
+    assert shown(View(part=Part.SIZES), one, a_fragment(fragno=1)) == (
+        "SEQ# Frag# Tstamp\n"
+        "3582 0 2025-03-19 11:07:32.0 Event total: 2 chunks 7 bytes in SQL statements 2 rows\n"
+        "3582 1 2025-03-19 11:07:32.0 Event total: 0 chunks 0 bytes in SQL statements 0 rows\n"
+    )
+
+
+def test_statements_alone() -> None:
+    one = a_fragment(
+        a_statement("a`b", "one;"),
+        a_statement("a`b", "two"),
+        rows("delete", ([1, "", None], None)),
+        a_statement("", "three"),
+    )
+    assert shown(View(part=Part.SQL), one) == (
+        "USE `a``b`;\none;\ntwo;\n/* SEQ# = 3582: 1 rows of test.user, DELETE */\nthree;\n"
+    )
+
+
+def test_json() -> None:
+    listed = a_fragment(rows("update", ([2, "a", b"\x01"], [2, "b", None])), a_statement("s", "x"))
+    found = as_object(listed)
+    json.dumps(found)
+    assert found["changes"][0]["rows"] == [
+        {"before": {"id": 2, "name": "a", "photo": {"hex": "01"}}, "after": {"id": 2, "name": "b", "photo": None}}
+    ]
+    assert found["changes"][1] == {"schema": "s", "sql": "x", "options": {}}
+    assert "changes" not in as_object(listed, headers=True)
+    assert as_object(listed, specs=True)["changes"][0]["columns"] == COLUMNS
+    assert shown(View(layout=Layout.JSON), listed).count("\n") == 1
+
+
+def test_an_avro_container_file_holds_the_fragments_byte_for_byte() -> None:
+    schema = fastavro.parse_schema(fragment_schema())
+    fragments, bodies = [], []
+    for number in range(300):
+        body = io.BytesIO()
+        fragment = a_fragment(rows("insert", (None, [number, "x" * 1000, None])), seqno=number).fragment
+        fastavro.schemaless_writer(body, schema, fragment)
+        value = body.getvalue()[:-4]
+        bodies.append(value + zlib.crc32(value).to_bytes(4, "big"))
+        fragments.append(Listed("t", 0, number, fragment, voided=False, value=single_object_header() + bodies[-1]))
+    out = io.BytesIO()
+    printer = log_printer(View(layout=Layout.AVRO), out)
+    for listed in fragments:
+        printer.show(listed)
+    printer.flush()
+
+    out.seek(0)
+    reader = fastavro.block_reader(out)
+    counts, found = [], []
+    for block in reader:
+        counts.append(block.num_records)
+        found += list(block)
+    assert [one["seqno"] for one in found] == list(range(300))
+    assert len(counts) > 3  # several blocks
+    assert reader.writer_schema["name"] in {"Fragment", "thl.Fragment"}
+    for body_, one in zip(bodies, found, strict=True):
+        again = io.BytesIO()
+        fastavro.schemaless_writer(again, schema, one)
+        assert again.getvalue() == body_  # its CRC-32, too
+
+
+def test_an_empty_container_file_can_be_read() -> None:
+    out = io.BytesIO()
+    log_printer(View(layout=Layout.AVRO), out).flush()
+    out.seek(0)
+    assert list(fastavro.reader(out)) == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "bounds"),
+    [
+        (Choice(), (None, None)),
+        (Choice(low=12), (12, None)),
+        (Choice(high=12), (None, 12)),
+        (Choice(low=15, high=15), (15, 15)),
+        (Choice(first=3), (10, 12)),
+        (Choice(last=3), (18, 20)),
+        (Choice(last=300), (0, 20)),
+        (Choice(last=3, voided=True), (18, None)),
+        (Choice(high=12, voided=True), (None, 12)),
+    ],
+)
+def test_choices(choice: Choice, bounds: tuple[int | None, int | None]) -> None:
+    assert choice.bounds(lambda: (10, 20)) == bounds
+
+
+def test_the_ends_are_not_asked_for_where_they_do_not_matter() -> None:
+    assert Choice(low=1, high=2).bounds(lambda: pytest.fail("asked")) == (1, 2)
+
+
+def an_attempt(**ending: Any) -> Attempt:
+    known = {"commit_time": 1000, "event_id": "b.000002:0000000000000100;7", "gtid": "u:1"} | ending
+    return Attempt(0, Seqno(1), Epoch(1), 5, 5, known, ())
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (Choice(), True),
+        (Choice(since=1000), True),
+        (Choice(since=1001), False),
+        (Choice(until=1000), True),
+        (Choice(until=999), False),
+        (Choice(gtid="u:1"), True),
+        (Choice(gtid="u:2"), False),
+        (Choice(event=EventPlace.parse("b.000002:100")), True),
+        (Choice(event=EventPlace.parse("b.000002:0000000000000100;7")), True),
+        (Choice(event=EventPlace.parse("b.000002:100;8")), False),
+        (Choice(event=EventPlace.parse("b.000003:100")), False),
+    ],
+)
+def test_what_is_wanted(choice: Choice, wanted: bool) -> None:
+    assert choice.wants(an_attempt()) is wanted
+
+
+def test_what_was_given_up_is_wanted_by_its_number_alone() -> None:
+    given_up = Attempt(0, Seqno(1), Epoch(1), 5, 5, None, ())
+    assert Choice(voided=True).wants(given_up)
+    assert not Choice().wants(given_up)
+    assert not Choice(voided=True, since=0).wants(given_up)
+
+
+def test_a_time_is_over_only_when_clocks_cannot_explain_it() -> None:
+    assert not Choice(until=5).over(an_attempt(commit_time=5 + SLACK))
+    assert Choice(until=5).over(an_attempt(commit_time=6 + SLACK))
+    assert not Choice().over(an_attempt(commit_time=6 + SLACK))
+
+
+def test_an_event_id_that_is_none_is_told() -> None:
+    with pytest.raises(ConfigError, match="an event id is like"):
+        EventPlace.parse("b.000002")

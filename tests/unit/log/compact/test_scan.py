@@ -1,0 +1,237 @@
+"""A message's header, as fastavro wrote it; and messages that are none."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import LogDamaged
+from connector.log.compact.scan import Scanner
+from connector.log.format import checked
+from connector.log.format.header import FragmentHeader
+from connector.log.format.message import Message
+from connector.log.ids import Kind, Outcome
+from connector.log.reading.event_range import follows
+from connector.log.transaction.batch import Statement
+from tests.support.fragments import PREFIX, batch, change, encoded, record, registered, statement
+from tests.support.fragments import scanned as messages
+
+LONG = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(max_size=20)
+OPTIONAL_TEXT = st.none() | TEXT
+
+
+def scanned(*values: bytes) -> list[Message]:
+    return messages(values, topic="thl.shop", partition=3, offset=40)
+
+
+@st.composite
+def headers(draw: st.DrawFn) -> dict[str, Any]:
+    return record(
+        draw(LONG),
+        fragno=draw(st.integers(0, 2**31 - 1)),
+        last_frag=draw(st.booleans()),
+        epoch=draw(LONG),
+        kind=draw(st.sampled_from(["transaction", "ddl", "heartbeat", "epoch"])),
+        shard=draw(TEXT),
+        prev_seqno=draw(LONG),
+        last_barrier=draw(LONG),
+        rows=draw(LONG),
+        source_id=draw(TEXT),
+        server_id=draw(LONG),
+        thread_id=draw(LONG),
+        gtid=draw(OPTIONAL_TEXT),
+        last_committed=draw(LONG),
+        sequence_number=draw(LONG),
+        metadata=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
+        event_id=draw(OPTIONAL_TEXT),
+        commit_time=draw(st.none() | st.integers(0, checked.LATEST)),
+        outcome=draw(st.sampled_from([None, "commit", "rollback", "void"])),
+    )
+
+
+@given(st.lists(st.tuples(headers(), st.booleans()), min_size=1, max_size=4))
+def test_messages_of_a_producer_with_a_registry_are_read_beside_others(
+    records: list[tuple[dict[str, Any], bool]],
+) -> None:
+    values = [registered(fields) if with_registry else encoded(fields) for fields, with_registry in records]
+    plain = scanned(*(encoded(fields) for fields, _ in records))
+    for message, other, value, (_, with_registry) in zip(scanned(*values), plain, values, records, strict=True):
+        told = {"schema": PREFIX[2:].hex()} if with_registry else {}
+        assert message.header == replace(other.header, metadata={**other.header.metadata, **told})
+        assert message.size == len(value)
+
+
+def test_messages_of_another_schema_are_refused_whichever_way_they_say_so() -> None:
+    ours, other = registered(record(1)), registered(record(2), schema="0" * 16)
+    silent = ours[:5] + encoded(record(2))[10:]
+    for value in (other, silent, b"\xc3\x01" + bytes(8) + encoded(record(2))[10:], b"\1" + ours[1:], b"\0" * 16):
+        with pytest.raises(LogDamaged, match=r"not a fragment|checksum"):
+            scanned(ours, value)
+    (message,) = scanned(ours)
+    message.own()
+    assert message.header.seqno == 1
+    assert message.statements() == []
+
+
+@given(st.lists(headers(), min_size=1, max_size=4))
+def test_every_header_field_is_read_as_it_was_written(records: list[dict[str, Any]]) -> None:
+    for fields, message in zip(records, scanned(*map(encoded, records)), strict=True):
+        expected = {name: value for name, value in fields.items() if name not in ("changes", "crc32")}
+        expected["kind"] = Kind[fields["kind"].upper()]
+        expected["outcome"] = fields["outcome"] and Outcome[fields["outcome"].upper()]
+        assert message.header == FragmentHeader(**expected)
+
+
+def test_a_message_knows_where_it_stood_and_how_long_it_is() -> None:
+    values = [encoded(record(n)) for n in range(3)]
+    messages = scanned(*values)
+    assert [(m.partition, m.offset, m.size) for m in messages] == [(3, 40 + n, len(values[n])) for n in range(3)]
+
+
+def test_a_sliced_batch_is_read_from_where_the_slice_begins() -> None:
+    whole = batch([encoded(record(n)) for n in range(5)])
+    (run,) = Scanner("t").scan(whole.slice(2, 2))
+    assert [(m.header.seqno, m.offset) for m in run] == [(2, 2), (3, 3)]
+
+
+def test_strings_that_come_again_are_one_object() -> None:
+    first, second = scanned(encoded(record(0, metadata={"a": "b"})), encoded(record(1, metadata={"a": "b"})))
+    assert first.header.shard is second.header.shard
+    assert first.header.source_id is second.header.source_id
+    assert first.header.metadata is second.header.metadata
+
+
+def test_statements_are_read_with_their_options() -> None:
+    (message,) = scanned(
+        encoded(record(0, [statement("CREATE TABLE é (i INT)", "shop", {"sql_mode": "ANSI"}), statement("x", "")]))
+    )
+    assert message.statements() == [
+        Statement("shop", "CREATE TABLE é (i INT)", {"sql_mode": "ANSI"}),
+        Statement("", "x", {}),
+    ]
+
+
+def test_a_message_with_bytes_of_its_own_says_the_same() -> None:
+    _, message = scanned(encoded(record(0)), encoded(record(1, [statement("DROP TABLE t")])))
+    before = message.statements()
+    message.own()
+    assert message.statements() == before
+
+
+def test_rows_after_statements_are_left_for_later() -> None:
+    (message,) = scanned(encoded(record(0, [statement("CREATE TABLE t …"), change("insert", [(None, [1, 2])])])))
+    assert [found.sql for found in message.statements()] == ["CREATE TABLE t …"]
+
+
+@given(st.data())
+def test_one_changed_byte_is_noticed_and_located(data: st.DataObject) -> None:
+    good = encoded(record(0, [change("insert", [(None, [1, "two"])])]))
+    place = data.draw(st.integers(0, len(good) - 1))
+    bad = bytearray(good)
+    bad[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(LogDamaged, match=r"thl\.shop-3@41"):
+        scanned(good, bytes(bad))
+
+
+@pytest.mark.parametrize("size", range(len(encoded(record(0)))))
+def test_a_message_cut_short_is_noticed(size: int) -> None:
+    with pytest.raises(LogDamaged):
+        scanned(encoded(record(0))[:size])
+
+
+@given(st.binary(max_size=60))
+def test_bytes_with_a_right_checksum_that_are_no_fragment_raise_only_ours(body: bytes) -> None:
+    with pytest.raises(LogDamaged):
+        scanned(PREFIX + body + zlib.crc32(body).to_bytes(4, "big"))
+
+
+FEW = st.integers(-1, 3)
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Headers of which some follow each other."""
+    made: list[dict[str, Any]] = []
+    for n in range(draw(st.integers(1, 8))):
+        changes = draw(st.sampled_from(["nothing"] * 4 + ["link", "kind"]))
+        one: dict[str, Any] = {"last_barrier": -1}
+        if changes == "link":
+            one = {"prev_seqno": draw(FEW), "last_barrier": draw(FEW), "epoch": draw(FEW)}
+        if changes == "kind":
+            one |= {
+                "kind": draw(st.sampled_from(["transaction", "ddl", "heartbeat", "epoch"])),
+                "shard": draw(st.sampled_from(["shop", "#UNKNOWN", "a #UNKNOWN", ""])),
+                "fragno": draw(st.integers(0, 1)),
+                "last_frag": draw(st.booleans()),
+                "outcome": draw(st.sampled_from([None, "commit", "rollback", "void"])),
+                "metadata": draw(st.sampled_from([{}, *({"snapshot": what} for what in ("begin", "rows", "end"))])),
+            }
+        made.append(record(n, **one))
+    return made
+
+
+@given(neighbours())
+def test_messages_stay_together_by_the_rule_of_runs(records: list[dict[str, Any]]) -> None:
+    found = Scanner("t").scan(batch([encoded(one) for one in records]))
+    parts: list[list[FragmentHeader]] = []
+    for header in map(one_header, records):
+        if parts and follows(parts[-1][-1], header):
+            parts[-1].append(header)
+        else:
+            parts.append([header])
+    assert [[message.header for message in part] for part in found] == parts
+
+
+def one_header(fields: dict[str, Any]) -> FragmentHeader:
+    (message,) = scanned(encoded(fields))
+    return message.header
+
+
+def test_offsets_that_do_not_ascend_are_not_of_a_run() -> None:
+    values = [encoded(record(n)) for n in range(3)]
+    columns = {"partition": pa.array([0, 0, 0], pa.int32()), "offset": pa.array([7, 7, 8]), "value": pa.array(values)}
+    assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [1, 2]
+    columns |= {"partition": pa.array([0, 0, 1], pa.int32()), "offset": pa.array([6, 7, 8])}
+    assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [2, 1]
+
+
+def test_a_run_says_of_itself_what_its_headers_say() -> None:
+    values = [encoded(record(n, rows=n)) for n in range(3, 8)]
+    (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
+    run = messages.since(1).run()
+    assert (run.partition, run.first, run.prev_seqno, run.last_barrier) == (2, 4, 3, -1)
+    assert (list(run.offsets), run.header.seqno, len(run.body)) == ([11, 12, 13, 14], 7, 4)
+    assert (run.body.rows(0, 2), run.body.commit_time(0)) == (9, run.body.header(0).commit_time)
+    assert messages.size == sum(map(len, values))
+    for wrong in (-1, 5):
+        with pytest.raises(IndexError):
+            messages.header(wrong)
+
+
+@given(
+    st.lists(st.sampled_from(["u:1", "u:2", "u:3", "u:10", "v:4", "u:t:4", "u:x", "0-1-7", "", "u:", None]), max_size=9)
+)
+def test_gtids_are_counted_as_long_as_they_count_by_one(gtids: list[str | None]) -> None:
+    (messages,) = Scanner("t").scan(batch([encoded(record(n, gtid=gtid)) for n, gtid in enumerate([*gtids, None])]))
+    told = []
+    for first, count in messages.gtids(0, len(messages)):
+        source, _, number = first.rpartition(":")
+        told += [first] + [f"{source}:{int(number) + more}" for more in range(1, count)]
+    assert told == [gtid for gtid in gtids if gtid is not None]
+    assert messages.gtids(1, 1) == []
+
+
+def test_a_gtid_of_a_run_that_is_no_text_is_named_by_its_place() -> None:
+    values = [encoded(record(n, gtid=f"u{n}:9")) for n in range(3)]
+    body = values[1][len(PREFIX) : -4].replace(b"u1:9", b"\xff1:9")
+    values[1] = PREFIX + body + zlib.crc32(body).to_bytes(4, "big")
+    (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
+    with pytest.raises(LogDamaged, match="t-2@11"):
+        messages.gtids(0, 3)

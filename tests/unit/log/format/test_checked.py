@@ -1,0 +1,26 @@
+"""Records from elsewhere are what their types say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connector.log.format.checked import record
+from connector.log.ids import Epoch, Seqno
+from connector.log.writing.control import EpochRecord
+
+MADE = EpochRecord(
+    epoch=Epoch(1), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=1, reason="online"
+)
+
+
+def test_the_filters_that_a_producer_writes_may_be_any_json() -> None:
+    capture = {"do": ["shop"], "ignore": [], "case": None, "tables": [{"match": ["a.*"], "drop": []}], "n": 1}
+    written = replace(MADE, capture=capture)
+    assert record(written) is written
+
+
+def test_a_field_of_another_type_is_told() -> None:
+    with pytest.raises(TypeError, match="source_id"):
+        record(replace(MADE, source_id=7))  # type: ignore[arg-type]

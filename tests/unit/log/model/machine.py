@@ -1,0 +1,394 @@
+"""The protocol's model: everything that may happen, in any order, and what must hold whatever happens.
+
+Its rules are what may happen next: the source executes, crashes or is replaced; a producer takes one step, is
+killed, or is overtaken by another while it stands still and goes on later; markers of a Kafka transaction arrive in
+one partition before another; topics are trimmed, cut or made anew; appliers read any partition by any amount, commit,
+die, and are overtaken. Each run has at most one kind of trouble beyond those, so that an error can be told from the
+one that the trouble explains.
+
+Held after every step: promises 1 to 5, by an observer of every committed Kafka transaction and of the targets.
+Held whenever a producer goes online: promise 6. Held at the end, when a producer and an applier are let run: either
+everything arrives, or somebody says with an error why it cannot; nobody waits for ever, nobody skips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged, Unsupported
+from connector.log.format.partition_map import BY_SCHEMA, BY_TABLE
+from connector.log.ids import NO_SEQNO, Seqno
+from tests.unit.log.model.world.acts import Act, Transactions, acts, transactions
+from tests.unit.log.model.world.applier import Applier, Target
+from tests.unit.log.model.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.log.model.world.producer import Producer, read_prepared
+from tests.unit.log.model.world.source import Source
+from tests.unit.log.model.world.story import Rule, rule
+from tests.unit.log.model.world.truth import Truth
+
+COMPACTED = (CONTROL, POSITION, PREPARED)
+TROUBLES = (
+    "none",
+    "retention",
+    "tail",
+    "hole",
+    "anew",
+    "rebuilt",
+    "source crash",
+    "failover",
+    "fork",
+    "filters",
+    "shards",
+)
+EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
+    "none": {"producer": (), "applier": ()},
+    "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
+    "tail": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "hole": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "anew": {"producer": (LogDamaged,), "applier": (LogDamaged, HistoriesDiffer)},
+    "rebuilt": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},
+    "source crash": {"producer": (HistoriesDiffer,), "applier": ()},
+    "failover": {"producer": (HistoriesDiffer,), "applier": ()},
+    "fork": {"producer": (HistoriesDiffer, Unsupported), "applier": (HistoriesDiffer,)},
+    "filters": {"producer": (), "applier": ()},
+    "shards": {"producer": (), "applier": ()},
+}
+TROUBLES = tuple(EXPLAINED)
+
+
+class ProtocolModel:
+    """One service: a source, a Kafka, up to two producers and two appliers at a time."""
+
+    rules: tuple[Rule, ...]  # as they stand here
+    one_transaction = True  # events and position
+    keeps_in_one = True  # what is prepared, with the position
+    takes_away_in_one = True  # what was, with its event
+    confirms = True  # a producer, that it is not fenced, before it says that the log is damaged
+
+    def __init__(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.producers: list[Producer] = []
+        self.appliers: list[Applier] = []
+        self.target = Target()
+        self.logs = 0
+        self.shards_by = BY_SCHEMA
+        self.filters = 0  # +1 each time the configuration makes other events of the same transactions
+        self.happened = False  # the trouble did
+        self.lossy = ""  # the topic that loses tails
+        self.refusal: ConnectorError | None = None  # of the newest producer that ended
+        self.acts: dict[str, Callable[..., None]] = {
+            "source": self.source_executes,
+            "xa": self.source_prepares_and_decides,
+            "producer": self.producer_goes_on,
+            "applier": self.applier_goes_on,
+            "broker": self.marker_arrives,
+            "overtake": self.somebody_is_overtaken,
+            "kill": self.somebody_is_killed,
+            "operator": self.operator_starts_an_applier,
+        }
+
+    @rule(lambda dice: (dice.between(1, 4), transactions(dice, dice.between(1, 8))))
+    def begin(self, partitions: int, transactions: Transactions) -> None:
+        self.kafka = Kafka(partitions)
+        self.source = Source()
+        self.truth = Truth(self.kafka, self.source)
+        self.kafka.on_commit = self.truth.committed
+        self.source_executes(transactions)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """For those who break a rule of this world."""
+
+    def explained(self, who: str, error: ConnectorError) -> bool:
+        """Whether the run's trouble, having happened, may end in this error."""
+        return self.happened and isinstance(error, EXPLAINED[self.trouble][who])
+
+    @rule(lambda dice: (acts(dice),))
+    def life_goes_on(self, acts: list[Act]) -> None:
+        """Each does a little, in any order; each may be killed at any moment and is started again."""
+        for who, *what in acts:
+            self.acts[who](*what)
+
+    def somebody_is_killed(self, who: str, which: int) -> None:
+        running: list[Any] = self.producers if who == "producer" else self.appliers
+        if running:
+            del running[which % len(running)]
+
+    def somebody_is_overtaken(self, who: str, which: int) -> None:
+        """A second one starts beside the first."""
+        if who == "producer" and len(self.producers) == 1:
+            self.start_producer(every=1 + self.logs % 4, shard_limit=1 + self.logs % 5)
+        elif who == "applier" and len(self.appliers) == 1:
+            self.appliers.append(Applier(self.kafka, self.target))
+
+    # --- the source
+
+    def source_executes(self, transactions: Transactions) -> None:
+        for content, size, schema, filtered in transactions:
+            self.source.execute(content, size, schema, filtered=filtered)
+
+    def source_prepares_and_decides(self, steps: list[tuple[str, bool, tuple[int, int, str, bool]]]) -> None:
+        """XA transactions: each is prepared, and with the next step of its xid committed or rolled back."""
+        for xid, commits, (content, size, schema, filtered) in steps:
+            self.source.xa(xid, content, size, schema, filtered=filtered, commits=commits)
+
+    @rule(when=lambda self: any(not producer.stream_broke for producer in self.producers))
+    def source_connection_breaks(self) -> None:
+        for producer in self.producers:
+            producer.stream_broke = True
+
+    @rule(
+        lambda dice: (dice.below(4), [dice.below(2) for _ in range(dice.below(4))]),
+        trouble="source crash",
+        when=lambda self: self.source.log,
+    )
+    def source_crashes(self, lost: int, content: list[int]) -> None:
+        """It loses its last transactions, and may have executed others when it is met again."""
+        self.happened = True
+        self.source.crash(min(lost, len(self.source.log)))
+        for one in content:
+            self.source.execute(one, 1, "shop", filtered=False)
+        self.source_connection_breaks()
+
+    @rule(lambda dice: (dice.below(21),), trouble="failover", when=lambda self: self.source.log)
+    def source_fails_over(self, lacking: int) -> None:
+        """A replica takes its place, in which one transaction may be missing, the last or any other."""
+        self.happened = True
+        self.source.fail_over(lacking)
+        self.source_connection_breaks()
+
+    @rule(
+        lambda dice: (dice.below(5), transactions(dice, dice.between(1, 2)), dice.random() < 0.5),
+        trouble="fork",
+        when=lambda self: self.source.log,
+    )
+    def source_fails_over_to_a_replica_that_lagged(self, lost: int, transactions: Transactions, applied: bool) -> None:
+        """And whoever starts a producer says that the log may go on without what is lost.
+
+        Mostly somebody has taken that already, which would be rare if it were left to chance.
+        """
+        if applied:
+            self.producer_goes_on(0, 40)
+            self.kafka.tell_all()
+            self.applier_goes_on(0, [(number, 20) for number in range(len(self.kafka.topics[EVENTS]))], 100)
+        self.happened = True
+        self.source.fail_over_lagging(min(lost, len(self.source.log)))
+        self.source_executes(transactions)
+        self.source_connection_breaks()
+
+    # --- producers
+
+    @rule(trouble="filters")
+    def filters_change(self) -> None:
+        """Whoever starts next makes other events of the source's transactions."""
+        self.filters += 1
+        self.producers.clear()
+
+    @rule(trouble="shards")
+    def shards_are_made_by_another_rule(self) -> None:
+        """Whoever starts next begins a generation of shards."""
+        self.shards_by = BY_TABLE if self.shards_by == BY_SCHEMA else BY_SCHEMA
+        self.producers.clear()
+
+    def start_producer(self, every: int, shard_limit: int) -> None:
+        self.logs += 1
+        log_id = f"{self.logs:032x}"
+        producer = Producer(self.kafka, self.source, log_id=log_id, every=every, shard_limit=shard_limit)
+        producer.one_transaction, producer.confirms = self.one_transaction, self.confirms
+        producer.accepts = self.trouble == "fork"
+        producer.filters, producer.shards_by = self.filters, self.shards_by
+        producer.keeps_in_one, producer.takes_away_in_one = self.keeps_in_one, self.takes_away_in_one
+        self.producers.append(producer)
+
+    def producer_goes_on(self, which: int, steps: int) -> None:
+        """For some steps; then it stands still, as under SIGSTOP, until it is its turn again."""
+        if not self.producers:
+            self.start_producer(every=1 + steps % 4, shard_limit=1 + steps % 5)
+        producer = self.producers[which % len(self.producers)]
+        for _ in range(steps):
+            if not self.step(producer) or producer.idle:
+                break
+
+    def step(self, producer: Producer) -> bool:
+        try:
+            producer.step()
+        except Fenced:
+            assert producer is not self.newest_session(), "the newest producer is fenced"
+        except BrokerUnavailable:
+            self.kafka.tell_all()
+        except ConnectorError as error:
+            self.refusal = error
+            if not self.explained("producer", error):
+                raise
+        else:
+            return True
+        self.producers.remove(producer)
+        return False
+
+    def newest_session(self) -> Producer | None:
+        return next((p for p in self.producers if p.session == self.kafka.session), None)
+
+    # --- Kafka
+
+    def marker_arrives(self, which: int) -> None:
+        self.kafka.tell_one(which)
+
+    @rule(
+        lambda dice: (dice.one_of(COMPACTED),),
+        when=lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in COMPACTED),
+    )
+    def topic_is_compacted(self, topic: str) -> None:
+        self.kafka.compact(topic)
+
+    @rule(lambda dice: (dice.below(4), dice.between(1, 30)), trouble="retention")
+    def retention_deletes(self, number: int, count: int) -> None:
+        number %= len(self.kafka.topics[EVENTS])
+        self.happened = True
+        self.kafka.delete_old(number, self.kafka.partition(EVENTS, number).start + count)
+
+    @rule(
+        lambda dice: (dice.one_of((EVENTS, EVENTS, *COMPACTED)), dice.below(4), dice.between(1, 9)),
+        trouble="tail",
+        when=lambda self: self.truth.events,
+    )
+    def partition_loses_its_tail(self, topic: str, number: int, count: int) -> None:
+        """Of one topic: a log that lost the same transactions everywhere is an older log, and whole."""
+        topic = self.lossy = self.lossy or topic
+        if self.kafka.lose_tail(topic, number % len(self.kafka.topics[topic]), count):
+            self.happened = True
+            self.truth.looked_before = self.kafka.session
+
+    @rule(
+        lambda dice: (dice.below(4), dice.between(1, 9), transactions(dice, dice.between(1, 2))),
+        trouble="hole",
+        when=lambda self: any(self.truth.tails.values()) and self.newest_session(),
+    )
+    def tail_is_lost_under_a_producer_that_goes_on(self, number: int, count: int, transactions: Transactions) -> None:
+        """It does not notice; where it writes to that partition again, there is a hole."""
+        self.kafka.tell_all()
+        if self.kafka.lose_tail(EVENTS, number % len(self.kafka.topics[EVENTS]), count):
+            self.happened = True
+            self.truth.looked_before = self.kafka.session
+            self.source_executes(transactions)
+            self.producer_goes_on(self.producers.index(self.newest_session()), 40)
+
+    @rule(
+        lambda dice: (dice.one_of(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))),),
+        trouble="anew",
+        when=lambda self: not self.happened and self.truth.log_id,
+    )
+    def topics_are_made_anew(self, topics: tuple[str, ...]) -> None:
+        """By somebody who ends the producers first."""
+        self.happened = True
+        self.producers.clear()
+        self.kafka.init_transactions()
+        for topic in topics:
+            self.kafka.make_anew(topic)
+
+    @rule(
+        lambda dice: (transactions(dice, dice.between(10, 20)),),
+        trouble="rebuilt",
+        when=lambda self: not self.happened and self.target.rows,
+    )
+    def log_is_rebuilt(self, transactions: Transactions) -> None:
+        """The source is filled again and its log begins again; the targets are left as they were."""
+        self.topics_are_made_anew((EVENTS, CONTROL, POSITION, PREPARED))
+        self.source.make_anew()
+        self.source_executes(transactions)
+
+    # --- appliers
+
+    def applier_goes_on(self, which: int, reads: list[tuple[int, int]], commits: int) -> None:
+        """It reads, and commits the first few events that are complete."""
+        if not self.appliers:
+            self.appliers.append(Applier(self.kafka, self.target))
+        applier = self.appliers[which % len(self.appliers)]
+
+        def run() -> None:
+            for number, most in reads:
+                applier.read(number % len(self.kafka.topics[EVENTS]), most)
+            applier.commit(commits)
+
+        self.guarded(applier, run)
+
+    def operator_starts_an_applier(self, what: str, number: int) -> None:
+        """With an event to leave out, which is still to come; or with one to begin at again."""
+        if len(self.appliers) > 1:
+            return
+        at = self.target.position
+        if what == "skip":
+            self.appliers.append(Applier(self.kafka, self.target, skips={at.seqno + 1 + number % 3}))
+        elif at.seqno != NO_SEQNO:
+            self.appliers.append(Applier(self.kafka, self.target, first=Seqno(max(0, at.seqno - number))))
+
+    def guarded(self, applier: Applier, doing: Callable[[], Any]) -> bool:
+        try:
+            doing()
+        except Fenced:
+            assert applier.token != self.target.token, "the newest applier is fenced"
+        except BrokerUnavailable:
+            self.kafka.tell_all()
+        except ConnectorError as error:
+            no_log_yet = not self.truth.log_id
+            if not no_log_yet and not self.explained("applier", error):
+                raise
+        else:
+            return True
+        if applier in self.appliers:
+            self.appliers.remove(applier)
+        return False
+
+    # --- what holds
+
+    def check(self) -> None:
+        """After every step: the target is the log up to a seqno, and finished events are read once."""
+        if self.target.rows and self.target.position.log_id == self.truth.log_id:
+            self.truth.holds(self.target)
+        if self.producers or self.appliers:
+            self.truth.reads_once()
+
+    def end(self) -> None:
+        """Everything ends and is started again: all arrives, or an error says why not."""
+        self.producers.clear()
+        self.kafka.tell_all()
+        self.start_producer(2, 3)
+        producer = self.producers[0]
+        while self.step(producer) and not producer.idle:
+            pass
+        self.kafka.tell_all()
+        if producer.idle:
+            self.truth.matches_source()
+            assert self.truth.partitions.rule.by == self.shards_by, "shards are not made as they are to be"
+            assert len(self.truth.live()) == len(self.source.published()), "the producer left something out"
+            pending = {p.xid for p in read_prepared(self.kafka).pending}
+            # A trapped XA ROLLBACK was only passed over: what it dropped is missed when the new source commits it.
+            assert pending == set(self.source.prepared()) or (
+                self.trouble == "fork" and pending < set(self.source.prepared())
+            )
+        elif self.trouble == "fork":
+            assert any(w in str(self.refusal) for w in ("XA", "prepared", "none of")), "what may be accepted is refused"
+        refused = not producer.idle  # it says what is wrong; an applier that sees only the end of the log cannot
+        old = self.target
+        for target in (old, Target()):
+            self.target = target
+            rows = list(target.rows)
+            if self.applies_to_the_end(Applier(self.kafka, target)):
+                live = [event for event in self.truth.live() if event.seqno not in target.lacks]
+                assert (target.rows == live and target.position.consistent) or refused, "the applier waits for ever"
+                assert target.position.log_id == self.truth.log_id or not target.rows
+            elif target.position.log_id != self.truth.log_id:
+                assert target.rows == rows, "a target of another log was changed"
+            elif self.trouble == "fork":
+                assert self.truth.is_misled(target), "a target that holds nothing trapped is refused"
+
+    def applies_to_the_end(self, applier: Applier) -> bool:
+        def run() -> None:
+            numbers = range(len(self.kafka.topics[EVENTS]))
+            while sum([applier.read(number, 3) for number in numbers]):
+                applier.commit()
+
+        return self.guarded(applier, run)
+
+
+ProtocolModel.rules = tuple(method.rule for method in vars(ProtocolModel).values() if hasattr(method, "rule"))

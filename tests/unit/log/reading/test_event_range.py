@@ -1,0 +1,215 @@
+"""A run is taken as its events would be, one by one: the same comes out, the same is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.errors import ConnectorError
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
+from connector.log.reading.event_range import Run, follows, is_plain, newest_barrier
+from connector.log.reading.event_sequencer import Ledger, Voided
+from connector.log.transaction.position import TargetPosition
+from connector.log.writing.fork import Forked, Range
+from connector.log.writing.history import History
+from tests.support.log_objects import UUID, control, epochs, header, marker
+from tests.unit.log.model.runs import take_in_runs
+
+PLAIN = header(5)
+CHANGES = st.sampled_from(
+    [
+        {"seqno": 3},
+        {"seqno": 9},
+        {"epoch": 1},
+        {"epoch": 3},
+        {"prev_seqno": 0},
+        {"prev_seqno": 7},
+        {"last_barrier": -1},
+        {"last_barrier": 2},
+        {"shard": UNKNOWN_SHARD},
+        {"last_frag": False},
+        {"fragno": 1},
+        {"rows": 0},
+        {"outcome": Outcome.VOID},
+        {"kind": Kind.DDL},
+        {"metadata": {"snapshot": "begin"}},
+    ]
+)
+
+
+def flat(ledger: Ledger[Any, Any]) -> list[tuple[Any, ...]]:
+    """What is released, event by event."""
+    found: list[tuple[Any, ...]] = []
+    for item in ledger.release():
+        if isinstance(item, Run):
+            found += [(one.seqno, one.epoch, one, [body], True, True) for one, body in item.body]
+        elif isinstance(item, Voided):
+            found.append((item.seqno,))
+        else:
+            found.append((item.seqno, item.epoch, item.header, item.bodies, item.first, item.complete))
+    return found
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[tuple[int, FragmentHeader, str]]:
+    """A partition: mostly whole events that follow each other, and now and then anything else."""
+    messages: list[FragmentHeader] = []
+    epoch, barrier, seqno, tail = 1, -1, 0, -1
+    for what in draw(st.lists(st.sampled_from(["plain"] * 6 + ["barrier", "parts", "marker", "wrong"]), max_size=25)):
+        shard = UNKNOWN_SHARD if what == "barrier" else "shop"
+        one = header(seqno, epoch=epoch, prev=tail, barrier=barrier, shard=shard)
+        match what:
+            case "marker":
+                epoch += 1
+                messages.append(marker(epoch, seqno, prev=tail, barrier=barrier))
+                continue
+            case "parts":
+                messages += [replace(one, last_frag=False), replace(one, fragno=1)]
+            case "wrong":
+                messages.append(replace(one, **draw(CHANGES)))
+            case _:
+                messages.append(one)
+        barrier = newest_barrier(one)
+        tail, seqno = seqno, seqno + 1
+    steps = draw(st.lists(st.sampled_from([1, 1, 1, 2, 0]), min_size=len(messages), max_size=len(messages)))
+    offsets = [sum(steps[: at + 1]) for at in range(len(messages))]
+    return [(offset, one, f"m{at}") for at, (offset, one) in enumerate(zip(offsets, messages, strict=True))]
+
+
+@settings(max_examples=500)
+@given(logs(), st.data())
+def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
+    log: list[tuple[int, FragmentHeader, str]], data: st.DataObject
+) -> None:
+    at = TargetPosition(service="shop", seqno=Seqno(data.draw(st.integers(-1, 3))), epoch=Epoch(1), offsets={})
+    one_by_one, in_runs = (Ledger[Any, Any](topic="t", partitions=2, position=at) for _ in range(2))
+    while log:
+        size = data.draw(st.integers(1, 12))
+        batch, log = log[:size], log[size:]
+        ends = []
+        for ledger, told in ((one_by_one, False), (in_runs, True)):
+            try:
+                if told:
+                    take_in_runs(ledger, 0, batch)
+                else:
+                    for offset, one, body in batch:
+                        ledger.take(one, 0, offset, body)
+            except ConnectorError as error:
+                ends.append(str(error))
+            else:
+                ends.append("")
+        assert ends[0] == ends[1]
+        assert flat(one_by_one) == flat(in_runs)
+        assert one_by_one.released == in_runs.released
+        if ends[0]:
+            return
+        upto = Seqno(data.draw(st.integers(at.seqno, one_by_one.released)))
+        at = replace(at, seqno=upto)
+        assert one_by_one.resumable(upto) == in_runs.resumable(upto)
+
+
+def test_a_run_is_taken_at_once() -> None:
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger.take(header(0), 0, 0, "a")
+    assert take_in_runs(ledger, 0, [(n, header(n), "b") for n in range(1, 9)]) == 8
+    assert ledger.resumable(Seqno(4)) == {0: 5}
+    assert ledger.resumable(Seqno(8)) == {0: 9}
+
+
+def test_a_run_that_does_not_come_next_changes_nothing() -> None:
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger.take(header(0), 0, 0, "a")
+    assert not ledger.take_run(Run(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
+    assert ledger.released == 0
+    assert ledger.resumable(Seqno(0)) == {0: 1}
+
+
+def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> Run[str]:
+    first = headers[0]
+    offsets = range(offset, offset + len(headers))
+    return Run(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
+
+
+@pytest.mark.parametrize(
+    ("run", "refusal"),
+    [
+        (run_of(header(1, barrier=0), header(2, barrier=0)), ""),
+        (run_of(header(1), header(2)), "The last barrier read is 0"),
+        (run_of(header(1, barrier=0, epoch=2), header(2, barrier=0, epoch=2)), "The epoch's marker is missing"),
+        (run_of(header(1, barrier=0, prev=-1), header(2, barrier=0)), "Events are missing"),
+        (run_of(header(1, barrier=0), header(2, barrier=0), offset=0), "read again from an earlier offset"),
+    ],
+)
+def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: Run[str], refusal: str) -> None:
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger.take(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
+    ledger.release()
+    assert ledger.take_run(run) is not bool(refusal)
+    if refusal:
+        first = replace(run.header, seqno=run.first, prev_seqno=run.prev_seqno, last_barrier=run.last_barrier)
+        assert ledger.released == 0
+        with pytest.raises(ConnectorError, match=refusal):
+            ledger.take(first, 0, run.offsets[0], "b")
+
+
+def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
+    """Who reads one shard reads its partition and partition 0: elsewhere a barrier would be missed."""
+    for partition in (0, 1):
+        ledger = Ledger[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
+        ledger.take(header(0), partition, 0, "a")
+        headers = header(1), header(2, shard=UNKNOWN_SHARD)
+        assert ledger.take_run(run_of(*headers, partition=partition)) is (partition == 0)
+    ledger.take(headers[0], 1, 10, "b")
+    with pytest.raises(ConnectorError, match="A barrier outside partition 0"):
+        ledger.take(headers[1], 1, 11, "c")
+
+
+def test_trapped_events_of_a_run_are_passed_over() -> None:
+    forked = replace(epochs(0, 4)[1], forked=Forked(f"{UUID}:3-4", (Range(Seqno(2), Seqno(3)),)))
+    known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(3))
+    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
+    messages = [(seqno, header(seqno), f"m{seqno}") for seqno in range(4)]
+    ledger.take(*_first(messages))
+    assert take_in_runs(ledger, 0, messages[1:]) == 0
+    assert [seqno for seqno, *_ in flat(ledger)] == [0, 1]
+
+
+def _first(messages: list[tuple[int, FragmentHeader, str]]) -> tuple[FragmentHeader, int, int, str]:
+    offset, one, body = messages[0]
+    return one, 0, offset, body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fragno": 1},
+        {"last_frag": False},
+        {"kind": Kind.DDL},
+        {"kind": Kind.EPOCH},
+        {"outcome": Outcome.VOID},
+        {"metadata": {"snapshot": "begin"}},
+        {"metadata": {"snapshot": "end"}},
+    ],
+)
+def test_what_is_more_than_rows_is_not_of_a_run(change: dict[str, Any]) -> None:
+    assert is_plain(PLAIN)
+    assert not is_plain(replace(PLAIN, **change))
+    assert not follows(PLAIN, replace(header(6), **change))
+    assert not follows(replace(PLAIN, **change), header(6))
+
+
+@pytest.mark.parametrize("change", [{"seqno": 7}, {"epoch": 2}, {"prev_seqno": 4}, {"last_barrier": 3}])
+def test_what_does_not_name_the_one_before_is_not_of_its_run(change: dict[str, int]) -> None:
+    assert follows(PLAIN, header(6))
+    assert not follows(PLAIN, replace(header(6), **change))
+
+
+def test_after_a_barrier_it_is_the_newest_one() -> None:
+    barrier = header(5, shard=UNKNOWN_SHARD)
+    assert follows(barrier, header(6, barrier=5))
+    assert not follows(barrier, header(6))

@@ -1,0 +1,134 @@
+"""Promise 6, the applier's half: a target is taken only on the log's own history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.position import Open, PositionRecord, SourcePosition, TargetPosition
+from connector.log.writing.control import ControlState
+from connector.log.writing.fork import Forked, Range
+from connector.log.writing.history import History, check_before, check_offsets
+from tests.support.log_objects import LOG, control
+
+# Epoch 1 gave 0..9; epochs 2 and 3 began at 10 and gave nothing and 10..14; epoch 4 began at 15 and gave 15.
+TOLD = History.of(control(0, 10, 10, 15), Seqno(15))
+
+
+@pytest.mark.parametrize(("seqno", "epoch"), [(0, 1), (9, 1), (10, 3), (14, 3), (15, 4)])
+def test_an_event_is_the_work_of_the_newest_epoch_that_may_have_given_it(seqno: int, epoch: int) -> None:
+    assert TOLD.covering(Seqno(seqno)).epoch == epoch
+    TOLD.prove(LOG, Seqno(seqno), Epoch(epoch))
+
+
+def test_a_target_may_stand_before_an_event_that_is_not_behind_what_is_trapped() -> None:
+    """Epoch 2 goes on without 4, 5 and 7 (6 it has); epoch 3 without what was only passed over; epoch 5 without 12."""
+    told = control(0, 10, 11, 12, 14)
+    without = {1: (Range(Seqno(4), Seqno(5)), Range(Seqno(7), Seqno(7))), 2: (), 4: (Range(Seqno(12), Seqno(12)),)}
+    epochs = tuple(
+        replace(record, forked=Forked("u:1", without[at]) if at in without else None)
+        for at, record in enumerate(told.epochs)
+    )
+    history = History.of(replace(told, epochs=epochs), Seqno(16))
+    moved = {}
+    for first in range(1, 18):
+        begins = history.beginning(Seqno(first))
+        if begins != first:
+            moved[first] = int(begins)
+            with pytest.raises(HistoriesDiffer, match="successor lacks"):
+                history.prove(LOG, Seqno(first - 1), history.covering(Seqno(first - 1)).epoch)
+        history.prove(LOG, Seqno(begins - 1), history.covering(Seqno(begins - 1)).epoch)
+    assert moved == {**dict.fromkeys(range(5, 11), 4), 13: 12, 14: 12}
+
+
+@pytest.mark.parametrize("seqno", [-1, 16])
+def test_no_epoch_covers_what_was_not_finished(seqno: int) -> None:
+    with pytest.raises(HistoriesDiffer):
+        TOLD.covering(Seqno(seqno))
+
+
+def test_another_epoch_is_another_history() -> None:
+    with pytest.raises(HistoriesDiffer) as error:
+        TOLD.prove(LOG, Seqno(10), Epoch(2), source_id="db1:3306")
+    assert error.value.message == (
+        "Log epoch numbers do not match: client source ID=db1:3306 seqno=10 server epoch number=3 client epoch number=2"
+    )
+
+
+def test_another_log_is_refused_whatever_its_numbers() -> None:
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        TOLD.prove(LogId("b" * 32), Seqno(10), Epoch(3))
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        TOLD.prove(LogId(""), Seqno(10), Epoch(3))
+
+
+def test_a_target_ahead_of_the_log_is_refused() -> None:
+    with pytest.raises(HistoriesDiffer, match="ahead of the log"):
+        TOLD.prove(LOG, Seqno(16), Epoch(4))
+
+
+def test_an_empty_target_needs_the_logs_first_event() -> None:
+    TOLD.prove(LogId(""), NO_SEQNO, NO_EPOCH, from_first=True)
+    with pytest.raises(HistoriesDiffer, match="first events are deleted"):
+        TOLD.prove(LogId(""), NO_SEQNO, NO_EPOCH, from_first=False)
+    with pytest.raises(HistoriesDiffer, match="names a log"):
+        TOLD.prove(LogId("b" * 32), NO_SEQNO, NO_EPOCH)
+    with pytest.raises(HistoriesDiffer, match="names a log"):
+        TOLD.prove(LogId(""), NO_SEQNO, Epoch(1))
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "message"),
+    [
+        (ControlState(None, None, ()), -1, "knows no log"),
+        (replace(control(0), epochs=()), -1, "knows no log"),
+        (replace(control(0, 3), epochs=control(0, 3).epochs[1:]), 5, "first epoch"),
+        (control(3), 5, "first epoch"),
+        (replace(control(0, 3, 4), epochs=control(0, 3, 4).epochs[::2]), 5, "misses an epoch"),
+        (control(0, 5, 3), 6, "before the one before"),
+        (control(0, 7), 5, "position topic lost its end"),
+    ],
+)
+def test_a_control_topic_that_contradicts_itself_is_damaged(state: ControlState, last: int, message: str) -> None:
+    with pytest.raises(LogDamaged, match=message):
+        History.of(state, Seqno(last))
+
+
+def at(**offsets: int) -> TargetPosition:
+    return TargetPosition(service="shop", seqno=Seqno(4), offsets={int(p[1:]): o for p, o in offsets.items()})
+
+
+def log(*, tail: int, open: Open | None = None) -> PositionRecord:
+    return PositionRecord(
+        finished=None, resume=SourcePosition("f.1", 4), gtid_set=None, open=open, tails={0: Seqno(tail)}
+    )
+
+
+def test_what_the_target_needs_next_is_to_be_there() -> None:
+    check_offsets(at(p0=10, p1=0), {0: 10, 1: 0}, {0: 10, 1: 5})
+    check_offsets(TargetPosition(service="shop"), {0: 0}, {0: 9})
+    with pytest.raises(LogDamaged, match="retention"):
+        check_offsets(at(p0=9), {0: 10}, {0: 20})
+    with pytest.raises(LogDamaged, match="retention"):
+        check_offsets(at(p0=9), {0: 0, 1: 3}, {0: 20, 1: 20})
+    # Nothing but markers is deleted where the target has the partition's last event, and none is being written.
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4))
+    for lacking in (log(tail=5), log(tail=4, open=Open(Seqno(5), 0, 0))):
+        with pytest.raises(LogDamaged, match="retention"):
+            check_offsets(at(p0=9), {0: 10}, {0: 10}, lacking)
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4, open=Open(Seqno(5), 0, 1)))
+    with pytest.raises(LogDamaged, match="retention"):
+        check_offsets(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, log(tail=-1))
+    with pytest.raises(LogDamaged, match="lost its tail"):
+        check_offsets(at(p0=21), {0: 10}, {0: 20})
+    with pytest.raises(LogDamaged, match="fewer partitions"):
+        check_offsets(at(p0=1, p1=1), {0: 0}, {0: 20})
+
+
+def test_what_stands_before_it_is_what_the_target_has() -> None:
+    check_before(at(p0=10, p1=7), {0: Seqno(4), 1: NO_SEQNO})
+    with pytest.raises(LogDamaged, match="gave offsets again"):
+        check_before(at(p0=10, p1=7), {0: Seqno(4), 1: Seqno(5)})

@@ -1,0 +1,426 @@
+"""Every event is decoded, left out because it holds nothing for us, or stops us with its name and place."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from pathlib import Path
+
+import pytest
+import zstandard
+from prometheus_client import REGISTRY
+
+from connector.config.model import Filters
+from connector.errors import ConnectorError, CorruptBinlog, Unsupported
+from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import Kind, Outcome
+from connector.log.transaction.batch import Passed, Piece, Rows, Statement
+from connector.log.transaction.position import SourcePosition
+from connector.mysql.binlog.events.format_description import format_description
+from connector.mysql.binlog.events.gtid_tagged import COMMITTED
+from connector.mysql.binlog.events.heartbeat import heartbeat
+from connector.mysql.binlog.events.query import query
+from connector.mysql.server.gtid_set import decode_gtid_set, encode_gtid_set
+from connector.mysql.transforms.filters import Filter
+from tests.support.binlog import changes, row_changes, whole_file
+from tests.support.binlog_writer import ColumnDef, LogWriter, image, packed, read_back
+
+INT = ColumnDef(3, unsigned=False)
+ONE = image([struct.pack("<i", 1)])
+TWO = image([struct.pack("<i", 2)])
+
+
+def log_with(kind: int, body: bytes = b"", *, flags: int = 0) -> LogWriter:
+    log = LogWriter()
+    log.event(kind, body, flags=flags)
+    return log
+
+
+def transaction(log: LogWriter, column: ColumnDef = INT, images: bytes = ONE) -> LogWriter:
+    log.begin()
+    log.table_map([column])
+    log.rows(30, 1, images)
+    log.commit()
+    return log
+
+
+@pytest.mark.parametrize("kind", [3, 28, 29, 35, 36, 37])
+def test_events_without_changes_are_left_out_and_counted(tmp_path: Path, kind: int) -> None:
+    def counted() -> float:
+        return sum(
+            sample.value
+            for metric in REGISTRY.collect()
+            if metric.name == "thl_ignored_binlog_events"
+            for sample in metric.samples
+            if sample.name.endswith("_total")
+        )
+
+    before = counted()
+    assert read_back(transaction(log_with(kind, b"xyz")), tmp_path)
+    assert counted() == before + 1
+
+
+def test_an_unknown_event_stops_us_unless_the_source_marked_it_ignorable(tmp_path: Path) -> None:
+    assert len(read_back(transaction(log_with(99, flags=0x80)), tmp_path)) == 1
+
+    log = log_with(99)
+    with pytest.raises(Unsupported, match="99") as caught:
+        read_back(log, tmp_path)
+
+    assert caught.value.where["file"] == "log.000001"
+    assert caught.value.where["pos"] == len(log.data) - 23
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "error", "text"),
+    [
+        (5, b"\x01" + bytes(8), CorruptBinlog, "ends inside"),
+        (14, b"", CorruptBinlog, "length"),
+        (18, b"", CorruptBinlog, "length"),
+        (6, b"", Unsupported, "LOAD DATA as servers before.*LOAD"),
+        (26, b"\x01\x00\x05disk!", CorruptBinlog, "lost events.*disk!"),
+        (38, b"", CorruptBinlog, "length"),
+        (20, b"", Unsupported, "PRE_GA_WRITE_ROWS"),
+        (162, b"", CorruptBinlog, "length"),
+        (164, bytes(17), Unsupported, "encrypted by its server"),
+        (16, bytes(8), CorruptBinlog, "has not begun"),
+        (19, bytes(8), CorruptBinlog, "outside of a transaction"),
+        (30, bytes(8) + b"\x02\x00", CorruptBinlog, "outside of a transaction"),
+        (40, b"\x00", CorruptBinlog, "length"),
+        (33, bytes(3), CorruptBinlog, "length"),
+    ],
+)
+def test_what_stops_us_says_why(tmp_path: Path, kind: int, body: bytes, error: type[ConnectorError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        read_back(log_with(kind, body), tmp_path)
+
+
+def test_rows_of_the_first_version_are_the_same(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT])
+    log.event(23, bytes([11, 0, 0, 0, 0, 0, 1, 0, 1, 0xFF]) + ONE)
+    log.event(24, bytes([11, 0, 0, 0, 0, 0, 1, 0, 1, 0xFF, 0xFF]) + ONE + TWO)
+    log.event(25, bytes([11, 0, 0, 0, 0, 0, 1, 0, 1, 0xFF]) + TWO)
+    log.commit()
+
+    assert row_changes(read_back(log, tmp_path), "t") == [
+        ("INSERT", None, [1]),
+        ("UPDATE", [1], [2]),
+        ("DELETE", [2], None),
+    ]
+
+
+def test_rows_of_one_table_and_action_are_one_run(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.begin()
+    for _ in range(3):
+        log.table_map([INT])
+        log.rows(30, 1, ONE)
+    log.rows(32, 1, ONE + TWO)
+    log.commit()
+
+    runs = [
+        (change.action.name, change.count) for change in changes(read_back(log, tmp_path)) if isinstance(change, Rows)
+    ]
+
+    assert runs == [("INSERT", 3), ("DELETE", 2)]
+
+
+def test_rows_that_do_not_fit_their_table_are_corrupt(tmp_path: Path) -> None:
+    for body, text in [(bytes(10), "extra data"), (bytes([12, 0, 0, 0, 0, 0, 1, 0, 2, 0, 1, 0xFF]), "not described")]:
+        log = LogWriter()
+        log.begin()
+        log.table_map([INT])
+        log.event(30, body)
+        with pytest.raises(CorruptBinlog, match=text):
+            read_back(log, tmp_path)
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT])
+    log.rows(30, 2, ONE)
+    with pytest.raises(CorruptBinlog, match="another number of columns"):
+        read_back(log, tmp_path)
+
+
+def test_a_table_that_nobody_wants_may_hold_what_we_do_not_know(tmp_path: Path) -> None:
+    unknown = ColumnDef(252, b"\x01", collation=9999)
+    log = transaction(LogWriter(), unknown, image([b"\x02\xa4\xa4"]))
+    with pytest.raises(Unsupported, match="9999") as caught:
+        read_back(log, tmp_path)
+    assert caught.value.where["column"] == "c0"
+
+    found = whole_file(tmp_path / "log.000001", filters=Filter(Filters(ignore=("s.t",))))
+
+    assert [type(item) for item in found] == [Passed]
+
+
+def test_names_missing_from_the_metadata_are_refused(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT], metadata="MINIMAL")
+    with pytest.raises(Unsupported, match="does not name the columns") as caught:
+        read_back(log, tmp_path)
+    assert "binlog_row_metadata = FULL" in caught.value.hint
+
+
+def test_table_ids_do_not_outlive_the_server(tmp_path: Path) -> None:
+    log = transaction(LogWriter())
+    again = LogWriter().data[4:]
+    end = len(log.data) + len(again)
+    log.data += again[:13] + struct.pack("<I", end) + again[17:]
+    log.data = log.data[:-4]
+    import zlib
+
+    log.data += struct.pack("<I", zlib.crc32(log.data[-len(again) + 4 :]))
+    log.begin()
+    log.rows(30, 1, ONE)
+    with pytest.raises(CorruptBinlog, match="not described"):
+        read_back(log, tmp_path)
+
+
+def test_a_transaction_inside_another_is_corrupt(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.begin()
+    log.begin()
+    with pytest.raises(CorruptBinlog, match="before the last one has ended"):
+        read_back(log, tmp_path)
+
+
+@pytest.mark.parametrize("end", [b"COMMIT", b"ROLLBACK"])
+def test_what_a_statement_ends_has_its_outcome(tmp_path: Path, end: bytes) -> None:
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT])
+    log.rows(30, 1, ONE)
+    log.query(end)
+    (piece,) = read_back(log, tmp_path)
+    assert isinstance(piece, Piece)
+    assert piece.ending is not None
+    assert piece.ending.outcome is (Outcome.COMMIT if end == b"COMMIT" else Outcome.ROLLBACK)
+    assert piece.ending.commit_time == 1_700_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into t values (1)",
+        "/* a */ -- b\n # c\n UPDATE t SET a = 1",
+        "/*!50000 DELETE FROM t */",
+        "(SELECT 1)",
+        "with x as (select 1) delete from t",
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "replace t select 1",
+        "CALL p()",
+        "ROLLBACK TO `s`",
+        "XA START 'x'",
+        "XA COMMIT 'x'",
+    ],
+)
+def test_changes_logged_as_statements_are_refused(tmp_path: Path, sql: str) -> None:
+    log = LogWriter()
+    log.query(sql.encode())
+    with pytest.raises(Unsupported):
+        read_back(log, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE x (a int)",
+        "/* insert */ create table `update` select 1",
+        "\n\tDROP TABLE `x` /* generated by server */",
+        "/*!50003 CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW SET @a = 1 */",
+        "TRUNCATE t",
+        "rename table a to b",
+        "GRANT INSERT ON s.t TO u",
+        "analyze table t",
+        "/*M! SAVEPOINT */ TRUNCATE TABLE t",  # a comment to a MySQL
+        "/*M!100100 COMMIT */ DROP TABLE t",
+        "--\x7fCOMMIT\n TRUNCATE t",
+    ],
+)
+def test_every_other_statement_is_a_definition(tmp_path: Path, sql: str) -> None:
+    log = LogWriter()
+    log.query(sql.encode())
+    (piece,) = read_back(log, tmp_path)
+    assert [change.sql for change in changes([piece]) if isinstance(change, Statement)] == [sql]
+
+
+def test_what_steers_a_transaction_stands_where_the_server_reads_it() -> None:
+    def control(sql: str, *, mariadb: bool = False) -> str:
+        text = sql.encode()
+        return query(struct.pack("<IIBHH", 1, 0, 0, 0, 0) + b"\0" + text, 0, mariadb=mariadb).control
+
+    assert control("/*M! SAVEPOINT */ TRUNCATE TABLE t") == ""
+    assert control("/*M!100100 SAVEPOINT a */", mariadb=True) == "savepoint"
+    assert control("/*!50100 SAVEPOINT a */") == control("/* x */ SAVEPOINT a") == "savepoint"
+
+
+def test_a_definition_is_captured_by_the_tables_of_its_text_whatever_schemas_are_noted(tmp_path: Path) -> None:
+    log = LogWriter()
+    touches = lambda *names: b"\x0c" + bytes([len(names)]) + b"".join(name + b"\0" for name in names)  # noqa: E731
+    log.query(b"CREATE TABLE other.a (a int)", schema=b"shop", state=touches(b"other"))
+    log.query(b"TRUNCATE TABLE shop.t", schema=b"other")
+    log.query(b"CREATE TABLE other.b LIKE shop.t", schema=b"shop")
+    log.query(b"DROP TABLE a, shop.t, `shop`.`u` /* generated by server */", schema=b"other", state=touches(b"other"))
+    log.query(b"ALTER TABLE shop.t ADD a INT", schema=b"other", state=b"\x0c\xfe")  # more than 16
+    log.query(b"CREATE USER x", schema=b"", state=touches(b"mysql"))
+    log.query(b"CREATE VIEW other.v AS SELECT 1", schema=b"shop", state=touches(b"other"))
+    read_back(log, tmp_path)
+
+    found = whole_file(tmp_path / "log.000001", filters=Filter(Filters(do=("shop",))))
+
+    assert [getattr(change, "sql", "") for change in changes(found)] == [
+        "TRUNCATE TABLE shop.t",
+        "DROP TABLE shop.t, `shop`.`u` /* generated by server */",
+        "ALTER TABLE shop.t ADD a INT",
+        "CREATE USER x",
+    ]
+    assert [type(item) for item in found] == [Passed, Piece, Passed, Piece, Piece, Piece, Passed]
+
+
+def test_a_definition_that_two_statements_say_is_one_event(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.query(b"RENAME TABLE log TO attic.log, log_new TO log", schema=b"shop")
+    log.query(b"DROP TABLE x", schema=b"shop")
+    read_back(log, tmp_path)
+
+    one, two = whole_file(tmp_path / "log.000001", filters=Filter(Filters(do=("shop",))))
+
+    assert isinstance(one, Piece)
+    assert one.begin is not None
+    assert one.begin.kind is Kind.DDL
+    assert [getattr(change, "sql", "") for change in one.changes] == [
+        "DROP TABLE IF EXISTS `shop`.`log`",
+        "RENAME TABLE log_new TO log",
+    ]
+    assert isinstance(two, Piece)
+
+
+def test_an_unknown_status_variable_is_refused(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.query(b"DROP TABLE a", state=b"\x63\x00")
+    with pytest.raises(Unsupported, match="status variable 99"):
+        read_back(log, tmp_path)
+
+
+def test_a_statements_text_is_decoded_with_its_sessions_charset() -> None:
+    state = b"\x04" + struct.pack("<HHH", 8, 8, 8)
+    body = struct.pack("<IIBHH", 1, 0, 0, 0, len(state)) + state + b"\0CREATE TABLE `\x80`"
+    assert query(body, 0).statement.sql == "CREATE TABLE `\u20ac`"
+
+
+def payload_event(inner: bytes, *, said: int | None = None, compression: int = 0, level: int = 3) -> bytes:
+    data = zstandard.ZstdCompressor(level=level).compress(inner)
+    fields = [(2, compression), (3, len(inner) if said is None else said), (1, len(data))]
+    head = b"".join(bytes([kind, len(packed(value))]) + packed(value) for kind, value in fields)
+    return head + b"\0" + data
+
+
+def inner_events(images: bytes = ONE) -> bytes:
+    log = LogWriter(checksum=False)
+    begin = len(log.data)
+    transaction(log, images=images)
+    return log.data[begin:]
+
+
+def test_a_compressed_transaction_is_a_transaction(tmp_path: Path) -> None:
+    log = log_with(40, payload_event(inner_events(ONE + TWO)))
+    end = len(log.data)
+    (piece,) = read_back(log, tmp_path)
+    assert row_changes([piece], "t") == [("INSERT", None, [1]), ("INSERT", None, [2])]
+    assert isinstance(piece, Piece)
+    assert piece.ending is not None
+    assert piece.ending.end == SourcePosition("log.000001", end)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "text"),
+    [
+        (payload_event(inner_events(), said=10), CorruptBinlog, "another size"),
+        (payload_event(inner_events(), said=10_000), CorruptBinlog, "another size"),
+        (payload_event(inner_events()[:-3]), CorruptBinlog, "a compressed transaction ends inside an event"),
+        (payload_event(inner_events() + inner_events()[:30]), CorruptBinlog, "compressed transaction ends inside an"),
+        (payload_event(inner_events(), compression=7), Unsupported, "method 7"),
+        (payload_event(inner_events())[:-9], CorruptBinlog, "length"),
+        (b"\x02\x01\x00\x03\x01\x05\x01\x01\x04\x00abcd", CorruptBinlog, "damaged"),
+    ],
+)
+def test_a_damaged_compressed_transaction_is_refused(
+    tmp_path: Path, body: bytes, error: type[ConnectorError], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        read_back(log_with(40, body), tmp_path)
+
+
+def test_offsets_beyond_four_gigabytes_go_on_counting() -> None:
+    """LOG_POS wraps; so do the heartbeats of old servers."""
+    assert heartbeat(b"f", False, 100, 99) == ("f", 100)
+    assert heartbeat(b"f", False, 100, (1 << 32) - 5) == ("f", (1 << 32) + 100)
+    body = b"\x01\x01f" + b"\x02\x09\xfe" + struct.pack("<Q", 5 << 32) + b"\0"
+    assert heartbeat(body, True, 0, 4) == ("f", 5 << 32)
+    with pytest.raises(CorruptBinlog):
+        heartbeat(b"\x01\x01f\0", True, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "error"),
+    [
+        (19, 3, Unsupported),  # version 3
+        (19 + 2 + 50 + 4, 18, Unsupported),  # a shorter header
+        (19 + 57 + 18, 5, Unsupported),  # TABLE_MAP of no server
+        (-5, 9, Unsupported),  # an unknown checksum
+        (30, 65, CorruptBinlog),  # the server's version: the checksum tells
+    ],
+)
+def test_formats_that_we_do_not_know_are_refused(at: int, value: int, error: type[ConnectorError]) -> None:
+    import zlib
+
+    event = bytearray(LogWriter().data[4:])
+    event[at] = value
+    sealed = bytes(event) if error is CorruptBinlog else bytes(event[:-4]) + struct.pack("<I", zlib.crc32(event[:-4]))
+    with pytest.raises(error):
+        format_description(sealed)
+
+
+def test_gtid_sets_are_encoded_with_and_without_tags() -> None:
+    one = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    raw = bytes.fromhex(one.replace("-", ""))
+    plain = encode_gtid_set(GtidSet.parse(f"{one}:1-3:7"))
+    assert plain == struct.pack("<Q16sQQQQQ", 1, raw, 2, 1, 4, 7, 8)
+    tagged = encode_gtid_set(GtidSet.parse(f"{one}:1-3:ab:5"))
+    assert tagged == (
+        b"\x01\x02\0\0\0\0\0\x01" + raw + b"\0" + struct.pack("<QQQ", 1, 1, 4)
+        + raw + b"\x04ab" + struct.pack("<QQQ", 1, 5, 6)
+    )  # fmt: skip
+    assert encode_gtid_set(GtidSet.parse("")) == bytes(8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", f"{uuid.UUID(int=1)}:1-3:7:9-10", f"{uuid.UUID(int=1)}:1-3:ab:5,{uuid.UUID(int=2)}:x_9:9223372036854775806"],
+)
+def test_gtid_sets_are_decoded_as_they_were_encoded(text: str) -> None:
+    encoded = encode_gtid_set(GtidSet.parse(text))
+    assert decode_gtid_set(encoded) == GtidSet.parse(text)
+    for damaged in (*(encoded[:size] for size in range(len(encoded))), encoded + b"\0"):
+        with pytest.raises(CorruptBinlog):
+            decode_gtid_set(damaged)
+    if text:
+        with pytest.raises(CorruptBinlog, match="a GTID set with the numbers"):
+            decode_gtid_set(encoded[:-8] + bytes(8))
+
+
+def test_a_tagged_gtid_whose_commit_time_cannot_be_is_damage(tmp_path: Path) -> None:
+    """Of 64 bits, of which an untagged one has 55."""
+    first = b"\2\2\0" + b"\2" + b"\2" * 16 + b"\4\4"  # version, size, needed; uuid; number 1
+    for committed, error in ((b"\xff" + struct.pack("<Q", (1 << 64) - 1), CorruptBinlog), (b"\2", None)):
+        log = LogWriter()
+        log.event(42, first + bytes([COMMITTED << 1]) + committed)
+        transaction(log)
+        if error is None:
+            assert len(read_back(log, tmp_path)) == 1
+            continue
+        with pytest.raises(error, match="commit time cannot be"):
+            read_back(log, tmp_path)

@@ -1,0 +1,255 @@
+"""MariaDB's binary log: a recorded one, and the events that only it has, well-formed and not."""
+
+from __future__ import annotations
+
+import random
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import ConnectorError, CorruptBinlog, Unsupported
+from connector.log.ids import Kind
+from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.position import SourcePosition
+from connector.mysql import compression
+from connector.mysql.binlog.events import mariadb
+from connector.mysql.binlog.events.heartbeat import heartbeat
+from connector.mysql.binlog.events.table_map import table_layout, table_map
+from connector.mysql.values.charsets import charset_of
+from tests.support.binlog import changes, row_changes, whole_file
+from tests.unit.mysql.binlog.test_recorded_log import events, resealed
+
+LOG = Path("tests/testdata/binlog/mariadb-11.4.000001")
+POINT = bytes(4) + b"\x01\x01\0\0\0" + struct.pack("<dd", 1, 2)
+FIRST = [
+    1, -7, "12.50000", "h\u00e9llo", "\u00e9\u20ac", b"\0\xff", "2024-02-29 01:02:03.000004",
+    "2023-11-14 22:13:20.500", "y", "p,r", '{"a": [1, 2.5]}', b"\1\1",
+    bytes.fromhex("123e4567e89b12d3a456426655440000"), "z" * 300, POINT,
+]  # fmt: skip
+SECOND = [
+    "18446744073709551615", None, "-0.00001", "", "", b"", "0001-01-01 00:00:00.000000", None, None, "", "[]",
+    b"\0\0", None, "", None,
+]  # fmt: skip
+CHANGED = [1, -6, *FIRST[2:]]
+
+
+def test_the_log_holds_what_was_recorded() -> None:
+    found = whole_file(LOG)
+
+    def row(n: int, text: str, packed: str | None) -> list[object]:
+        return [n, None, None, text, *[None] * 9, packed, None]
+
+    texts = {3: None, 4: "y" * 99, 5: "x" * 99, 6: "w" * 99}
+    long = {n: row(n, "q" * 40, text) for n, text in texts.items()}
+    short = {n: row(n, "\u00e9", text) for n, text in texts.items()}
+    assert row_changes(found, "t") == [
+        ("INSERT", None, FIRST),
+        ("INSERT", None, SECOND),
+        ("UPDATE", FIRST, CHANGED),
+        ("DELETE", SECOND, None),
+        *(("INSERT", None, long[n]) for n in texts),
+        *(("UPDATE", long[n], short[n]) for n in texts),
+        *(("DELETE", short[n], None) for n in texts),
+    ]
+    assert row_changes(found, "m") == row_changes(found, "c") == [("INSERT", None, [1])]
+    pieces = [piece for piece in found if isinstance(piece, Piece) and piece.begin]
+    assert [piece.begin.gtid for piece in pieces if piece.begin] == [
+        "0-2-1", "0-2-2", "0-2-3", "0-2-4", "7-2-1", *(f"0-2-{n}" for n in (5, 6, 7, 8, 9, 10, 12, 13)),
+    ]  # fmt: skip
+    kinds = [piece.begin.kind for piece in pieces if piece.begin]
+    assert [n for n, kind in enumerate(kinds) if kind is Kind.DDL] == [0, 1, 5, 10, 11, 12]
+    assert [item for item in found if isinstance(item, Passed)] == [
+        Passed(pieces[-2].begin.start if pieces[-2].begin else SourcePosition("", 0), "0-2-11"),
+        Passed(SourcePosition("mariadb-bin.000002", 4), None),
+    ]
+    altered = [change for change in changes(found) if isinstance(change, Statement)][-2]
+    assert (altered.sql, altered.options["alter"]) == ("ALTER TABLE shop.t DROP COLUMN g", "commit")
+    assert {piece.ending.commit_time for piece in pieces if piece.ending} == {1_700_000_000_000_000}
+
+
+def test_compression_is_in_it() -> None:
+    kinds = {kind for _, _, kind in events(LOG.read_bytes())}
+    assert {160, 161, 162, 163, 165, 166, 167, 168} <= kinds
+
+
+def test_damage_never_passes(tmp_path: Path) -> None:
+    """Also where the checksum is right, the decoder ends in an error of ours or in something it could decode."""
+    data = LOG.read_bytes()
+    places = events(data)
+    dice = random.Random(7)
+    refused = 0
+    for _ in range(600):
+        start, end, _ = dice.choice(places[1:])
+        at = dice.randrange(start + 19, end - 4)
+        broken = data[:at] + bytes([data[at] ^ 1 << dice.randrange(8)]) + data[at + 1 :]
+        (tmp_path / "log.000001").write_bytes(broken)
+        with pytest.raises(CorruptBinlog, match="checksum"):
+            whole_file(tmp_path / "log.000001")
+        (tmp_path / "log.000001").write_bytes(resealed(broken, start, end))
+        try:
+            whole_file(tmp_path / "log.000001")
+        except ConnectorError as error:
+            refused += 1
+            assert error.where["pos"] is not None
+    assert refused > 100
+
+
+def gtid(number: int, domain: int, flags: int, more: bytes = b"") -> bytes:
+    return (struct.pack("<QIB", number, domain, flags) + more).ljust(19, b"\0")
+
+
+def xid(form: int, gtrid: bytes, bqual: bytes) -> bytes:
+    return struct.pack("<IBB", form, len(gtrid), len(bqual)) + gtrid + bqual
+
+
+@pytest.mark.parametrize(
+    ("body", "alone"),
+    [
+        (gtid(5, 3, 0x0C), False),
+        (gtid(5, 3, 0x29), True),
+        (gtid(5, 3, 0x0E, bytes(8)), False),
+        (gtid(5, 3, 0x29, b"\x02"), True),
+        (gtid(5, 3, 0x29, b"\x04" + bytes(8)), True),
+        (gtid(5, 3, 0x0C, b"\x11\x01" + bytes(4)), False),
+        (gtid(5, 3, 0x0C) + bytes(3000), False),  # padded: a large transaction that became a file of its own
+    ],
+)
+def test_a_gtid_event(body: bytes, alone: bool) -> None:
+    assert mariadb.gtid_event(body, 9) == mariadb.GtidEvent("3-9-5", alone)
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "alone", "prepares"),
+    [
+        (0x4C, xid(7, b"ab", b"\xff"), False, "X'6162',X'ff',7"),
+        (0x4E, bytes(8) + xid(7, b"ab", b"\xff") + b"\x11\x01" + bytes(4), False, "X'6162',X'ff',7"),
+        (0x8D, xid(7, b"ab", b"\xff"), True, ""),
+        (0x8C, xid(7, b"ab", b"\xff"), True, ""),
+    ],
+)
+def test_a_gtid_event_of_an_xa_transaction(flags: int, more: bytes, alone: bool, prepares: str) -> None:
+    assert mariadb.gtid_event(gtid(5, 3, flags, more), 9) == mariadb.GtidEvent("3-9-5", alone, prepares)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "said"),
+    [
+        (gtid(5, 3, 0x4C, xid(7, bytes(65), b"")), CorruptBinlog, "xid"),
+        (gtid(5, 3, 0x8D, xid(7, b"", bytes(65))), CorruptBinlog, "xid"),
+        (gtid(5, 3, 0x4C, xid(7, b"abcd", b"e"))[:22], CorruptBinlog, "length"),
+        (gtid(5, 3, 0x0C, b"\x20"), Unsupported, "0x20"),
+        (gtid(5, 3, 0x0C)[:12], CorruptBinlog, "length"),
+        (gtid(5, 3, 0x0E)[:14], CorruptBinlog, "length"),
+        (gtid(5, 3, 0x0C, b"\x04\x00\x00\x00\x00\x00\x00\x00")[:20], CorruptBinlog, "length"),
+    ],
+)
+def test_a_gtid_event_that_cannot_be_read(body: bytes, error: type[ConnectorError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        mariadb.gtid_event(body, 9)
+
+
+def packed(data: bytes, size: int = 2) -> bytes:
+    return bytes([0x80 | size]) + len(data).to_bytes(size, "big") + zlib.compress(data)
+
+
+@given(st.binary(max_size=3000))
+def test_compressed_events_expand(data: bytes) -> None:
+    rows = bytes(8) + b"\x03\xff" + data
+    assert mariadb.plain_rows(rows[:10] + packed(data), second=False, update=False) == rows
+    rows = bytes(8) + b"\x04\x00ab" + b"\x09\xff\xff\xff\xff" + data
+    assert mariadb.plain_rows(rows[:17] + packed(data, 4), second=True, update=True) == rows
+    query = struct.pack("<IIBHH", 1, 2, 4, 0, 3) + b"\x00ab" + b"shop\0" + data
+    assert mariadb.plain_query(query[:21] + packed(data)) == query
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "said"),
+    [
+        (b"\x12\x00\x01" + zlib.compress(b"x"), Unsupported, "method"),
+        (b"\x92\x00\x01" + zlib.compress(b"x"), Unsupported, "method"),
+        (b"\x82\x00\x02" + zlib.compress(b"x"), CorruptBinlog, "another size"),
+        (b"\x82\x00\x01" + zlib.compress(b"xx"), CorruptBinlog, "another size"),
+        (b"\x82\x00\x01" + zlib.compress(b"x")[:-4], CorruptBinlog, "another size"),
+        (b"\x82\x00\x01rubbish", CorruptBinlog, "damaged"),
+        (b"\x84\xff\xff\xff\xff" + zlib.compress(b"x"), CorruptBinlog, "expand"),
+        (b"\x84\x00", CorruptBinlog, "length"),
+        (b"", CorruptBinlog, "length"),
+    ],
+)
+def test_what_does_not_expand(data: bytes, error: type[ConnectorError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        mariadb.expanded(data)
+
+
+def test_a_small_event_does_not_become_a_large_one() -> None:
+    """What expands to more than it says is not expanded further."""
+    bomb = b"\x81\x01" + zlib.compress(bytes(100 << 20))
+    tracemalloc.start()
+    with pytest.raises(CorruptBinlog, match="another size"):
+        mariadb.expanded(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20
+
+
+@given(st.binary(max_size=1000), st.booleans())
+def test_values_of_compressed_columns(data: bytes, bare: bool) -> None:
+    assert compression.column_value(b"\0" + data) == data
+    stream = zlib.compressobj(wbits=-15 if bare else 15)
+    body = stream.compress(data) + stream.flush()
+    head = bytes([0x82 | (8 if bare else 0)]) + len(data).to_bytes(2, "big")
+    assert compression.column_value(head + body) == data
+    assert compression.column_value(b"") == b""
+
+
+def test_a_column_compressed_otherwise_is_refused() -> None:
+    with pytest.raises(Unsupported, match="method 7"):
+        compression.column_value(b"\x72\x00\x01x")
+
+
+@given(st.integers(0, 1 << 36), st.integers(0, (1 << 32) - 1), st.integers(19, 1 << 20))
+def test_a_streamed_place_is_found_behind_where_we_are(offset: int, skipped: int, size: int) -> None:
+    start = offset + skipped
+    assert mariadb.start_of((start + size) & 0xFFFFFFFF, size, offset) == start
+
+
+def test_a_heartbeat_beyond_four_gigabytes() -> None:
+    with pytest.raises(CorruptBinlog, match="without a place"):
+        heartbeat(b"\xff" * 8 + b"f", False, 0, 4, mariadb=True)
+    body = struct.pack("<Q", 5 << 32 | 7) + b"mariadb-bin.000009"
+    assert heartbeat(body, False, 0, 4, mariadb=True) == ("mariadb-bin.000009", 5 << 32 | 7)
+    assert heartbeat(b"mariadb-bin.000009", False, 900, 4, mariadb=True) == ("mariadb-bin.000009", 900)
+
+
+def test_collations_by_groups() -> None:
+    assert [charset_of(n) for n in (2048, 2303, 2304, 2559, 2560, 2816, 3072, 3327)] == [
+        "utf8mb3", "utf8mb3", "utf8mb4", "utf8mb4", "ucs2", "utf16", "utf32", "utf32",
+    ]  # fmt: skip
+    assert [charset_of(n) for n in (576, 608, 1032, 1069)] == ["utf8mb3", "utf8mb4", "latin1", "utf8mb4"]
+    for unknown in (3328, 1024, 500, 2047):
+        with pytest.raises(Unsupported, match=str(unknown)):
+            charset_of(unknown)
+
+
+def test_times_of_the_old_format_are_refused_only_in_mariadbs_log() -> None:
+    definition = b"\x01d\0\x01t\0" + b"\x01\x0b" + b"\x00" + b"\x00" + b"\x04\x02\x01t"
+    assert table_layout(table_map(definition))[0].columns[0].type == "time"
+    with pytest.raises(Unsupported, match="without its size") as told:
+        table_map(definition, mariadb=True)
+    assert "mysql56_temporal_format" in (told.value.hint or "")
+
+
+def test_a_geometry_is_counted_among_the_texts() -> None:
+    """The TABLE_MAP of t (g geometry, a text, b char(5) character set latin2), latin1 by default: as 11.4 wrote it."""
+    types, metas = b"\xff\xfc\xfe", b"\x04\x02\xfe\x05"
+    definition = b"\x01d\0\x01t\0" + b"\x03" + types + b"\x04" + metas + b"\x07"
+    definition += b"\x02\x05\x3f\x01\x08\x02\x09" + b"\x04\x06\x01g\x01a\x01b"
+    columns = table_layout(table_map(definition, mariadb=True))[0].columns
+    assert [(column.type, column.charset) for column in columns] == [
+        ("geometry", ""), ("text", "latin1"), ("char(5)", "latin2"),
+    ]  # fmt: skip

@@ -1,0 +1,321 @@
+"""Logs of old versions, of replicas, and with several formats in one file."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from connector.config.model import Filters
+from connector.errors import ConnectorError, CorruptBinlog, Unsupported
+from connector.log.ids import Kind
+from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.mysql.binlog.log_files import LogFile
+from connector.mysql.binlog.log_reader import Reading, read_log
+from connector.mysql.transforms.filters import Filter
+from tests.support.binlog import changes, row_changes, whole_file
+from tests.support.binlog_writer import POST_HEADERS, ColumnDef, LogWriter, image
+from tests.support.old_log import TIME, OldLog, described, event
+
+RELAY = Path("tests/testdata/binlog/relay.000005")
+KEEPING = Filter(Filters(), keeps_statements=True)
+INT = ColumnDef(3, unsigned=False)
+ONE = image([struct.pack("<i", 1)])
+INTVAR = struct.pack("<BQ", 2, 41)
+
+
+def read(data: bytes, folder: Path, name: str = "log.001") -> list[Piece | Passed]:
+    path = folder / name
+    path.write_bytes(data)
+    return whole_file(path, filters=KEEPING)
+
+
+def said(found: list[Piece | Passed]) -> list[tuple[str, str | None]]:
+    return [(change.sql, change.options.get("insert_id")) for change in changes(found) if isinstance(change, Statement)]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_statements_of_3_23_and_4_are_read_with_their_places(tmp_path: Path, version: int) -> None:
+    log = OldLog(version)
+    created = log.query(b"CREATE TABLE t (a INT)")
+    first = log.event(5, INTVAR)
+    log.query(b"INSERT INTO t VALUES (NULL, '\xe9')")
+    begun = log.query(b"BEGIN", place=4)
+    log.query(b"DELETE FROM t", place=4)
+    log.query(b"COMMIT", place=4)
+    end = len(log.data)
+    log.event(4, b"log.002" if version == 1 else struct.pack("<Q", 4) + b"log.002")
+    found = read(log.data, tmp_path)
+
+    assert said(found) == [
+        ("CREATE TABLE t (a INT)", None),
+        ("INSERT INTO t VALUES (NULL, '\u00e9')", "41"),
+        ("DELETE FROM t", None),
+    ]
+    pieces = [item for item in found if isinstance(item, Piece)]
+    assert [piece.begin and (piece.begin.kind, piece.begin.start.offset) for piece in pieces] == [
+        (Kind.DDL, created),
+        (Kind.TRANSACTION, first),
+        (Kind.TRANSACTION, begun),
+    ]
+    assert pieces[-1].ending is not None
+    assert pieces[-1].ending.end.offset == end
+    last = found[-1]
+    assert isinstance(last, Passed)
+    assert (last.end.file, last.end.offset) == ("log.002", 4)
+
+
+def test_the_last_event_of_version_1_is_shorter_than_todays_headers(tmp_path: Path) -> None:
+    log = OldLog(1)
+    log.query(b"INSERT INTO t VALUES (1)")
+    log.event(3, b"")  # STOP
+    assert len(said(read(log.data, tmp_path))) == 1
+    with pytest.raises(CorruptBinlog, match="ends inside"):
+        read(log.data[:-1], tmp_path)
+
+
+def test_what_4_1_says_of_a_session_belongs_to_the_statement_behind_it(tmp_path: Path) -> None:
+    log = OldLog()
+    at = log.query(b"SET ONE_SHOT CHARACTER_SET_CLIENT=33,COLLATION_CONNECTION=33,TIME_ZONE='Europe/Berlin'")
+    log.query("INSERT INTO t VALUES ('\u00e9')".encode())
+    (piece,) = read(log.data, tmp_path)
+    assert isinstance(piece, Piece)
+    assert piece.begin is not None
+    assert piece.begin.start.offset == at
+    (change,) = piece.changes
+    assert isinstance(change, Statement)
+    assert change.sql.endswith("('\u00e9')")
+    assert change.options["time_zone"] == "Europe/Berlin"
+    assert change.options["collation_connection"] == "33"
+
+
+@pytest.mark.parametrize(
+    ("start", "error", "text"),
+    [
+        (OldLog(2).data, Unsupported, "only 4.0.0 and 4.0.1"),
+        (OldLog(5).data, Unsupported, "version 5"),
+        (OldLog(1).data[:17] + b"\x03" + OldLog(1).data[18:], Unsupported, "version 3 with headers of 13"),
+        (OldLog(3).data[:13] + b"\x4a" + OldLog(3).data[14:-1], CorruptBinlog, "impossible length"),
+        (described({}, server=b"5.1.5-a_drop5p20"), Unsupported, "other numbers"),
+        (described({}, header=13), Unsupported, "header of 13"),
+        (described({2: 7}), Unsupported, "type 2 with a fixed part of 7"),
+        (described({19: 5}), Unsupported, "type 19 with a fixed part of 5"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, start: bytes, error: type[ConnectorError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        read(start, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(6, "before 5.0.3.*LOAD"), (8, "before 5.0.3"), (12, "NEW_LOAD"), (20, "5.1.5 to 5.1.17")]
+)
+def test_events_that_cannot_be_read_are_named(tmp_path: Path, kind: int, text: str) -> None:
+    log = OldLog()
+    log.event(kind, bytes(40))
+    with pytest.raises(Unsupported, match=text):
+        read(log.data, tmp_path)
+
+
+def appended(data: bytes, kind: int, body: bytes, extra: bytes = b"") -> bytes:
+    return data + event(len(data), kind, body, extra=extra)
+
+
+def rows_of(table_ids: int, types: int = 27) -> bytes:
+    """A transaction of one row with table ids of so many bytes, as 5.1 wrote it."""
+    short = dict.fromkeys((19, 23, 24, 25), table_ids + 2)
+    data = described(short, types=types, server=b"5.1.3-beta")
+    number = struct.pack("<Q", 11)[:table_ids] + b"\1\0"
+    data = appended(data, 2, struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0BEGIN")
+    with_map = LogWriter(checksum=False)
+    at = len(with_map.data)
+    with_map.table_map([INT])
+    data = appended(data, 19, number + with_map.data[at + 19 + 8 :])
+    data = appended(data, 23, number + b"\x01\xff" + ONE)
+    return appended(data, 16, bytes(8))
+
+
+@pytest.mark.parametrize("table_ids", [4, 6])
+def test_table_ids_of_four_bytes(tmp_path: Path, table_ids: int) -> None:
+    assert row_changes(read(rows_of(table_ids), tmp_path), "t") == [("INSERT", None, [1])]
+
+
+def test_fixed_parts_and_headers_that_are_longer_are_cut_to_what_we_know(tmp_path: Path) -> None:
+    data = described({2: 15, 5: 3}, header=27)
+    extra = b"8 bytes "
+    data = appended(data, 5, b"new" + INTVAR, extra)
+    data = appended(data, 2, struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"??" + b"s\0INSERT INTO t VALUES (1)", extra)
+    assert said(read(data, tmp_path)) == [("INSERT INTO t VALUES (1)", "41")]
+
+
+def test_a_query_without_status_variables(tmp_path: Path) -> None:
+    data = described({2: 11})
+    data = appended(data, 2, struct.pack("<IIBH", 7, 0, 1, 0) + b"s\0INSERT INTO t VALUES (1)")
+    assert said(read(data, tmp_path)) == [("INSERT INTO t VALUES (1)", None)]
+    broken = appended(described({2: 11}), 2, bytes(10))
+    with pytest.raises(CorruptBinlog, match="shorter than its fixed part"):
+        read(broken, tmp_path)
+
+
+def test_the_checksum_may_change_within_a_file(tmp_path: Path) -> None:
+    log = LogWriter(checksum=False)
+    for checksum in (True, False, True):
+        log.query(b"DROP TABLE t")
+        body = struct.pack("<H50sIB", 4, b"8.4.0", 0, 19) + bytes(POST_HEADERS) + bytes([checksum])
+        log.checksum = checksum
+        log.event(15, body if checksum else body + bytes(4))
+    log.query(b"DROP TABLE t")
+    assert len(said(read(log.data, tmp_path))) == 4
+    with pytest.raises(CorruptBinlog, match="checksum"):
+        read(log.data[:-1] + b"?", tmp_path)
+
+
+def sealed(body: bytes) -> bytes:
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def relay_event(kind: int, body: bytes, *, flags: int = 0, log_pos: int = 0) -> bytes:
+    return sealed(struct.pack("<IBIIIH", 1_700_000_000, kind, 1, 19 + len(body) + 4, log_pos, flags) + body)
+
+
+def test_a_replicas_log_has_the_sources_places(tmp_path: Path) -> None:
+    """Its own format, word of the source's file and place, the source's format, then the source's events."""
+    source = LogWriter()
+    format_end = len(source.data)
+    source.query(b"DROP TABLE a")
+    first = source.data[format_end:]
+    between = len(source.data)
+    left_out = len(source.data) + 1000  # what the replica itself had written does not come
+    body = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0DROP TABLE b"
+    second = relay_event(2, body, log_pos=left_out + 19 + len(body) + 4)
+    own = bytearray(source.data[4:format_end])
+    own[17] |= 0x40
+    relay = b"\xfebin" + sealed(bytes(own[:-4]))
+    relay += relay_event(35, bytes(8), flags=0x40, log_pos=0)
+    relay += relay_event(4, struct.pack("<Q", 4) + b"binlog.000007", flags=0x20)
+    relay += source.data[4:format_end] + first + second
+    relay += relay_event(4, struct.pack("<Q", 4) + b"relay.000003", flags=0x40)
+
+    found = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, Piece)]
+
+    assert said(list(found)) == [("DROP TABLE a", None), ("DROP TABLE b", None)]
+    assert [item.ending and (item.ending.end.file, item.ending.end.offset) for item in found] == [
+        ("binlog.000007", between),
+        ("binlog.000007", left_out + 19 + len(body) + 4),
+    ]
+    assert [item.begin and item.begin.start.offset for item in found] == [format_end, left_out]
+
+
+def test_a_replicas_log_that_does_not_name_its_source_has_its_own_places(tmp_path: Path) -> None:
+    source = LogWriter()
+    format_end = len(source.data)
+    source.query(b"DROP TABLE a")
+    own = bytearray(source.data[4:format_end])
+    own[17] |= 0x40
+    relay = b"\xfebin" + sealed(bytes(own[:-4])) + relay_event(35, bytes(8), flags=0x40)
+    begins = len(relay)
+    relay += source.data[format_end:]
+    (piece,) = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, Piece)]
+    assert piece.begin is not None
+    assert (piece.begin.start.file, piece.begin.start.offset) == ("relay.000002", begins)
+
+
+def test_the_sources_format_in_a_replicas_log_that_does_not_name_its_source_counts_too() -> None:
+    """mysqlbinlog says `# at 596` and `# at 879` behind the two transactions."""
+    reading = Reading(KEEPING, 1 << 20, io.BytesIO())
+    found = list(read_log(LogFile.at(RELAY), reading))
+    ends = [item.ending.end for item in found if isinstance(item, Piece) and item.ending]
+    assert [(end.file, end.offset) for end in ends] == [("relay.000005", 596), ("relay.000005", 879)]
+
+
+QUERY_5_0 = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0"
+
+
+def relay_of_5_0(*, named: bool, last: int) -> bytes:
+    """A replica's log as 5.0 writes it: nothing but the server id 2 marks what is its own."""
+    data = described({}, server=b"5.0.22-log").replace(
+        struct.pack("<IBI", TIME, 15, 1), struct.pack("<IBI", TIME, 15, 2)
+    )
+    if named:
+        data += event(0, 4, struct.pack("<Q", 98) + b"source.000003", flags=0x20, log_pos=0)
+    else:
+        data += event(0, 15, described({}, server=b"5.0.22-log")[4 + 19 :], flags=0x20, log_pos=0)
+    for place, word in ((98, b"BEGIN"), (98 + 39, b"DELETE FROM t"), (98 + 39 + 47, b"COMMIT")):
+        data += event(place, 2, QUERY_5_0 + word)
+    return data + event(len(data), last, struct.pack("<Q", 4) + b"relay.000003" if last == 4 else b"", server_id=2)
+
+
+@pytest.mark.parametrize("last", [3, 4], ids=["STOP", "ROTATE"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_replicas_log_of_5_0_ends_with_an_event_of_its_own(tmp_path: Path, named: bool, last: int) -> None:
+    data = relay_of_5_0(named=named, last=last)
+    found = read(data, tmp_path, "relay.000002")
+    assert said(found) == [("DELETE FROM t", None)]
+    (piece,) = [item for item in found if isinstance(item, Piece)]
+    assert piece.begin is not None
+    assert piece.ending is not None
+    own = len(data) - (19 + (20 if last == 4 else 0))
+    end = ("source.000003", 98 + 39 + 47 + 40) if named else ("relay.000002", own)
+    assert (piece.ending.end.file, piece.ending.end.offset) == end
+
+
+@pytest.mark.parametrize("relay", [False, True])
+def test_servers_before_5_0_34_tell_places_in_the_transactions_cache(tmp_path: Path, relay: bool) -> None:
+    """Behind BEGIN they count from 0; COMMIT stands in the file."""
+    data = described({}, server=b"5.0.22-log")
+    start = len(data)
+    if relay:
+        data += event(0, 4, struct.pack("<Q", start) + b"source.000003", flags=0x20, log_pos=0)
+    begun = data + event(start, 2, QUERY_5_0 + b"BEGIN")
+    cached = event(0, 5, INTVAR)
+    cached += event(len(cached), 2, QUERY_5_0 + b"INSERT INTO t VALUES (NULL)")
+    end = start + 39 + len(cached)
+    found = read(begun + cached + event(end, 16, bytes(8)), tmp_path, "log.000001")
+    assert said(found) == [("INSERT INTO t VALUES (NULL)", "41")]
+    (piece,) = [item for item in found if isinstance(item, Piece)]
+    assert piece.ending is not None
+    assert piece.ending.end.offset == end + 27
+    if not relay:
+        with pytest.raises(CorruptBinlog, match="jumps"):
+            read(begun + event(1, 5, INTVAR), tmp_path, "log.000001")
+
+
+def bare_rows(server: bytes, *flags: int) -> bytes:
+    """A TABLE_MAP, and for each of the flags an event with one row: no BEGIN, no COMMIT."""
+    log = LogWriter(checksum=False, server=server)
+    with_map = len(log.data)
+    log.table_map([INT])
+    data = described({}, server=server)
+    data = appended(data, 19, log.data[with_map + 19 :])
+    for flag in flags:
+        data = appended(data, 23, struct.pack("<Q", 11)[:6] + bytes([flag, 0]) + b"\x01\xff" + ONE)
+    return data
+
+
+def test_rows_of_5_1_without_a_transaction_end_with_their_statement(tmp_path: Path) -> None:
+    data = bare_rows(b"5.1.23-rc-log", 0, 1)
+    begins, ends = len(described({})), len(data)
+    data = appended(data, 2, QUERY_5_0 + b"DROP TABLE t")
+    found = [item for item in read(data, tmp_path) if isinstance(item, Piece)]
+    assert row_changes(found[:1], "t") == [("INSERT", None, [1]), ("INSERT", None, [1])]
+    assert found[0].begin is not None
+    assert found[0].ending is not None
+    assert (found[0].begin.start.offset, found[0].ending.end.offset) == (begins, ends)
+    assert said(found) == [("DROP TABLE t", None)]
+
+
+def test_rows_without_a_transaction_are_damage_where_no_server_writes_them(tmp_path: Path) -> None:
+    with pytest.raises(CorruptBinlog, match="outside of a transaction"):
+        read(bare_rows(b"5.5.8-log", 1), tmp_path)
+    with pytest.raises(CorruptBinlog, match="inside of an event or a transaction"):
+        read(bare_rows(b"5.1.23-rc-log", 0), tmp_path)
+
+
+def test_the_same_events_in_a_servers_own_log_are_a_jump(tmp_path: Path) -> None:
+    source = LogWriter()
+    source.data += relay_event(2, struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0DROP TABLE b", log_pos=9999)
+    with pytest.raises(CorruptBinlog, match="jumps"):
+        read(source.data, tmp_path)

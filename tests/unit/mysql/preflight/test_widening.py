@@ -1,0 +1,74 @@
+"""What of the configuration decides what is captured, as an epoch's record has it; the rest is asked of real servers
+(tests/integration/producer/test_widened.py)."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.config.model import Filters, Source
+from connector.mysql.preflight import cascades, widening
+from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
+from connector.mysql.transforms.filters import fingerprint
+from connector.redaction import forget, redacted
+
+RULE = {"match": ["s.t"], "mask": {"a": {"hash": 16}}}
+
+
+def source(**filters: Any) -> Source:
+    return Source.model_validate({"filters": {"hash_key": "k" * 16, **filters}})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"unknown_ddl": ["DROP GHOST *"]},
+        {"do": [], "ignore": [], "hash_key_file": None},
+        {"tables": [{**RULE, "drop": [], "publish_as": "", "actions": ["insert", "update", "delete", "ddl"]}]},
+    ],
+)
+def test_what_says_the_same_captures_the_same(other: dict[str, Any]) -> None:
+    before, now = source(tables=[RULE]), source(**{"tables": [RULE], **other})
+    assert same_tables(capture_of(before), now)
+    assert same_tables(capture_of(now), before)
+    assert fingerprint(before) == fingerprint(now)
+
+
+@pytest.mark.parametrize("other", [{"do": ["s"]}, {"tables": []}, {"hash_key": "x" * 16}])
+def test_what_says_other_things_does_not(other: dict[str, Any]) -> None:
+    assert not same_tables(capture_of(source(tables=[RULE])), source(**{"tables": [RULE], **other}))
+
+
+def test_a_mask_that_is_null_is_in_the_record() -> None:
+    null = source(tables=[{"match": ["s.t"], "mask": {"a": {"fixed": None}}}])
+    kept = capture_of(null)["filters"]
+    assert kept == {"tables": [{"match": ["s.t"], "mask": {"a": {"fixed": None}}}]}
+    assert Filters.model_validate(kept).tables == null.filters.tables
+
+
+def test_everything_is_accepted_by_one_pattern_among_others() -> None:
+    assert accepts_all(["s.t", "*"])
+    assert not accepts_all([])
+    assert not accepts_all(["s.*"])
+
+
+@pytest.mark.parametrize("sql", [widening._TABLES, cascades._TABLES])
+def test_versioned_tables_hold_rows_too(sql: str) -> None:
+    with sqlite3.connect(":memory:") as server:
+        server.execute("ATTACH ':memory:' AS information_schema")
+        server.execute("CREATE TABLE information_schema.TABLES (TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE)")
+        kinds = ("BASE TABLE", "SYSTEM VERSIONED", "VIEW", "SEQUENCE")
+        server.executemany("INSERT INTO TABLES VALUES ('s', ?, ?)", [(kind.lower(), kind) for kind in kinds])
+        assert server.execute(sql).fetchall() == [("s", "base table"), ("s", "system versioned")]
+
+
+def test_a_key_from_a_file_is_in_no_text(tmp_path: Path) -> None:
+    forget()
+    (tmp_path / "key").write_text("planted-in-a-file-1\n")
+    kept = capture_of(source(hash_key="", hash_key_file=str(tmp_path / "key")))
+    assert "planted" not in str(kept)
+    assert "planted" not in redacted("a mask by planted-in-a-file-1 failed")
+    forget()

@@ -1,0 +1,213 @@
+"""Rules for tables: what is published of one."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from connector.config.model import Filters, Source, TableRule
+from connector.ddl.captured import RULES_HINT
+from connector.errors import ConfigError, PreflightError, Unsupported
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.mysql.preflight.heartbeat_row import heartbeat_table
+from connector.mysql.transforms.filters import EVERYTHING, Filter, fingerprint
+
+
+def ruled(*rules: tuple[str, tuple[str, ...]], case: int = 0) -> Filter:
+    made = [TableRule(match=(match,), actions=actions) for match, actions in rules]  # type: ignore[arg-type]
+    return Filter(Filters(do=("shop", "other"), tables=tuple(made)), case)
+
+
+def test_the_first_rule_that_matches_counts() -> None:
+    filter = ruled(("shop.orders", ("insert",)), ("shop", ("ddl",)))
+    assert set(filter.actions("shop", "orders")) == {"insert"}
+    assert set(filter.actions("shop", "items")) == {"ddl"}
+    assert set(filter.actions("other", "orders")) == EVERYTHING
+    assert ruled(("SHOP.Orders", ("insert",)), case=1).rule("shop", "ORDERS") is not None
+    assert ruled(("SHOP.Orders", ("insert",))).rule("shop", "orders") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("CREATE TABLE log (id INT)", False),
+        ("ALTER TABLE log ADD x INT", False),
+        ("CREATE TABLE orders (id INT)", True),
+        ("TRUNCATE log", False),
+        ("TRUNCATE orders", True),
+        ("TRUNCATE kept", False),
+        ("DROP TABLE kept", True),
+        ("DROP TABLE log, log", False),
+        ("CREATE DATABASE shop", True),
+        ("CREATE DATABASE quiet", False),
+        ("DROP DATABASE other", True),
+        ("CREATE VIEW log AS SELECT 1", True),
+        ("CREATE TABLE elsewhere.t (id INT)", False),
+    ],
+)
+def test_definitions(sql: str, wanted: bool) -> None:
+    rules = [("shop.log", ("insert", "update")), ("shop.kept", ("insert", "ddl")), ("quiet", ("insert", "delete"))]
+    filter = ruled(*rules)
+    assert bool(filter.definitions(Statement("shop", sql))) is wanted
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [("RENAME TABLE log TO orders", "about some whose are not"), ("DROP GHOST x", "is not understood")],
+)
+def test_what_cannot_be_told_stops(sql: str, message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
+        ruled(("shop.log", ("insert",))).definitions(Statement("shop", sql))
+    assert Filter(Filters()).definitions(Statement("shop", sql))
+
+
+@pytest.mark.parametrize("rule", [{}, {"match": []}, {"match": ["a"], "actions": ["drop"]}, {"match": ["a"], "x": 1}])
+def test_a_rule_that_is_none(rule: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TableRule.model_validate(rule)
+
+
+def test_what_contradicts_a_rule() -> None:
+    rules = Filters(tables=(TableRule(match=("shop",)),))
+    with pytest.raises(ValidationError, match="statements=keep"):
+        Source(filters=rules, statements="keep")
+    with pytest.raises(ConfigError, match="leave out the heartbeat table"):
+        heartbeat_table(Source(filters=rules, heartbeat_table="shop.beats"))
+    with pytest.raises(ConfigError, match=r"tables\.0\.match"):
+        Filter(Filters(tables=(TableRule(match=("shop.",)),)))
+
+
+def test_a_rule_that_means_no_column_is_most_likely_misspelt() -> None:
+    column = Column("Mail", "varchar(9)", charset="utf8mb4")
+    tables = [TableLayout(TableName("shop", name), (Column("id", "int"), column), (0,)) for name in ("a", "b")]
+
+    def check(*rules: dict[str, object]) -> None:
+        Filter(Filters(tables=tuple(TableRule.model_validate(rule) for rule in rules))).check_rules(tables)
+
+    check({"match": ["shop"], "drop": ["m*"]}, {"match": ["gone"], "actions": ["ddl"]})
+    check({"match": ["shop.a"], "mask": {"MAIL": {"truncate": 1}}})
+    for rules in (
+        [{"match": ["shop"], "mask": {"mial": {"truncate": 1}}}],
+        [{"match": ["shop"]}, {"match": ["shop.a"], "drop": ["mail"]}],
+        [{"match": ["shop"], "zero_dates": ["born"]}],
+        [{"match": ["shop"], "rename": {"mail": "address", "born": "birthday"}}],
+    ):
+        with pytest.raises(PreflightError, match="no table that the rule for shop"):
+            check(*rules)
+    with pytest.raises(Unsupported, match="drops a column of the key"):
+        check({"match": ["shop.b"], "drop": ["*"]})
+    with pytest.raises(Unsupported, match="publishes two columns under the name ID"):
+        check({"match": ["shop.b"], "rename": {"MAIL": "ID"}})
+
+
+def test_names_under_which_tables_are_published() -> None:
+    rules = [
+        {"match": ["shop.t"], "publish_as": "other.it"},
+        {"match": ["shop"], "publish_as": "store"},
+        {"match": ["old"], "publish_as": "new"},
+    ]
+    filter = Filter(Filters.model_validate({"tables": rules, "ignore": ["shop.gone"]}))
+    names = {name: filter.published_name(TableName("shop", name)) for name in ("t", "u", "gone")}
+    assert names == {"t": ("other", "it"), "u": ("store", "u"), "gone": ("shop", "gone")}
+    assert [filter.published_schema(name) for name in ("shop", "old", "x")] == ["store", "new", "x"]
+    layout = TableLayout(TableName("shop", "u"), (Column("id", "int"),), (0,))
+    shape = filter.shape(layout)
+    assert shape is not None
+    assert shape.layout == TableLayout(TableName("store", "u"), layout.columns, (0,))
+    assert shape.rows(0, b"as it is", b"8 bytes.", b"b", b"a") == (b"as it is", b"8 bytes.", b"b", b"a")
+
+    def published(sql: str) -> str | None:
+        found = filter.published(Statement("shop", sql), lambda _: None)
+        return found and found.sql
+
+    assert published("CREATE TABLE u (id INT)") == "CREATE TABLE `store`.`u` (id INT)"
+    assert published("DROP DATABASE old") == "DROP DATABASE `new`"
+    assert published("DROP DATABASE x") == "DROP DATABASE x"
+    for sql in ("DROP DATABASE shop", "DROP DATABASE new", "DROP DATABASE other"):
+        with pytest.raises(Unsupported, match="a schema is dropped"):
+            published(sql)
+
+
+@pytest.mark.parametrize(
+    ("match", "name"),
+    [
+        (["shop"], "a.b"),
+        (["shop.*"], "a.b"),
+        (["shop.t", "shop.u"], "a.b"),
+        (["shop.t"], "a"),
+        (["sho?"], "a"),
+        (["shop.t"], "a.b.c"),
+        (["shop.t"], ".b"),
+        (["shop.t"], "a."),
+    ],
+)
+def test_a_name_is_of_one_table_or_of_whole_schemas(match: list[str], name: str) -> None:
+    with pytest.raises(ValidationError, match="publish_as"):
+        TableRule.model_validate({"match": match, "publish_as": name})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rename": {"a": "x", "A": "y"}}, "a and A is one name"),
+        ({"rename": {"a": "x", "b": "X"}}, "x and X is one name"),
+        ({"rename": {"Secret": "x"}, "drop": ["se*"]}, "Secret is dropped by the same rule"),
+        ({"rename": {"a*": "x"}}, "rename"),
+        ({"rename": {"a?": "x"}}, "rename"),
+        ({"rename": {"": "x"}}, "rename"),
+        ({"rename": {"a": ""}}, "rename"),
+        ({"rename": {"a": "x "}}, "rename"),
+        ({"rename": {"a": "x\0y"}}, "rename"),
+        ({"rename": {"a": "x" * 65}}, "rename"),
+    ],
+)
+def test_other_names_of_columns_that_cannot_be(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TableRule.model_validate({"match": ["shop"], **fields})
+
+
+def test_names_under_which_columns_are_published() -> None:
+    rules = [
+        {"match": ["shop.t"], "rename": {"Old": "new x", "n": "N"}, "drop": ["gone"], "publish_as": "store.it"},
+        {"match": ["shop.masked"], "rename": {"mail": "address"}, "mask": {"mail": {"truncate": 1}}},
+        {"match": ["shop.swap"], "rename": {"a": "b", "b": "a"}},
+    ]
+    filter = Filter(Filters.model_validate({"tables": rules}))
+    assert filter.published_column(TableName("shop", "t"), "OLD") == "new x"
+    assert filter.published_column(TableName("shop", "u"), "old") == "old"
+
+    def published(sql: str, known: TableLayout | None = None) -> str | None:
+        found = filter.published(Statement("shop", sql), lambda name: known)
+        return found and found.sql
+
+    assert published("CREATE TABLE t (old INT, gone INT, n INT, PRIMARY KEY (old), KEY (gone), KEY n (n))") == (
+        "CREATE TABLE `store`.`it` (`new x` INT, `N` INT, PRIMARY KEY (`new x`), KEY n (`N`))"
+    )
+    after = TableLayout(TableName("shop", "t"), tuple(Column(name, "int") for name in ("old", "gone", "x")))
+    assert published("ALTER TABLE t ADD x INT AFTER gone", after) == (
+        "ALTER TABLE `store`.`it` ADD x INT AFTER `new x`"  # behind the one that is published there
+    )
+    assert published("ALTER TABLE t DROP gone") is None
+    assert published("ALTER TABLE swap DROP a, ADD INDEX a (b)") == "ALTER TABLE swap DROP `b`, ADD INDEX a (`a`)"
+    for sql, message in (
+        ("ALTER TABLE masked RENAME COLUMN mail TO x", "for which the rule says something else"),
+        ("RENAME TABLE swap TO free", "another rule"),
+        ("RENAME TABLE t TO swap", "another rule"),
+        ("CREATE TABLE free LIKE swap", "another rule"),
+        ("CREATE TABLE t (old INT, `New X` INT)", "two columns would be published"),
+    ):
+        with pytest.raises(Unsupported, match=message) as caught:
+            published(sql)
+        assert caught.value.hint == RULES_HINT
+    with pytest.raises(Unsupported, match="two columns would be published under the name"):
+        published("ALTER TABLE t ADD old INT", TableLayout(after.name, (*after.columns, Column("NEW X", "int"))))
+
+
+def test_other_names_are_other_filters() -> None:
+    def told(**rule: object) -> str:
+        return fingerprint(Source(filters=Filters.model_validate({"tables": [{"match": ["shop"], **rule}]})))
+
+    assert told() == told(rename={})
+    assert len({told(), told(rename={"a": "b"}), told(rename={"a": "c"}), told(rename={"c": "b"})}) == 4
+    assert told(rename={"a": "b", "c": "d"}) == told(rename={"c": "d", "a": "b"})

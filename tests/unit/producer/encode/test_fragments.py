@@ -1,0 +1,254 @@
+"""What the compiled encoder writes, fastavro reads: any event, in any pieces, cut into fragments of any size."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import CorruptBinlog
+from connector.log.ids import NO_SEQNO, Action, Epoch, Seqno
+from connector.log.transaction.batch import Piece, Statement
+from connector.log.transaction.position import Digest
+from connector.log.writing.fragment import Fragment
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.fragment import EventHead, FragmentWriter
+from connector.producer.encode.numbering import Limits, Numbering
+from connector.schema import framing, single_object_header
+from tests.support import encoding as making
+
+
+def encoder(fragment: int = 1 << 16, shard: int = 1 << 22, message: int = 1 << 20, partitions: int = 4) -> Encoder:
+    result = Encoder(
+        service="shop",
+        source_id="db:3306",
+        partitions=partitions,
+        limits=Limits(fragment=fragment, shard=shard, message=message),
+    )
+    result.begin(Numbering(epoch=Epoch(3), next_seqno=Seqno(42), tails={0: Seqno(40)}, last_barrier=Seqno(39)))
+    return result
+
+
+def encode(pieces: list[Piece], by: Encoder) -> list[Fragment]:
+    return [fragment for piece in pieces for fragment in by.take(piece)]
+
+
+def flat(changes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Row by row, with its table and action: the same however it was cut."""
+    result: list[tuple[Any, ...]] = []
+    for change in changes:
+        if "sql" in change:
+            result.append((change["schema"], change["sql"], change["options"]))
+            continue
+        for row in change["rows"]:
+            result.append((change["schema"], change["table"], change["columns"], change["key_columns"]))
+            result.append((change["action"], change["before_present"], change["after_present"]))
+            result.append((row["before"], row["after"]))
+    return result
+
+
+def expected(event: list[making.Change | Statement]) -> list[tuple[Any, ...]]:
+    result: list[tuple[Any, ...]] = []
+    for change in event:
+        if isinstance(change, Statement):
+            result.append((change.schema, change.sql, change.options))
+            continue
+        columns = [
+            {
+                "name": column.name,
+                "type": column.type,
+                "unsigned": column.unsigned,
+                "charset": column.charset,
+                "labels": list(column.labels),
+                "nullable": column.nullable,
+            }
+            for column in change.layout.columns
+        ]
+        for row in change.rows:
+            result.append((*change.layout.name, columns, list(change.layout.key)))
+            result.append((change.action.name.lower(), change.before, change.after))
+            result.append((row["before"], row["after"]))
+    return result
+
+
+@given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
+def test_any_cut_holds_the_same_rows_in_order(
+    case: tuple[list[making.Change | Statement], list[Piece]], limit: int
+) -> None:
+    event, pieces = case
+    fragments = encode(pieces, encoder(fragment=limit))
+    records = [making.decoded(fragment.value) for fragment in fragments]
+    assert flat([change for record in records for change in record["changes"]]) == expected(event)
+    assert [record["fragno"] for record in records] == list(range(len(records)))
+    assert [record["last_frag"] for record in records] == [False] * (len(records) - 1) + [True]
+    assert records[-1]["rows"] == sum(len(change.rows) for change in event if isinstance(change, making.Change))
+
+
+@given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
+def test_any_cut_tells_which_statement_made_each_row(
+    case: tuple[list[making.Change | Statement], list[Piece]], limit: int
+) -> None:
+    event, pieces = case
+    told, query = [], ""
+    for fragment in encode(pieces, encoder(fragment=limit)):
+        record = making.decoded(fragment.value)
+        for number, change in enumerate(record["changes"]):
+            query = record["metadata"].pop(f"rows_query.{number}", query)
+            told += [query] * len(change.get("rows", ()))
+        assert set(record["metadata"]) == {"mysql_server_id", "dbms_type", "service", "shard"}
+    asked = [(change.query or "", change.rows) for change in event if isinstance(change, making.Change)]
+    assert told == [query for query, rows in asked for _ in rows]
+
+
+@given(
+    making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))),
+    st.integers(1, 600),
+    st.integers(1, 600),
+)
+def test_digest_and_shard_do_not_depend_on_the_cut(
+    case: tuple[list[making.Change | Statement], list[Piece]], limit: int, held: int
+) -> None:
+    event, pieces = case
+    one = encode(making.whole(event), encoder(shard=held))[-1]
+    other = encode(pieces, encoder(fragment=limit, shard=held))[-1]
+    assert one.finished == other.finished
+    assert (one.key, one.partition, one.barrier) == (other.key, other.partition, other.barrier)
+
+
+@given(making.events, st.integers(1, 600), st.integers(0, 2**31 - 1))
+def test_with_a_registry_a_message_says_the_same_behind_its_schemas_number(
+    event: list[making.Change | Statement], limit: int, number: int
+) -> None:
+    by = Encoder(
+        service="shop",
+        source_id="db:3306",
+        partitions=4,
+        limits=Limits(fragment=limit, shard=1 << 22, message=1 << 20),
+        framing=framing(number),
+    )
+    by.begin(Numbering(epoch=Epoch(3), next_seqno=Seqno(42), tails={0: Seqno(40)}, last_barrier=Seqno(39)))
+    told, plain = encode(making.whole(event), by), encode(making.whole(event), encoder(fragment=limit))
+    assert told[-1].finished == plain[-1].finished
+    for one, other in zip(told, plain, strict=True):
+        assert one.value[:5] == b"\0" + number.to_bytes(4, "big")
+        record, expect = making.decoded(bytes(5) + one.value), making.decoded(other.value)
+        assert record["metadata"].pop("schema") == other.value[2:10].hex()
+        assert record.pop("crc32") == struct.pack(">I", crc32(one.value[5:-4]))
+        assert record == {name: value for name, value in expect.items() if name != "crc32"}
+
+
+@given(making.events, st.integers(1, 600))
+def test_every_fragment_has_its_own_checksum_and_header(event: list[making.Change | Statement], limit: int) -> None:
+    for fragment in encode(making.whole(event), encoder(fragment=limit)):
+        record = making.decoded(fragment.value)
+        assert fragment.value[:10] == single_object_header()
+        assert record["crc32"] == struct.pack(">I", crc32(fragment.value[10:-4]))
+        assert (record["seqno"], record["epoch"], record["last_barrier"]) == (42, 3, 39)
+        assert record["prev_seqno"] == (40 if fragment.partition == 0 else NO_SEQNO)
+        assert (record["server_id"], record["thread_id"], record["gtid"]) == (7, 1748, making.BEGIN.gtid)
+        assert record["shard"].encode() == fragment.key
+        assert record["metadata"]["shard"] == record["shard"]
+        last = record["last_frag"]
+        assert (record["outcome"], record["event_id"]) == (
+            ("commit", "mysql-bin.000002:0000000000002081;1748") if last else (None, None)
+        )
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_every_long_and_int_survives(number: int, small: int) -> None:
+    head = EventHead(number, number, 0, "s", number, number, number, number, None, number, number, b"\x00")
+    record = making.decoded(FragmentWriter(single_object_header(), "x").write(head, small, False, number, []))
+    assert {record[name] for name in ("seqno", "epoch", "prev_seqno", "rows", "thread_id")} == {number}
+    assert record["fragno"] == small
+
+
+def test_two_events_follow_each_other() -> None:
+    by = encoder()
+    first = encode(making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])]), by)[-1]
+    second = making.decoded(encode(making.whole([making.Change(layout("a"), Action.INSERT, [row(2)])]), by)[-1].value)
+    assert (first.seqno, second["seqno"], second["prev_seqno"]) == (42, 43, 42)
+
+
+def test_two_schemas_or_a_statement_make_a_barrier() -> None:
+    by = encoder()
+    both = [making.Change(layout(name), Action.INSERT, [row(1)]) for name in ("a", "b")]
+    assert encode(making.whole(both), by)[-1].barrier
+    one = encode(making.whole(both[:1]), by)[-1]
+    assert (one.key, one.barrier) == (b"a", False)
+    assert making.decoded(one.value)["last_barrier"] == 42
+    assert encode(making.whole([Statement("a", "x")]), by)[-1].key == b"#UNKNOWN"
+
+
+def test_a_savepoint_touches_no_table() -> None:
+    by = encoder()
+    rows = making.Change(layout("a"), Action.INSERT, [row(1)])
+    assert encode(making.whole([Statement("a", "SAVEPOINT `x`"), rows]), by)[-1].key == b"a"
+    assert encode(making.whole([rows, Statement("a", "ROLLBACK TO `x`")]), by)[-1].key == b"#UNKNOWN"
+
+
+@pytest.mark.parametrize("option", ["@v", "insert_id", "rand_seed2", "load_data_block"])
+def test_the_digest_of_a_statement_covers_the_values_it_was_executed_with(option: str) -> None:
+    def digest(value: str) -> Digest:
+        pieces = making.whole([Statement("a", "INSERT INTO t VALUES (@v)", {"sql_mode": "0", option: value})])
+        finished = encode(pieces, encoder())[-1].finished
+        assert finished is not None
+        return finished.digest
+
+    assert digest("1") == digest("1") != digest("2")
+
+
+def test_a_large_event_leaves_before_it_ends() -> None:
+    by = encoder(fragment=100, shard=500)
+    big = [making.Change(layout("a"), Action.INSERT, [row("x" * 50) for _ in range(40)])]
+    rows = making.whole(big)[0].changes
+    fragments = by.take(Piece(making.BEGIN, rows, None))
+    assert fragments
+    assert {fragment.key for fragment in fragments} == {b"#UNKNOWN"}
+    assert by.open
+    last = by.take(Piece(None, [], making.ENDING))
+    assert last[-1].finished is not None
+    assert last[-1].finished.digest.rows == 40
+    assert not by.open
+
+
+def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
+    by = encoder(fragment=100, shard=500)
+    by.take(Piece(making.BEGIN, making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])])[0].changes, None))
+    by.begin(Numbering(epoch=Epoch(4), next_seqno=Seqno(42), tails={}, last_barrier=NO_SEQNO))
+    record = making.decoded(encode(making.whole([]), by)[-1].value)
+    assert (record["seqno"], record["epoch"], record["rows"]) == (42, 4, 0)
+
+
+def test_pieces_out_of_order_are_refused() -> None:
+    by = encoder()
+    with pytest.raises(CorruptBinlog, match="outside"):
+        by.take(Piece(None, [], making.ENDING))
+    by.take(Piece(making.BEGIN, [], None))
+    with pytest.raises(CorruptBinlog, match="within"):
+        by.take(Piece(making.BEGIN, [], None))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 2), (3, 2)])
+def test_a_slice_outside_its_rows_is_refused(start: int, stop: int) -> None:
+    head = EventHead(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
+    writer = FragmentWriter(single_object_header(), "x")
+    with pytest.raises(ValueError, match="not within"):
+        writer.write(head, 0, False, 1, [(b"", 1, b"abc", start, stop)])
+
+
+def test_a_last_fragment_without_outcome_is_refused() -> None:
+    head = EventHead(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
+    with pytest.raises(ValueError, match="outcome"):
+        FragmentWriter(single_object_header(), "x").write(head, 0, True, 1, [])
+
+
+def layout(schema: str) -> making.TableLayout:
+    return making.TableLayout(making.TableName(schema, "t"), (making.Column("c", "bigint"),), (0,))
+
+
+def row(value: object) -> dict[str, Any]:
+    return {"before": None, "after": [value]}

@@ -1,0 +1,100 @@
+"""The producer knows the heartbeats of its service in what the source logs."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import pytest
+
+from connector.config.model import Config, Filters, Source
+from connector.errors import ConfigError, SourceUnavailable
+from connector.log.ids import Action
+from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.producer import heartbeats as module
+from connector.producer.heartbeats import Marker, heartbeats
+from tests.support.batches import BEGIN, END, ENDING, inserts, rows
+
+COLUMNS = (Column("service", "varchar(200)"), Column("name", "varchar(200)"), Column("written", "datetime(6)"))
+TABLE = TableLayout(TableName("ops", "beat"), COLUMNS, (0, 1))
+CONFIG = Config(service="shop", source=Source(heartbeat_table="ops.Beat", heartbeat_interval=0.01))
+
+
+def a_beat(service: str, name: str, layout: TableLayout = TABLE) -> list[Any]:
+    old, new = [service, name, "2026-11-21 06:00:00.000000"], [service, name, "2026-11-21 06:00:01.000000"]
+    return [rows(layout, Action.DELETE, (old, None)), rows(layout, Action.INSERT, (None, new))]
+
+
+def told(piece: Piece) -> dict[str, str]:
+    marked = Marker(CONFIG).marked([piece])[0]
+    assert isinstance(marked, Piece)
+    assert (marked.changes, marked.ending) == (piece.changes, piece.ending)
+    return dict(marked.begin.metadata) if marked.begin else {}
+
+
+def test_a_heartbeat_has_its_name() -> None:
+    assert told(Piece(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
+    assert told(Piece(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        Piece(BEGIN, a_beat("other", "mine"), ENDING),
+        Piece(BEGIN, a_beat("shop", "mine", TableLayout(TableName("ops", "other"), COLUMNS)), ENDING),
+        Piece(BEGIN, [inserts(1)], ENDING),
+        Piece(BEGIN, [inserts(1), *a_beat("shop", "mine")], ENDING),
+        Piece(BEGIN, a_beat("shop", "mine")[:1], ENDING),
+        Piece(BEGIN, a_beat("shop", "mine"), None),
+        Piece(None, a_beat("shop", "mine"), ENDING),
+        Piece(BEGIN, [], ENDING),
+    ],
+)
+def test_what_is_none_is_left_alone(piece: Piece) -> None:
+    assert told(piece) == {}
+
+
+def test_what_is_no_piece_passes() -> None:
+    passed = Passed(END, None)
+    assert Marker(CONFIG).marked([passed]) == [passed]
+
+
+@pytest.mark.parametrize("table", ["", "beat", ".beat", "ops."])
+def test_a_table_that_is_none_is_told(table: str) -> None:
+    with pytest.raises(ConfigError, match="names no table"):
+        Marker(Config(source=Source(heartbeat_table=table)))
+
+
+def test_a_table_that_is_not_published_is_told() -> None:
+    with pytest.raises(ConfigError, match="leave out the heartbeat table"):
+        Marker(Config(source=Source(heartbeat_table="ops.beat", filters=Filters(do=("shop",)))))
+
+
+def test_they_are_written_at_once_and_at_intervals_and_a_source_that_is_gone_is_no_reason_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names: list[str] = []
+    enough = Event()
+
+    def write(source: Source, service: str, name: str) -> None:
+        assert (source, service) == (CONFIG.source, "shop")
+        names.append(name)
+        if len(names) == 4:
+            enough.set()
+        if len(names) == 2:
+            raise SourceUnavailable("gone")
+
+    monkeypatch.setattr(module, "write_heartbeat", write)
+    with heartbeats(CONFIG):
+        assert enough.wait(20)
+    written = len(names)
+    assert names[:4] == ["online", "interval", "interval", "interval"]
+    assert not Event().wait(0.1)
+    assert len(names) == written
+
+
+def test_none_are_written_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "write_heartbeat", lambda *_: pytest.fail("written"))
+    with heartbeats(Config(source=Source(heartbeat_table="ops.beat"))):
+        pass

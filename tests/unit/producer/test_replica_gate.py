@@ -1,0 +1,212 @@
+"""What has to be elsewhere first is not published before; no Kafka transaction is open meanwhile, and it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.clock import SystemClock
+from connector.config.loading import load
+from connector.config.model import Config, Publish
+from connector.errors import ConfigError
+from connector.kafka.records import position_record
+from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.position import SourcePosition
+from connector.log.writing.control import ControlState
+from connector.log.writing.online import SourceFacts, TailFound, decide
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
+from connector.producer.publish.fragments import gtids_of
+from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.publisher import Publisher
+from connector.producer.publish.queue import Work
+from connector.producer.publish.replica_gate import Held
+from tests.support import encoding as making
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+PLACE = SourcePosition("mysql-bin.000002", 5000)
+CONFIG = Config(service="s", publish=Publish(commit_ms=1, fragment_bytes=50, shard_bytes=50))
+
+
+def encoder() -> Encoder:
+    made = Encoder(service="s", source_id="db:1", partitions=1, limits=Limits(fragment=50, shard=50, message=1 << 20))
+    made.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(0), tails={}, last_barrier=NO_SEQNO))
+    return made
+
+
+def event(by: Encoder, gtid: str | None, statements: int = 1) -> list[Any]:
+    begin = replace(making.BEGIN, gtid=gtid)
+    changes = [Statement("a", "x" * 40)] * statements
+    return [*by.take(Piece(begin, changes, making.ENDING))]
+
+
+gtids = st.one_of(st.none(), st.builds("{}:{}".format, st.sampled_from([UUID, OTHER]), st.integers(1, 12)))
+works = st.lists(
+    st.tuples(st.sampled_from(["event", "long", "passed", "loaded"]), gtids, st.integers(0, 3)), max_size=12
+)
+
+
+def items_of(steps: list[tuple[str, str | None, int]]) -> tuple[list[Work], GtidSet]:
+    """The steps as work, every `cut` a new one; and all GTIDs in them."""
+    by, done, every = encoder(), list[Work](), GtidSet()
+    work: Work = []
+    for what, gtid, cut in steps:
+        if gtid is not None:
+            every.add(gtid)
+        match what:
+            case "passed":
+                work.append(Passed(PLACE, gtid))
+            case "loaded":
+                work.append(Loaded(gtid))
+            case _:
+                fragments = event(by, gtid, 3 if what == "long" else 1)
+                if cut == 1 and what == "long":
+                    work.append(fragments.pop(0))
+                    done.append(work)
+                    work = []
+                work += fragments
+        if not cut:
+            done.append(work)
+            work = []
+    return [*done, work], every
+
+
+@given(works)
+def test_what_a_work_brings_is_every_gtid_that_ends_in_it(steps: list[tuple[str, str | None, int]]) -> None:
+    divided, every = items_of(steps)
+    assert str(GtidSet.parse(gtids_of([item for work in divided for item in work]))) == str(every)
+    assert str(GtidSet.parse(",".join(gtids_of(work) for work in divided))) == str(every)
+
+
+def test_an_event_that_does_not_end_brings_nothing() -> None:
+    assert gtids_of(event(encoder(), f"{UUID}:3", 3)[:-1]) == ""
+    assert gtids_of([Passed(PLACE, "0-1-7"), Passed(PLACE, "0-1-8"), Passed(PLACE, "1-1-3")]) == "0-1-8,1-1-3"
+
+
+class Kafka:
+    """Transactions that remember."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.sent: list[tuple[str, bytes | None]] = []
+        self.committed: list[tuple[str, bytes | None]] = []
+
+    def begin(self) -> None:
+        assert not self.open
+        self.open = True
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        assert self.open
+        self.sent.append((topic, value))
+
+    def commit(self) -> None:
+        self.open = False
+        self.committed += self.sent
+        self.sent = []
+
+    @property
+    def gtids(self) -> str:
+        """What the newest committed position has."""
+        position = next(value for topic, value in reversed(self.committed) if topic == CONFIG.position_topic)
+        return position_record(position or b"").gtid_set or ""
+
+
+class Slow:
+    """A hold that has nothing until it is waited for."""
+
+    def __init__(self, kafka: Kafka, never: str = "") -> None:
+        self.kafka, self.there = kafka, GtidSet()
+        self.never, self.waiting = never, Event()
+
+    def has(self, gtids: str) -> bool:
+        return not GtidSet.parse(gtids) - self.there
+
+    def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
+        assert not self.kafka.open
+        assert not self.kafka.sent
+        if self.never and self.never in GtidSet.parse(gtids):
+            self.waiting.set()
+            give_up = SystemClock().monotonic() + 60
+            while not given_up():
+                assert SystemClock().monotonic() < give_up
+                SystemClock().sleep(0.001)
+            raise Held
+        if self.kafka.committed:
+            assert self.has(self.kafka.gtids)
+        self.there = GtidSet.parse(f"{self.there},{gtids}")
+
+
+def publisher(kafka: Kafka, hold: Slow, gtid_set: str = "") -> Publisher:
+    facts = SourceFacts(
+        source_id="db:1", server_uuid="u", now=0, log_id=LogId("a" * 32), start=PLACE, gtid_set=gtid_set
+    )
+    plan = decide(ControlState(None, None, ()), None, {0: TailFound()}, facts)
+    made = Publisher(CONFIG, kafka, SystemClock(), lambda _: None, hold)  # type: ignore[arg-type]
+    made.online(plan, [])
+    return made
+
+
+@given(works)
+def test_nothing_is_committed_that_is_not_there_and_no_transaction_is_open_meanwhile(
+    steps: list[tuple[str, str | None, int]],
+) -> None:
+    divided, every = items_of([step for step in steps if step[0] != "loaded"])
+    kafka = Kafka()
+    hold = Slow(kafka)
+    by = publisher(kafka, hold)
+    for work in divided:
+        by.put(work)
+    by.drain()
+    assert str(GtidSet.parse(kafka.gtids)) == str(every) == str(hold.there)
+    fragments = [value for topic, value in kafka.committed if topic == CONFIG.topic]
+    assert fragments == [item.value for work in divided for item in work if not isinstance(item, Passed | Loaded)]
+
+
+def test_a_new_log_waits_for_what_it_begins_behind_and_for_what_its_load_holds() -> None:
+    kafka = Kafka()
+    hold = Slow(kafka)
+    by = publisher(kafka, hold, f"{UUID}:1-5")
+    assert str(hold.there) == f"{UUID}:1-5"
+    by.put([*event(encoder(), None), Loaded(f"{UUID}:1-9")])
+    by.drain()
+    assert str(hold.there) == f"{UUID}:1-9"
+
+
+@pytest.mark.parametrize("how", ["drain", "end"])
+def test_what_is_held_is_given_up_whole_with_all_behind_it(how: str) -> None:
+    kafka = Kafka()
+    hold = Slow(kafka, never=f"{UUID}:2")
+    by, made = publisher(kafka, hold), encoder()
+    by.put(event(made, f"{UUID}:1"))
+    by.put(event(made, f"{UUID}:2"))
+    by.put(event(made, f"{UUID}:3"))
+    assert hold.waiting.wait(60)
+    if how == "drain":
+        with pytest.raises(Held):
+            by.drain(hurried=True)
+        with pytest.raises(Held):
+            by.put([])
+    else:
+        by.end()
+    assert by.committed.gtid_set == kafka.gtids == f"{UUID}:1"
+    assert len([topic for topic, _ in kafka.committed if topic == CONFIG.topic]) == 1
+    assert not kafka.open
+
+
+@pytest.mark.parametrize(
+    "url", ["replica", "mysql://", "postgresql://h", "mysql://h:0", "mysql://h:x", "mysql://h/db", "mysql://h?a=b"]
+)
+def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
+    url = url.replace("//h", "//me:secret@h")
+    with pytest.raises(ConfigError, match=r"publish\.wait_for\.0: .*not an address of a server") as told:
+        load(None, {}, [f"publish.wait_for={url}"])
+    assert "secret" not in str(told.value)

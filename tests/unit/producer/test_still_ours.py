@@ -1,0 +1,52 @@
+"""What a newer producer does looks to the older one like damage: it asks whether it is the newest before it says so."""
+
+from __future__ import annotations
+
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config.model import Config
+from connector.errors import ConnectorError, Fenced, LogDamaged, PreflightError
+from connector.log.transaction.xa import Decided
+from connector.producer.producer import Producer
+
+
+class Publisher:
+    """Of a producer that has been overtaken, or has not."""
+
+    committed = SimpleNamespace(snapshot=False)
+
+    def __init__(self, *, overtaken: bool) -> None:
+        self._overtaken = overtaken
+        self._drained = False
+
+    def put(self, work: Any) -> None:
+        self._drained = False
+
+    def drain(self, *, hurried: bool = False) -> Any:
+        self._drained = True
+        return self.committed
+
+    def confirm(self) -> None:
+        assert self._drained
+        if self._overtaken:
+            raise Fenced("a newer producer runs")
+
+
+@pytest.mark.parametrize("error", [LogDamaged("what is kept is not there"), PreflightError("the dump was ended")])
+@pytest.mark.parametrize("overtaken", [True, False])
+def test_an_overtaken_producer_says_that_it_is(error: ConnectorError, overtaken: bool) -> None:
+    def take(_: Decided) -> Any:
+        """What is kept of the transaction: the newer producer has taken it away."""
+        raise error
+
+    stream = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
+    publisher = Publisher(overtaken=overtaken)
+    online: Any = SimpleNamespace(publisher=publisher, stream=stream, ahead=[], prepared=SimpleNamespace(take=take))
+    producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
+    with pytest.raises(Fenced if overtaken else type(error)):
+        producer._produce(online)

@@ -1,0 +1,59 @@
+"""The server beside its stream is looked at now and then."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.errors import PreflightError, SourceUnavailable
+from connector.log.transaction.batch import Passed
+from connector.log.transaction.definition import Item
+from connector.log.transaction.position import SourcePosition
+from connector.producer.sources.watched_stream import EVERY, WatchedStream
+from tests.support.clock import Slept
+
+PASSED = Passed(SourcePosition("bin.000001", 4), None)
+
+
+class Stream:
+    ended = False
+    closed = False
+
+    def read(self, timeout: float) -> list[Item]:
+        del timeout
+        return [PASSED]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_look_that_fails_ends_the_stream_and_none_comes_before_its_time() -> None:
+    clock, looks = Slept(), list[float]()
+
+    def look() -> None:
+        looks.append(clock.monotonic())
+        if len(looks) == 2:
+            raise PreflightError("log_slave_updates is OFF")
+
+    stream = WatchedStream(Stream(), look, clock)
+    assert stream.read(0) == [PASSED]
+    assert looks == []
+    clock.sleep(EVERY)
+    assert stream.read(0) == stream.read(0) == [PASSED]
+    assert len(looks) == 1
+    clock.sleep(EVERY)
+    with pytest.raises(PreflightError, match="log_slave_updates"):
+        stream.read(0)
+
+
+def test_a_server_that_cannot_be_looked_at_is_the_streams_to_tell() -> None:
+    clock, inner = Slept(), Stream()
+
+    def look() -> None:
+        raise SourceUnavailable("too many connections")
+
+    stream = WatchedStream(inner, look, clock)
+    clock.sleep(EVERY)
+    assert stream.read(0) == [PASSED]
+    stream.close()
+    assert inner.closed
+    assert not stream.ended

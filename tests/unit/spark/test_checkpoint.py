@@ -1,0 +1,35 @@
+"""No old checkpoint is ever read; those of processes that are gone are cleared away, nobody else's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from connector.spark import checkpoint
+
+
+def gone() -> int:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_each_start_gets_an_empty_folder_of_its_own(tmp_path: Path) -> None:
+    parent = tmp_path / "made" / "when needed"
+    first, second = checkpoint.fresh(parent), checkpoint.fresh(parent)
+    assert first != second
+    assert list(first.iterdir()) == list(second.iterdir()) == []
+
+
+def test_only_folders_of_our_own_dead_are_removed(tmp_path: Path) -> None:
+    dead = tmp_path / f"thl-apply-{gone()}-abc"
+    alive = tmp_path / f"thl-apply-{os.getpid()}-abc"
+    foreign = tmp_path / "offsets"
+    for folder in (dead, alive, foreign):
+        (folder / "inner").mkdir(parents=True)
+    checkpoint.fresh(tmp_path)
+    assert not dead.exists()
+    assert alive.exists()
+    assert foreign.exists()

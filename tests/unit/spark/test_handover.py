@@ -1,0 +1,80 @@
+"""Batches pass in order, bounded; a failure overtakes them; nobody waits for somebody who has gone."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from connector.spark.stream.handover import Closed, Handover
+
+
+def table(size: int) -> pa.Table:
+    return pa.table({"value": pa.array([b"x" * size], pa.binary())})
+
+
+def in_background(handover: Handover, batch: pa.Table) -> tuple[threading.Thread, list[BaseException]]:
+    failures: list[BaseException] = []
+
+    def put() -> None:
+        try:
+            handover.put(batch)
+        except Closed as closed:
+            failures.append(closed)
+
+    thread = threading.Thread(target=put, daemon=True)
+    thread.start()
+    return thread, failures
+
+
+def test_batches_come_in_order() -> None:
+    handover = Handover(3, 1 << 20)
+    for size in (1, 2, 3):
+        handover.put(table(size))
+    assert [len(handover.get(0)["value"][0].as_py()) for _ in range(3)] == [1, 2, 3]  # type: ignore[index]
+
+
+def test_nothing_there_is_none_after_the_timeout() -> None:
+    started = time.monotonic()
+    assert Handover(1, 1).get(0.05) is None
+    assert time.monotonic() - started >= 0.05
+
+
+@pytest.mark.parametrize(("batches", "size"), [(1, 1 << 20), (9, 1500)])
+def test_a_reader_waits_while_there_are_too_many_batches_or_bytes(batches: int, size: int) -> None:
+    handover = Handover(batches, size)
+    handover.put(table(1000))
+    thread, _ = in_background(handover, table(1000))
+    thread.join(0.1)
+    assert thread.is_alive()
+    assert handover.get(1) is not None
+    thread.join(5)
+    assert not thread.is_alive()
+    assert handover.get(1) is not None
+
+
+def test_a_batch_larger_than_the_bound_passes_alone() -> None:
+    handover = Handover(2, 10)
+    handover.put(table(1000))
+    assert handover.get(0) is not None
+
+
+def test_a_failure_overtakes_the_batches_that_wait() -> None:
+    handover = Handover(2, 1 << 20)
+    handover.put(table(1))
+    handover.fail(ValueError("first"))
+    handover.fail(ValueError("second"))
+    with pytest.raises(ValueError, match="first"):
+        handover.get(1)
+
+
+def test_a_reader_that_waits_is_sent_away_when_the_applier_goes() -> None:
+    handover = Handover(1, 1 << 20)
+    handover.put(table(1))
+    thread, failures = in_background(handover, table(1))
+    handover.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert isinstance(failures[0], Closed)

@@ -1,0 +1,55 @@
+"""What a worker sends is what the applier receives, however the socket cuts it."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.spark.stream.socket_sink import ABSENT, HEADER, Frames, Relay
+
+MESSAGES = st.lists(
+    st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.none() | st.binary(max_size=200)), max_size=20
+)
+
+
+@given(MESSAGES, st.data())
+def test_messages_come_whole_and_in_order_however_they_are_cut(
+    sent: list[tuple[int, int, bytes | None]], data: st.DataObject
+) -> None:
+    stream = b"".join(
+        HEADER.pack(partition, offset, ABSENT if value is None else len(value)) + (value or b"")
+        for partition, offset, value in sent
+    )
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    frames = Frames()
+    found = []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += frames.add(stream[start:end])
+    assert found == sent
+
+
+def test_a_worker_s_copy_is_connected_before_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # a worker's is closed
+    address = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(1)
+        listening.settimeout(5)
+        relay = pickle.loads(pickle.dumps(Relay(address)))  # noqa: S301 (our own)
+        connection, _ = listening.accept()
+        with connection:
+            assert relay(3, 7, bytearray(b"value"))
+            assert relay(3, 8, None)
+            assert relay(3, 9, bytearray())
+            expected = [(3, 7, b"value"), (3, 8, None), (3, 9, b"")]
+            frames = Frames()
+            found = frames.add(connection.recv(1000))
+            while len(found) < len(expected):
+                found += frames.add(connection.recv(1000))
+            assert found == expected

@@ -1,0 +1,161 @@
+"""An applier looks how far the log is ahead of it, and `thl status` watches one that is behind."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client import REGISTRY
+
+from connector import metrics
+from connector.clock import SystemClock
+from connector.config.model import Config, Metrics
+from connector.errors import BrokerUnavailable, TargetUnavailable
+from connector.inspect.events.log import Ends
+from connector.log.ids import Seqno
+from connector.log.writing.fork import Range
+from connector.status import collect
+from connector.status import lag_monitor as lookout
+from connector.status.target import TargetRow
+from tests.support.clock import Slept
+
+CONFIG = Config(service="watched", metrics=Metrics(port=1))
+ROW = TargetRow("a" * 32, 100, 2, "b.000002:90;0", None, True, 0, 50_000_000, 3)
+
+
+class Reader:
+    """A log whose newest event is `newest`; None: its brokers are gone."""
+
+    newest: int | None = None
+    trapped: tuple[Range, ...] = ()
+
+    def __init__(self, config: Config) -> None:
+        assert config.service == "watched"
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def position(self) -> SimpleNamespace:
+        if self.newest is None:
+            raise BrokerUnavailable("gone")
+        return SimpleNamespace(last_finished=self.newest)
+
+    def control(self) -> SimpleNamespace:
+        return SimpleNamespace(trapped=self.trapped)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Reader]]:
+    monkeypatch.setattr(lookout, "LogReader", Reader)
+    monkeypatch.setattr(lookout, "EVERY", 0.01)
+    metrics.applied_seqno.labels("watched").set(100)
+    yield Reader
+    Reader.newest, Reader.trapped = None, ()
+
+
+def told(name: str) -> float | None:
+    return REGISTRY.get_sample_value(name, {"service": "watched"})
+
+
+def until(name: str, wanted: float) -> None:
+    deadline = time.monotonic() + 20
+    while told(name) != wanted:
+        assert time.monotonic() < deadline, told(name)
+        time.sleep(0.01)
+
+
+def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None:
+    reader.newest = 300
+    with lookout.lookout(CONFIG, SystemClock()):
+        until("thl_behind_events", 200)
+        metrics.applied_seqno.labels("watched").set(300)
+        until("thl_catch_up_seconds", 0)
+
+
+def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
+    reader.newest = 300
+    with lookout.lookout(CONFIG, SystemClock()):
+        until("thl_behind_events", 200)
+        reader.trapped = (Range(Seqno(201), Seqno(300)),)
+        until("thl_behind_events", 100)
+        metrics.applied_seqno.labels("watched").set(200)
+        until("thl_behind_events", 0)
+        until("thl_catch_up_seconds", 0)
+
+
+def test_brokers_that_are_gone_leave_it_unknown_until_they_are_back(reader: type[Reader]) -> None:
+    reader.newest = 300
+    with lookout.lookout(CONFIG, SystemClock()):
+        until("thl_behind_events", 200)
+        reader.newest = None
+        deadline = time.monotonic() + 20
+        while not math.isnan(told("thl_behind_events") or 0.0):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        reader.newest = 400
+        until("thl_behind_events", 300)
+
+
+def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
+    reader: type[Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = Event(), Event()
+
+    def position(_: Reader) -> SimpleNamespace:
+        asked.set()
+        answered.wait(30)
+        return SimpleNamespace(last_finished=100)
+
+    monkeypatch.setattr(reader, "position", position)
+    monkeypatch.setattr(lookout, "LEAVE", 0.1)
+    began = time.monotonic()
+    with lookout.lookout(CONFIG, SystemClock()):
+        assert asked.wait(20)
+    answered.set()
+    assert time.monotonic() - began < 20
+
+
+def test_without_metrics_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookout, "Thread", lambda **_: pytest.fail("a thread was started"))
+    with lookout.lookout(Config(service="watched"), SystemClock()):
+        pass
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:
+    """What a target that takes `rate` events a second, a commit each half second, is said to need for 1,000."""
+    clock = Slept()
+
+    def row(url: str, service: str) -> TargetRow:
+        assert (url, service) == (CONFIG.target.url.get_secret_value(), "watched")
+        commits = int(clock.seconds * 2)
+        return replace(ROW, seqno=ROW.seqno + int(commits * rate / 2), applied_at=ROW.applied_at + commits * 500_000)
+
+    ends = Ends(Seqno(0), Seqno(1100))
+    monkeypatch.setattr(collect, "read_target", row)
+    monkeypatch.setattr(collect, "LogList", lambda _: SimpleNamespace(ends=lambda: ends))
+    return collect._catch_up(CONFIG, ROW, ends, clock)
+
+
+def test_a_target_that_is_behind_is_watched_from_commit_to_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # After a second and two commits 100 of 1,000 are done.
+    assert watched(monkeypatch, 100.0) == pytest.approx(9.0)
+
+
+def test_a_target_that_does_not_move_is_not_waited_for_any_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert watched(monkeypatch, 0.0) is None
+
+
+def test_a_target_that_is_gone_meanwhile_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(url: str, service: str) -> TargetRow:
+        raise TargetUnavailable(f"{url} {service}")
+
+    monkeypatch.setattr(collect, "read_target", gone)
+    assert collect._catch_up(CONFIG, ROW, Ends(Seqno(0), Seqno(1100)), Slept()) is None

@@ -1,0 +1,247 @@
+"""What `thl status` concludes from what it was told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from connector.cli import run as thl
+from connector.config.model import Config, Kafka, Source
+from connector.inspect.events.log import Ends
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.pending import Kept
+from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.log.writing.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.writing.fork import Range
+from connector.status.collect import applier_status, producer_status
+from connector.status.report import (
+    ApplierStatus,
+    Limits,
+    ProducerStatus,
+    State,
+    Status,
+    as_object,
+    as_text,
+    problems_of,
+)
+from connector.status.source import SourceView
+from connector.status.target import TargetRow
+from connector.status.trepctl import tungsten_names
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+SECOND = 1_000_000
+NOW = 1_000_000 * SECOND
+
+
+def an_epoch(number: int) -> EpochRecord:
+    return EpochRecord(
+        epoch=Epoch(number), first_seqno=Seqno(0), source_id="h", server_uuid=UUID, started=0, reason="online"
+    )
+
+
+CONTROL = ControlState(LogRecord(LogId("a" * 32), 0), PartitionMap(1, 1), (an_epoch(1), an_epoch(2)))
+POSITION = PositionRecord(
+    finished=Finished(
+        seqno=Seqno(41), epoch=Epoch(2), event_id="b.000002:100;0", gtid=None, digest=Digest(0, 0, 0),
+        start=SourcePosition("b.000002", 4),
+    ),
+    resume=SourcePosition("b.000002", 100), gtid_set=f"{UUID}:1-10", open=None, tails={0: Seqno(41)},
+)  # fmt: skip
+SOURCE = SourceView(SourcePosition("b.000003", 200), f"{UUID}:1-13", True, ("b.000002", "b.000003"), 100)
+ENDS = Ends(Seqno(5), Seqno(41), NOW - 30 * SECOND)
+TARGET = TargetRow("a" * 32, 40, 2, "b.000002:90;0", None, True, NOW - 40 * SECOND, NOW - 39 * SECOND, 3)
+
+
+def test_a_producer_that_is_behind() -> None:
+    found = producer_status(CONTROL, POSITION, ENDS, SOURCE, NOW)
+    assert found.state is State.BEHIND
+    assert (found.events_behind, found.seconds_behind) == (3, 30.0)
+    assert (found.latest_epoch_number, found.restarts) == (2, 1)
+    assert (found.minimum_stored_seqno, found.maximum_stored_seqno) == (5, 41)
+    # The file was last written to 30 s ago or later, and is kept 100 s after that.
+    assert found.seconds_until_purge == 70.0
+
+
+def test_a_producer_with_nothing_behind() -> None:
+    found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW)
+    assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
+
+
+def test_a_producer_that_does_not_run() -> None:
+    assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is State.OFFLINE
+
+
+def test_a_producer_that_is_to_end_says_so_and_one_that_began_later_does_not() -> None:
+    asked = OfflineRequest(epoch=Epoch(2), asked_at=NOW, asked_by="me@here", because="an upgrade")
+    for request, source, state in (
+        (asked, SOURCE, State.STOPPING),
+        (asked, replace(SOURCE, read=False), State.OFFLINE),
+        (replace(asked, offline_at=NOW, seqno=41), replace(SOURCE, read=False), State.OFFLINE),
+    ):
+        found = producer_status(replace(CONTROL, offline=request), POSITION, ENDS, source, NOW)
+        assert (found.state, found.offline_requested_by, found.offline_reason) == (state, "me@here", "an upgrade")
+    earlier = replace(CONTROL, offline=replace(asked, epoch=Epoch(1)))
+    found = producer_status(earlier, POSITION, ENDS, SOURCE, NOW)
+    assert (found.state, found.offline_requested_by, found.offline_reason) == (State.BEHIND, "", "")
+
+
+def test_a_source_that_does_not_answer_leaves_the_rest() -> None:
+    found = producer_status(CONTROL, POSITION, ENDS, None, NOW)
+    assert (found.state, found.maximum_stored_seqno, found.events_behind) == (State.UNKNOWN, 41, None)
+
+
+def test_no_log_yet_and_no_broker() -> None:
+    empty = ControlState(None, None, ())
+    assert producer_status(empty, None, Ends(), SOURCE, NOW).state is State.NONE
+    assert producer_status(None, None, Ends(), SOURCE, NOW).state is State.UNKNOWN
+
+
+def test_an_initial_load_and_an_unfinished_event_are_told() -> None:
+    loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=Kept(2, 7))
+    found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW)
+    assert (found.state, found.unfinished, found.prepared) == (State.LOADING, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "last_commit", "expire", "left"),
+    [
+        ("b.000003", NOW, 100, 100.0),  # the newest is not purged before it is no longer the newest
+        ("b.000002", NOW - 30 * SECOND, 100, 70.0),
+        ("b.000002", NOW - 130 * SECOND, 100, -30.0),
+        ("b.000001", NOW, 100, 0.0),  # gone already
+        ("b.000002", NOW, 0, None),
+        ("b.000002", None, 100, None),
+    ],
+)
+def test_time_until_the_source_purges(file: str, last_commit: int | None, expire: int, left: float | None) -> None:
+    assert replace(SOURCE, expire_seconds=expire).seconds_until_purge(file, last_commit, NOW) == left
+
+
+def test_an_applier_that_is_behind() -> None:
+    found = applier_status(TARGET, ENDS, NOW, known=True)
+    assert (found.state, found.events_behind, found.seconds_behind) == (State.BEHIND, 1, 40.0)
+    assert (found.applied_latency, found.relative_latency, found.restarts) == (1.0, 40.0, 2)
+
+
+def test_an_applier_with_nothing_behind() -> None:
+    found = applier_status(replace(TARGET, seqno=41), ENDS, NOW, known=True)
+    assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seqno", "state", "behind"), [(30, State.BEHIND, 6), (38, State.ONLINE, 0), (41, State.ONLINE, 0)]
+)
+def test_what_is_trapped_is_not_behind(seqno: int, state: State, behind: int) -> None:
+    trapped = [Range(Seqno(10), Seqno(12)), Range(Seqno(33), Seqno(34)), Range(Seqno(39), Seqno(41))]
+    found = applier_status(replace(TARGET, seqno=seqno), ENDS, NOW, known=True, trapped=trapped)
+    assert (found.state, found.events_behind) == (state, behind)
+    assert found.seconds_behind == (40.0 if behind else 0.0)
+
+
+def test_an_applier_that_loads_and_one_that_never_did() -> None:
+    assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is State.LOADING
+    assert applier_status(None, ENDS, NOW, known=True).state is State.NONE
+    assert applier_status(None, ENDS, NOW, known=False).state is State.UNKNOWN
+
+
+WELL = (
+    ProducerStatus(state=State.ONLINE, minimum_stored_seqno=5, seconds_behind=0.0, seconds_until_purge=9999.0),
+    ApplierStatus(state=State.ONLINE, applied_last_seqno=41, seconds_behind=0.0, consistent=True),
+)
+
+
+def test_nothing_is_wrong_when_all_is_well() -> None:
+    assert problems_of(*WELL, Limits()) == []
+
+
+@pytest.mark.parametrize(
+    ("producer", "applier", "problem"),
+    [
+        ({"state": State.OFFLINE}, {}, "no producer reads"),
+        ({"seconds_behind": 61.0, "events_behind": 7}, {}, "the producer is 61 s behind (7 events)"),
+        ({}, {"seconds_behind": 3600.0, "events_behind": 9}, "the applier is 3600 s behind (9 events)"),
+        ({"seconds_until_purge": 10.0}, {}, "may purge what the producer needs in 10 s"),
+        ({"seconds_until_purge": -5.0}, {}, "may purge what the producer needs in 0 s"),
+        ({}, {"applied_last_seqno": 3}, "Kafka no longer has event 4, which the target needs next; its first is 5"),
+        ({}, {"state": State.LOADING}, "not consistent"),
+        ({}, {"state": State.NONE}, "not consistent"),
+    ],
+)
+def test_what_is_wrong_is_said(producer: dict[str, object], applier: dict[str, object], problem: str) -> None:
+    found = problems_of(replace(WELL[0], **producer), replace(WELL[1], **applier), Limits())  # type: ignore[arg-type]
+    assert len(found) == 1
+    assert problem in found[0]
+
+
+def test_the_names_are_tungstens() -> None:
+    status = Status("shop", *WELL, ("one thing",))
+    found = as_object(status)
+    json.dumps(found)
+    assert isinstance(found["applier"], dict)
+    assert isinstance(found["producer"], dict)
+    assert {"appliedLastSeqno", "appliedLatency", "relativeLatency", "state"} <= found["applier"].keys()
+    assert {"latestEpochNumber", "minimumStoredSeqNo", "maximumStoredSeqNo", "state"} <= found["producer"].keys()
+    text = as_text(status)
+    assert "appliedLastSeqno      : 41\n" in text
+    assert text.endswith("problem: one thing")
+
+
+def test_trepctls_names_are_those_of_both_ends() -> None:
+    config = Config(service="shop", source=Source(host="db"), kafka=Kafka(bootstrap="k:9092"))
+    status = Status("shop", replace(WELL[0], maximum_stored_seqno=41, latest_epoch_number=2), WELL[1])
+    found = tungsten_names(status, config, 1_700_000_000_123_456)
+    json.dumps(found)
+    assert found | {"version": ""} == {
+        "appliedLastEventId": "NONE",
+        "appliedLastSeqno": 41,
+        "appliedLatency": -1.0,
+        "currentEventId": "NONE",
+        "currentTimeMillis": 1_700_000_000_123,
+        "latestEpochNumber": 2,
+        "maximumStoredSeqNo": 41,
+        "minimumStoredSeqNo": 5,
+        "pipelineSource": "k:9092/thl.shop",
+        "relativeLatency": -1.0,
+        "serviceName": "shop",
+        "simpleServiceName": "shop",
+        "sourceId": "db:3306",
+        "state": "ONLINE",
+        "version": "",
+    }
+    assert not found.keys() & as_object(status).keys() - {"serviceName"}
+
+
+@pytest.mark.parametrize(
+    ("producer", "applier", "told"),
+    [
+        (State.ONLINE, State.BEHIND, "ONLINE"),
+        (State.BEHIND, State.ONLINE, "ONLINE"),
+        (State.OFFLINE, State.ONLINE, "OFFLINE:NORMAL"),
+        (State.ONLINE, State.NONE, "OFFLINE:NORMAL"),
+        (State.ONLINE, State.LOADING, "GOING-ONLINE:SNAPSHOT"),
+        (State.UNKNOWN, State.ONLINE, "UNKNOWN"),
+    ],
+)
+def test_trepctls_state_is_the_worse_ones(producer: State, applier: State, told: str) -> None:
+    status = Status("shop", replace(WELL[0], state=producer), replace(WELL[1], state=applier))
+    assert tungsten_names(status, Config(), 0)["state"] == told
+
+
+def test_the_command_prints_both_kinds_of_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    well = Status("shop", *WELL)
+    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: well)
+    assert thl(["status", "--json", "--set", "service=shop"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["appliedLastSeqno"], found["applier"]["appliedLastSeqno"], found["problems"]) == (41, 41, [])
+    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: replace(well, problems=("oh",)))
+    assert thl(["status", "--json"]) == 1
+
+
+def test_a_service_without_a_log_is_not_well() -> None:
+    found = producer_status(ControlState(None, None, ()), None, Ends(), SOURCE, NOW)
+    assert found.state is State.NONE
+    assert "there is no log" in problems_of(found, WELL[1], Limits())[0]

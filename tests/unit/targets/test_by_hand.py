@@ -1,0 +1,67 @@
+"""A DDL event that was done by hand, as far as no target is needed; the rest is tests/contract/target_ways_out.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.errors import TargetDiffers
+from connector.log.compact.net_changes import ANY, Ddl
+from connector.log.ids import Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.targets.ddl.by_hand import ByHand, RealTable, done_by_hand
+from connector.targets.ddl.plan import plan
+from connector.targets.table import Table
+from connector.targets.target_schema import Catalog
+
+
+def tables(*texts: str) -> Catalog:
+    catalog = Catalog()
+    for text in texts:
+        catalog = plan(Statement("shop", text, {}), catalog, 0).catalog
+    return catalog
+
+
+class Beside:
+    """A target that has the tables of a catalogue, under the source's types."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def real(self, name: TableName) -> RealTable | None:
+        table = self._catalog.find(name)
+        return None if table is None else self.expected(table)
+
+    def expected(self, table: Table) -> RealTable:
+        key = frozenset(table.columns[at].name for at in table.layout.key)
+        return RealTable({column.name: column.type for column in table.columns}, key)
+
+
+def done(before: Catalog, real: Catalog, *texts: str) -> ByHand:
+    statements = [Statement("shop", text, {}) for text in texts]
+    return done_by_hand(Ddl(seqno=Seqno(7), statements=statements, commit_time=0), before, Beside(real))
+
+
+A, B, C = (f"CREATE TABLE {name} (n INT PRIMARY KEY)" for name in "abc")
+PARTS = ("DROP TABLE IF EXISTS `shop`.`a`", "RENAME TABLE b TO c")
+
+
+def test_of_several_statements_the_definitions_after_the_last_count() -> None:
+    found = done(tables(A, B), tables(C), *PARTS)
+    assert [str(table.name) for table in found.catalog] == ["shop.c"]
+    assert found.tables == (TableName("shop", "c"),)
+
+
+@pytest.mark.parametrize(
+    ("real", "told"),
+    [((A, C), "shop.a is still on the target"), ((B,), "shop.b is still on the target"), ((), "shop.c is not on")],
+)
+def test_each_of_several_statements_must_be_done(real: tuple[str, ...], told: str) -> None:
+    with pytest.raises(TargetDiffers, match=told) as refused:
+        done(tables(A, B), tables(*real), *PARTS)
+    assert (refused.value.where["seqno"], refused.value.where["sql"]) == (7, "; ".join(PARTS))
+
+
+def test_one_of_several_is_not_understood() -> None:
+    found = done(tables(A, B), tables(A, C), "ALTER NONSENSE", PARTS[1])
+    assert found.tables == (TableName("shop", "c"), TableName("shop", ANY))

@@ -1,0 +1,214 @@
+"""The binary COPY emitter: every form taken apart again by a reader of the tests' own."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.targets.postgres.copy import HEADER, TRAILER, Kind, Unfit, copy_rows
+from tests.support.net import Row, images
+
+EPOCH = datetime.datetime(2000, 1, 1)
+
+
+def sent(kind: Kind, item: int | float | str | bytes | None, bits: int = 0) -> bytes | None:
+    """The field of one value."""
+    made = images([[item]])
+    data, done = copy_rows(made.data, made.ends, 0, bytes([kind]), bytes([bits]), b"\1", ord("i"), 100)
+    assert done == 1
+    assert data[:7] == struct.pack(">hi", 2, 1) + b"i"
+    (size,) = struct.unpack_from(">i", data, 7)
+    assert len(data) == 11 + max(size, 0)
+    return None if size < 0 else data[11:]
+
+
+def numeric(field: bytes | None) -> str:
+    """What numeric_out prints."""
+    assert field is not None
+    count, weight, sign, scale = struct.unpack_from(">hhHh", field)
+    digits = struct.unpack_from(f">{count}h", field, 8)
+    assert len(field) == 8 + 2 * count
+    assert all(0 <= digit < 10000 for digit in digits)
+    if count:
+        assert digits[0] and digits[-1], "leading and trailing zero digits are left out"
+    number = sum((Decimal(digit) * Decimal(10000) ** (weight - n) for n, digit in enumerate(digits)), Decimal(0))
+    text = f"{abs(number):.{scale}f}"
+    return f"-{text}" if sign == 0x4000 else text
+
+
+@st.composite
+def decimals(draw: st.DrawFn) -> str:
+    scale = draw(st.integers(0, 30))
+    digits = draw(st.integers(0, 10 ** draw(st.integers(0, 65)) - 1)) if draw(st.booleans()) else 0
+    text = f"{digits:0{scale + 1}d}"
+    whole, fraction = (text[:-scale], text[-scale:]) if scale else (text, "")
+    sign = "-" if digits and draw(st.booleans()) else ""
+    return f"{sign}{whole}{'.' + fraction if scale else ''}"
+
+
+@given(decimals())
+def test_numeric_of_text(text: str) -> None:
+    import decimal
+
+    with decimal.localcontext(prec=200):
+        assert numeric(sent(Kind.NUMERIC, text)) == text
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_numeric_of_a_long(number: int) -> None:
+    assert numeric(sent(Kind.NUMERIC, number)) == str(number)
+
+
+@pytest.mark.parametrize("text", ["", "-", ".", "1-", "1e5", "1.2.3", "+1", " 1", "9" * 201])
+def test_no_numeric(text: str) -> None:
+    with pytest.raises(Unfit):
+        sent(Kind.NUMERIC, text)
+
+
+@given(st.sampled_from([(Kind.INT2, 16), (Kind.INT4, 32), (Kind.INT8, 64)]), st.integers(-(2**63), 2**63 - 1))
+def test_integers_fit_or_stop(kind: tuple[Kind, int], number: int) -> None:
+    if -(2 ** (kind[1] - 1)) <= number < 2 ** (kind[1] - 1):
+        assert sent(kind[0], number) == number.to_bytes(kind[1] // 8, "big", signed=True)
+    else:
+        with pytest.raises(Unfit):
+            sent(kind[0], number)
+
+
+@given(st.floats(allow_nan=False))
+def test_double(number: float) -> None:
+    assert sent(Kind.FLOAT8, number) == struct.pack(">d", number)
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_float(number: float) -> None:
+    assert sent(Kind.FLOAT4, number) == struct.pack(">f", number)
+
+
+def test_a_double_is_no_float() -> None:
+    with pytest.raises(Unfit, match="single precision"):
+        sent(Kind.FLOAT4, 0.1)
+
+
+@given(st.dates())
+def test_date(date: datetime.date) -> None:
+    field = sent(Kind.DATE, f"{date.year:04}-{date.month:02}-{date.day:02}")
+    assert field is not None
+    assert struct.unpack(">i", field) == ((date - EPOCH.date()).days,)
+
+
+@given(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32))
+def test_a_date_is_one_of_the_calendar_or_stops(year: int, month: int, day: int) -> None:
+    text = f"{year:04}-{month:02}-{day:02}"
+    try:
+        datetime.date(year, month, day)
+    except ValueError:
+        with pytest.raises(Unfit):
+            sent(Kind.DATE, text)
+    else:
+        assert sent(Kind.DATE, text) is not None
+
+
+@given(st.datetimes(), st.integers(0, 6))
+def test_timestamp(moment: datetime.datetime, places: int) -> None:
+    moment = moment.replace(microsecond=moment.microsecond // 10 ** (6 - places) * 10 ** (6 - places))
+    text = f"{moment.year:04}-{moment:%m-%d %H:%M:%S}" + f".{moment.microsecond:06}"[: places + 1 if places else 0]
+    field = sent(Kind.TIMESTAMP, text)
+    assert field is not None
+    assert struct.unpack(">q", field) == ((moment - EPOCH) // datetime.timedelta(microseconds=1),)
+
+
+@given(st.integers(-3_020_399_999_999, 3_020_399_999_999))
+def test_interval(micros: int) -> None:
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    sign = "-" if micros < 0 else ""
+    text = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+    assert sent(Kind.INTERVAL, text) == struct.pack(">qii", micros, 0, 0)
+
+
+@pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL])
+@given(text=st.text(max_size=30))
+def test_what_is_no_time_stops_and_reads_nothing_beyond_it(kind: Kind, text: str) -> None:
+    try:
+        sent(kind, text)
+    except Unfit:
+        return
+    assert any(letter.isdigit() for letter in text)
+
+
+@given(st.integers(1, 64), st.data())
+def test_bits_go_to_the_left(bits: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(0, 2**bits - 1))
+    size = (bits + 7) // 8
+    field = sent(Kind.BIT, number.to_bytes(size, "big"), bits)
+    assert field is not None
+    assert struct.unpack_from(">i", field) == (bits,)
+    assert int.from_bytes(field[4:], "big") == number << (8 * size - bits)
+
+
+@pytest.mark.parametrize(("bits", "value"), [(3, b"\x08"), (9, b"\1"), (8, b"\1\1")])
+def test_bits_of_another_length_stop(bits: int, value: bytes) -> None:
+    with pytest.raises(Unfit):
+        sent(Kind.BIT, value, bits)
+
+
+@given(st.text())
+def test_text(text: str) -> None:
+    if "\0" in text:
+        with pytest.raises(Unfit, match=r"U\+0000"):
+            sent(Kind.TEXT, text)
+    else:
+        assert sent(Kind.TEXT, text) == text.encode()
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_null(kind: Kind) -> None:
+    assert sent(kind, None) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "item"),
+    [(Kind.INT4, "1"), (Kind.INT4, 1.0), (Kind.FLOAT8, 1), (Kind.TEXT, b"a"), (Kind.BYTEA, "a"), (Kind.DATE, 1)],
+)
+def test_a_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes) -> None:
+    with pytest.raises(Unfit):
+        sent(kind, item)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.binary(max_size=50)), max_size=30), st.integers(1, 200))
+def test_chunks_joined_are_the_whole(rows: list[Row], limit: int) -> None:
+    made = images(rows)
+    kinds = bytes([Kind.INT8, Kind.BYTEA])
+
+    def chunk(first: int, most: int) -> tuple[bytes, int]:
+        return copy_rows(made.data, made.ends, first, kinds, b"\0\0", b"\1\1", ord("u"), most)
+
+    whole, end = chunk(0, 1 << 20)
+    assert end == len(rows)
+    parts, done = b"", 0
+    while done < len(rows):
+        part, done = chunk(done, limit)
+        parts += part
+    assert parts == whole
+
+
+def test_a_column_that_is_not_wanted_is_null() -> None:
+    made = images([(1, "not even looked at \0")])
+    data, _ = copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\0", ord("d"), 100)
+    assert data == struct.pack(">hi", 3, 1) + b"d" + struct.pack(">ihi", 2, 1, -1)
+
+
+def test_unfit_tells_image_and_column() -> None:
+    made = images([(1, "a"), (2, "b\0")])
+    with pytest.raises(Unfit) as caught:
+        copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\1", ord("i"), 1000)
+    assert (caught.value.image, caught.value.column) == (1, 1)
+
+
+def test_frame() -> None:
+    assert HEADER == b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"
+    assert TRAILER == b"\xff\xff"

@@ -1,0 +1,58 @@
+"""A target by its URL."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from connector.clock import SystemClock
+from connector.config.model import Target
+from connector.errors import ConfigError, PreflightError, TargetUnavailable
+from connector.targets.open import open_target
+
+
+def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_target(Target(url=SecretStr(f"sqlite:///{tmp_path}/a%20b.db")), SystemClock()).close()
+    assert (tmp_path / "a b.db").exists()
+    monkeypatch.chdir(tmp_path)
+    open_target(Target(url=SecretStr("sqlite:///c.db")), SystemClock()).close()
+    assert (tmp_path / "c.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "thl.db", "sqlite://host/x", "sqlite:///", "mysql://h/d", "postgresql://h/d?nonsense=1"]
+)
+def test_a_url_that_is_none_names_the_field(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"target\.url"):
+        open_target(Target(url=SecretStr(url)), SystemClock())
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TargetUnavailable) as caught:
+        open_target(Target(url=SecretStr("postgresql://u:hidden@127.0.0.1:1/d")), SystemClock())
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_sqlite_file_in_no_folder_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match="unable to open"):
+        open_target(Target(url=SecretStr(f"sqlite:///{tmp_path}/no/such/folder.db")), SystemClock())
+
+
+def test_a_new_sqlite_file_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    (old := tmp_path / "old.db").touch(mode=0o644)
+    before = os.umask(0o022)
+    try:
+        for path in (tmp_path / "new.db", old):
+            target = open_target(Target(url=SecretStr(f"sqlite:///{path}")), SystemClock())
+            target.claim("shop")
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob(f"{path.name}*")}
+            assert modes == dict.fromkeys(
+                (path.name, f"{path.name}-wal", f"{path.name}-shm"), 0o644 if path is old else 0o600
+            )
+            target.close()
+    finally:
+        os.umask(before)

@@ -1,0 +1,143 @@
+"""Which errors of a target are tried again, and which end an applier at once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg.pq import DiagnosticField
+
+from connector.clock import SystemClock
+from connector.errors import (
+    ConnectorError,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+    ValueNotRepresentable,
+)
+from connector.targets.postgres import errors as postgres_errors
+from connector.targets.sqlite import errors as sqlite_errors
+from connector.targets.sqlite.target import SqliteTarget
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        *(
+            (state, TargetUnavailable)
+            for state in ("08006", "08P01", "57P01", "57P03", "53100", "53300", "40001", "40P01")
+        ),
+        *((state, TargetUnavailable) for state in ("55P03", "57014", "25P03", "25006", "58030", "55006")),
+        *((state, TargetUnavailable) for state in ("XX000", "72000", "42P06", "42P07")),
+        *((state, TargetDiffers) for state in ("0A000", "2BP01", "42P01", "42703", "23505", "25P02", "XX001", "XX002")),
+        *((state, TargetDiffers) for state in ("55000", "44000", "3F000", "2F005", "39000")),
+        *((state, ValueNotRepresentable) for state in ("22003", "22021", "54000", "54011")),
+        *((state, PreflightError) for state in ("42501", "28P01", "28000", "3D000")),
+    ],
+)
+def test_what_postgresql_says(state: str, kind: type[ConnectorError]) -> None:
+    assert type(postgres_errors.ours(errors.lookup(state)("as it says"))) is kind
+
+
+@pytest.mark.parametrize(
+    ("state", "field", "told", "retry"),
+    [
+        *(
+            ("23505", DiagnosticField.CONSTRAINT_NAME, index, True)
+            for index in ("pg_namespace_nspname_index", "pg_type_typname_nsp_index", "pg_class_relname_nsp_index")
+        ),
+        ("23505", DiagnosticField.CONSTRAINT_NAME, "users_pkey", False),
+        ("0A000", DiagnosticField.SOURCE_FUNCTION, "RevalidateCachedQuery", True),
+        ("0A000", DiagnosticField.SOURCE_FUNCTION, "ATExecAlterColumnType", False),
+    ],
+)
+def test_another_sessions_definition_that_came_between(
+    state: str, field: DiagnosticField, told: str, retry: bool
+) -> None:
+    error = errors.lookup(state)("as it says", info={int(field): told.encode()})
+    assert postgres_errors.ours(error).retry == retry
+
+
+def test_what_postgresql_cannot_say_is_tried_again() -> None:
+    gone = postgres_errors.ours(psycopg.OperationalError("the connection is lost"))
+    assert (type(gone), gone.retry) == (TargetUnavailable, True)
+
+
+PASSWORD = 'password authentication failed for user "u"'
+
+
+def several(*attempts: tuple[str, str]) -> str:
+    """What psycopg 3.3 says when none of several attempts succeeds."""
+    said = [f'connection failed: connection to server at "10.0.0.1", port 1 failed: {text}' for _, text in attempts]
+    told = [
+        f"- host: '{host}', port: '1', hostaddr: '10.0.0.1': {text}"
+        for (host, _), text in zip(attempts, said, strict=True)
+    ]
+    return "\n".join([said[-1], "Multiple connection attempts failed. All failures were:", *told])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            'connection to server at "db" (10.0.0.1), port 5432 failed: FATAL:  database "x" does not exist',
+            PreflightError,
+        ),
+        ('failed: FATAL:  password authentication failed for user "u"', PreflightError),
+        ('failed: FATAL:  no pg_hba.conf entry for host "10.0.0.2", user "u", database "d"', PreflightError),
+        ('failed: FATAL:  permission denied for database "d"', PreflightError),
+        ("failed: server does not support SSL, but SSL was required", PreflightError),
+        ("failed: FATAL:  the database system is starting up", TargetUnavailable),
+        ("failed: FATAL:  sorry, too many clients already", TargetUnavailable),
+        ("failed: Connection refused", TargetUnavailable),
+        (several(("a", PASSWORD), ("b", "the database system is starting up")), TargetUnavailable),
+        (several(("a", "Connection refused"), ("b", PASSWORD)), TargetUnavailable),
+        (several(("a", PASSWORD), ("b", 'database "x" does not exist')), PreflightError),
+        (several(("localhost", "Connection refused"), ("localhost", PASSWORD)), PreflightError),
+    ],
+)
+def test_a_connection_that_is_not_made(text: str, kind: type[ConnectorError]) -> None:
+    assert type(postgres_errors.ours(psycopg.OperationalError(text))) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        *((code, TargetUnavailable) for code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_FSYNC)),
+        *((code, PreflightError) for code in (sqlite3.SQLITE_READONLY_DIRECTORY, sqlite3.SQLITE_CANTOPEN)),
+        *((code, TargetDiffers) for code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISUSE)),
+        *((code, TargetDiffers) for code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_UNIQUE)),
+    ],
+)
+def test_what_sqlite_says(code: int, kind: type[ConnectorError]) -> None:
+    error = sqlite3.OperationalError("as it says")
+    error.sqlite_errorcode = code
+    assert type(sqlite_errors.ours(error, Path("missing"))) is kind
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DBMOVED])
+def test_what_sqlite_says_of_a_file_that_was_open_is_tried_again(code: int) -> None:
+    error = sqlite3.OperationalError("as it says")
+    error.sqlite_errorcode = code
+    assert sqlite_errors.ours(error).retry
+
+
+def test_a_lack_of_descriptors_passes_and_a_folder_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    SqliteTarget(file, SystemClock()).close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    try:
+        with pytest.raises(TargetUnavailable):
+            SqliteTarget(file, SystemClock())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with pytest.raises(PreflightError):
+        SqliteTarget(tmp_path, SystemClock())
