@@ -16,30 +16,30 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector.applier.core import ApplyCore
-from connector.applier.excluded_tables import Without
-from connector.applier.partition_buffers import Backlog
+from connector.applier.excluded_tables import ExcludedTables
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.rewind import rewind, seqno_of
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import Until, UntilSeqno, UntilTime
+from connector.applier.stop_condition import ToSeqno, ToTime, Until
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
-from connector.kafka.handshake import newest_event, shake_hands
+from connector.kafka.handshake import handshake, newest_event
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
-from connector.log.compact.metadata_columns import transaction_columns
+from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.ids import Seqno
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
 from connector.spark.session import EARLIEST, Session
-from connector.spark.stream.load_monitor import Calm
-from connector.spark.stream.stream import Reading
-from connector.targets.open import open_desk, open_target
-from connector.targets.signal_table import Desk, Request
+from connector.spark.stream.load_monitor import LoadMonitor
+from connector.spark.stream.stream import LogStream
+from connector.targets.open import open_signal_table, open_target
+from connector.targets.signal_table import Request, SignalTable
 from connector.targets.target import Target
 
 LOG: Final = logging.getLogger(__name__)
@@ -74,19 +74,19 @@ class Applier:
         until: Until | Seqno | None = None,
         first: Seqno | SourcePosition | None = None,
         skips: Skips | None = None,
-        without: Without | None = None,
+        without: ExcludedTables | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
         self._session = session
         self._clock = clock
         self._stop = stop
-        self._until = UntilSeqno(until) if isinstance(until, int) else until
+        self._until = ToSeqno(until) if isinstance(until, int) else until
         self._first = first
         self._skips = skips or Skips()
         self._without = without
         self._opened = opened or (lambda: open_target(config.target, clock))
-        self._calm = Calm(clock.monotonic())
+        self._calm = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
         self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
         self._done = False
@@ -114,7 +114,7 @@ class Applier:
         except Stopped:
             LOG.debug("stopped while waiting")
         if self.request is not None and self._position is not None:
-            with open_desk(self._config.target) as desk:  # now that no transaction of ours is open
+            with open_signal_table(self._config.target) as desk:  # now that no transaction of ours is open
                 desk.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
 
@@ -132,7 +132,7 @@ class Applier:
             self._token = target.token
             faults.point("apply.after_claim")
             with (
-                open_desk(self._config.target) as desk,
+                open_signal_table(self._config.target) as desk,
                 LargeMessages(self._config.kafka, self._config.topic) as large,
             ):
                 if self._fresh:
@@ -158,7 +158,7 @@ class Applier:
         finally:
             target.close()
 
-    def _check_skips(self, desk: Desk, position: TargetPosition) -> None:
+    def _check_skips(self, desk: SignalTable, position: TargetPosition) -> None:
         """What is applied cannot be left out any more; what was left out may be named again."""
         past = {seqno for seqno in self._skips if seqno <= position.seqno} - desk.skipped(position.service)
         if past:
@@ -172,7 +172,7 @@ class Applier:
             )
 
     def _taken_back(
-        self, target: Target, desk: Desk, position: TargetPosition, first: Seqno | SourcePosition
+        self, target: Target, desk: SignalTable, position: TargetPosition, first: Seqno | SourcePosition
     ) -> TargetPosition:
         """The position before the event that is to be applied first."""
         seqno = first if isinstance(first, int) else seqno_of(self._config, first)
@@ -182,32 +182,32 @@ class Applier:
         self, target: Target, position: TargetPosition, large: LargeMessages
     ) -> tuple[ApplyCore, dict[int, int]]:
         """The handshake, and the core that goes on from it, with the offsets to read from."""
-        agreed = shake_hands(self._config, position)
+        agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
         core = ApplyCore(
             target,
             position,
-            Ledger[Message, Messages](
+            EventSequencer[Message, Messages](
                 topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
             ),
-            Backlog(self._config.topic, large),
+            PartitionBuffers(self._config.topic, large),
             log_id=agreed.history.log_id,
             gtid_set=agreed.gtid_set,
             topic=self._config.topic,
             clock=self._clock,
             until=self._until,
             skips=self._skips,
-            columns=transaction_columns(self._config.target.transaction_columns.items()),
+            columns=metadata_columns(self._config.target.transaction_columns.items()),
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
         LOG.info("applying", extra=fields)
         return core, offsets
 
-    def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: Desk) -> None:
+    def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: SignalTable) -> None:
         """Apply what is read, until stopped."""
         tails = TailWatch(self._config, self._clock)
-        with Reading(
+        with LogStream(
             self._session, self._config, offsets, self._clock, self._calm, largest=self._largest_message()
         ) as reading:
             while not (self._stop.is_set() or core.done or self._asked(desk)):
@@ -231,7 +231,7 @@ class Applier:
             LOG.warning("taking kafka.max_message_bytes for the topic's", extra={"why": error.message})
             return self._config.kafka.max_message_bytes
 
-    def _asked(self, desk: Desk) -> bool:
+    def _asked(self, desk: SignalTable) -> bool:
         """Whether somebody wants us offline. Asked between batches: then nothing is half done."""
         now = self._clock.monotonic()
         if now - self._asked_at < DESK_SECONDS:
@@ -245,7 +245,7 @@ class Applier:
 
         What is published later may have been committed before that time; who wants it asks for a later one.
         """
-        if not isinstance(self._until, UntilTime) or self._clock.now() <= self._until.time:
+        if not isinstance(self._until, ToTime) or self._clock.now() <= self._until.time:
             return False
         if self._newest is None:
             self._newest = newest_event(self._config)

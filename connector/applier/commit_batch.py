@@ -12,7 +12,7 @@ from connector.log.format.header import FragmentHeader
 OBSERVED: Final = 32  # latencies of one commit: of a crowd, some evenly spaced events stand for all
 
 
-class Covered:
+class CommitBatch:
     """Whole events, ascending."""
 
     def __init__(self) -> None:

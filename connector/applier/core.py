@@ -20,23 +20,23 @@ import pyarrow as pa
 
 from connector import failpoints as faults
 from connector import metrics
-from connector.applier.commit_batch import Covered
-from connector.applier.partition_buffers import Backlog
+from connector.applier.commit_batch import CommitBatch
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import Place, Until, cut
+from connector.applier.stop_condition import Relation, Until, cut
 from connector.clock import Clock
 from connector.errors import ConnectorError
-from connector.log.compact.compact import Collapse
-from connector.log.compact.metadata_columns import TransactionColumns, Value
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns, Value
 from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
-from connector.log.format.row_parts import Chunks
+from connector.log.format.row_parts import RowParts
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
-from connector.log.reading.event_range import Run
-from connector.log.reading.event_sequencer import Ledger, Release, Voided
+from connector.log.reading.event_range import EventRange
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target import Target
@@ -60,7 +60,7 @@ class _Open:
         stamp: what the transaction's columns are in what is staged of the event that is being taken.
     """
 
-    events: Covered = field(default_factory=Covered)
+    events: CommitBatch = field(default_factory=CommitBatch)
     rows: int = 0
     statements: list[Statement] = field(default_factory=list)
     staged: bool = False
@@ -88,8 +88,8 @@ class ApplyCore:
         self,
         target: Target,
         position: TargetPosition,
-        ledger: Ledger[Message, Messages],
-        backlog: Backlog,
+        ledger: EventSequencer[Message, Messages],
+        backlog: PartitionBuffers,
         *,
         log_id: LogId,
         gtid_set: str | None,
@@ -97,7 +97,7 @@ class ApplyCore:
         clock: Clock,
         until: Until | None = None,
         skips: Skips | None = None,
-        columns: TransactionColumns | None = None,
+        columns: MetadataColumns | None = None,
     ) -> None:
         self.position = position
         self._columns = columns
@@ -112,8 +112,8 @@ class ApplyCore:
         self.done = until is not None and until.reached(position)
         self._backlog = backlog
         self._full: frozenset[int] = frozenset()
-        self._collapse = Collapse(topic, columns)
-        self._chunks = Chunks(topic)
+        self._collapse = Compactor(topic, columns)
+        self._chunks = RowParts(topic)
         self._consistent = position.consistent
         self._open = _Open()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -181,7 +181,7 @@ class ApplyCore:
                     return
                 case Voided():
                     self._forget()
-                case Run():
+                case EventRange():
                     self._run(release)
                 case _:
                     self._one(release)
@@ -192,7 +192,7 @@ class ApplyCore:
                 if message.header.seqno > released:
                     message.own()
 
-    def _run(self, run: Run[Messages]) -> None:
+    def _run(self, run: EventRange[Messages]) -> None:
         """Take whole events; with as many commits between them as their rows need."""
         messages, collapse = run.body, self._collapse
         at, end = 0, len(messages)
@@ -217,15 +217,15 @@ class ApplyCore:
 
     def _one(self, release: Release[Message]) -> None:
         header = release.header
-        place = Place.BEFORE if self._until is None else self._until.place(header)
-        if place is Place.BEYOND:
+        place = Relation.BEFORE if self._until is None else self._until.place(header)
+        if place is Relation.BEYOND:
             if not release.first:
                 self._forget()
             self.done = True
             return
         if header.seqno in self._skips:
             self._leave_out(release)
-            self.done = release.complete and place is Place.LAST
+            self.done = release.complete and place is Relation.LAST
             return
         ddl = header.kind is Kind.DDL
         if release.first and (ddl or not release.complete):
@@ -261,7 +261,7 @@ class ApplyCore:
             self._consistent = False
         self._stamp(header)
         self._finished(header)
-        self.done = place is Place.LAST
+        self.done = place is Relation.LAST
         alone = ddl or begins or header.seqno == self.position.head
         if alone or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
             self._commit()
@@ -380,7 +380,7 @@ class ApplyCore:
             self._target.discard()
         self._open = _Open()
 
-    def _told(self, events: Covered) -> None:
+    def _told(self, events: CommitBatch) -> None:
         now = self._clock.now()
         self._applied_events.inc(events.count)
         self._applied_rows.inc(events.rows)

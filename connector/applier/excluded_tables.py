@@ -23,7 +23,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class ExcludedTables:
     """See above.
 
     Args:

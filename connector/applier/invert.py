@@ -16,7 +16,7 @@ import fastavro
 
 from connector.errors import LogDamaged
 from connector.log.format import checked
-from connector.log.format.decoded_parts import Change, Chunks
+from connector.log.format.decoded_parts import Change, DecodedParts
 from connector.log.format.framing import body_at
 from connector.schema import change_schema, fragment_schema, single_object_header
 
@@ -71,7 +71,7 @@ def _undone(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(parts: Sequence[Change], at: str) -> Sequence[Change]:
-    chunks = Chunks(partial(_read, at=at, schema=_change_schema()), at)
+    chunks = DecodedParts(partial(_read, at=at, schema=_change_schema()), at)
     return [change for part in reversed(parts) for change in chunks.whole(part["start"], [part])]
 
 

@@ -27,7 +27,7 @@ class Large(Protocol):
         """No more are wanted for a while."""
 
 
-class Backlog:
+class PartitionBuffers:
     """Parts of batches, in each partition's order.
 
     Args:

@@ -14,23 +14,23 @@ from typing import Final
 import pyarrow as pa
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.log.compact.compact import Collapse
+from connector.log.compact.compact import Compactor
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
-from connector.log.format.row_parts import Chunks
+from connector.log.format.row_parts import RowParts
 from connector.log.ids import Kind, Outcome, Seqno
 from connector.log.reading.event_range import EDGES
-from connector.log.reading.event_sequencer import Ledger, Release
+from connector.log.reading.event_sequencer import EventSequencer, Release
 from connector.log.transaction.position import TargetPosition
 from connector.targets.ddl.plan import plan
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 
 HELD: Final = 64 << 20  # bytes whose rows are looked at together
 NAMED: Final = 10  # tables
 
 
-class Rehearsal:
+class ReplayCheck:
     """Events of one log, from a position on, up to one of them.
 
     Args:
@@ -45,10 +45,10 @@ class Rehearsal:
     def __init__(
         self,
         topic: str,
-        ledger: Ledger[Message, Messages],
+        ledger: EventSequencer[Message, Messages],
         position: TargetPosition,
         last: Seqno,
-        catalog: Catalog,
+        catalog: TargetSchema,
         *,
         left_out: Collection[int] = (),
     ) -> None:
@@ -58,8 +58,8 @@ class Rehearsal:
         self._left_out = left_out
         self._topic = topic
         self._scanner = Scanner(topic)
-        self._collapse = Collapse(topic)
-        self._chunks = Chunks(topic)
+        self._collapse = Compactor(topic)
+        self._chunks = RowParts(topic)
         self._rows = 0
         self._done = position.seqno
 

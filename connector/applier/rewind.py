@@ -16,17 +16,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from connector.applier.replay_check import Rehearsal
+from connector.applier.replay_check import ReplayCheck
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged
-from connector.kafka.handshake import shake_hands
+from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
-from connector.kafka.ordered_reader import Direct
+from connector.kafka.ordered_reader import OrderedReader
 from connector.kafka.tails import check_tails
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Seqno
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.log.writing.history import History
@@ -67,7 +67,7 @@ def rewind(
         )
     if not (position.consistent or position.head != NO_SEQNO):
         raise ConfigError("the initial load is not complete: there is nothing to go back over", seqno=position.seqno)
-    agreed = shake_hands(config, position)
+    agreed = handshake(config, position)
     check_beginning(agreed.history, first)
     before = Seqno(first - 1)
     covering = agreed.history.covering(before)
@@ -100,7 +100,7 @@ def seqno_of(config: Config, place: SourcePosition) -> Seqno:
     with LogReader(config) as reader:
         starts = {number: reader.bounds(number)[0] for number in range(reader.partitions(config.topic))}
     scanner = Scanner(config.topic)
-    with Direct(config.kafka, config.topic, starts) as log:
+    with OrderedReader(config.kafka, config.topic, starts) as log:
         while (batch := log.next()) is not None:
             for messages in (found for part in batch.to_batches() for found in scanner.scan(part)):
                 for message in messages:
@@ -188,11 +188,11 @@ def rehearse(
     Raises:
         Unsupported: there is what cannot be gone over.
     """
-    ledger = Ledger[Message, Messages](
+    ledger = EventSequencer[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
-    rehearsal = Rehearsal(config.topic, ledger, position, position.head, target.catalog, left_out=left_out)
-    with Direct(config.kafka, config.topic, position.offsets) as log:
+    rehearsal = ReplayCheck(config.topic, ledger, position, position.head, target.catalog, left_out=left_out)
+    with OrderedReader(config.kafka, config.topic, position.offsets) as log:
         while not rehearsal.done:
             batch = log.next()
             if batch is None:

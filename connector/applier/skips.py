@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from connector.errors import ConfigError, LogDamaged, Unsupported
-from connector.log.compact.compact import Collapse
+from connector.log.compact.compact import Compactor
 from connector.log.compact.net_changes import ANY, Ddl, LeftOut
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
-from connector.log.format.row_parts import Chunks
+from connector.log.format.row_parts import RowParts
 from connector.log.ids import Kind, Seqno
 from connector.log.reading.event_range import EDGES
 from connector.log.transaction.batch import Statement
@@ -40,7 +40,7 @@ class Skips:
         self._tables: set[TableName] = set()
         self._rows = 0
         self._statements: list[Statement] = []
-        self._chunks = Chunks("")
+        self._chunks = RowParts("")
 
     def __bool__(self) -> bool:
         return bool(self._seqnos)
@@ -62,8 +62,8 @@ class Skips:
             self._tables.clear()
             self._rows = 0
             self._statements.clear()
-            self._chunks = Chunks(topic)
-        collapse = Collapse(topic)
+            self._chunks = RowParts(topic)
+        collapse = Compactor(topic)
         try:
             whole = self._chunks.whole(message)
             if whole is None:

@@ -22,11 +22,11 @@ from connector.log.gtid.mariadb import DomainGtid
 from connector.log.gtid.source_gtids import of_mariadb, parse_gtids
 from connector.log.ids import Seqno
 from connector.log.transaction.event_id import EventId
-from connector.log.transaction.offset import file_number
 from connector.log.transaction.position import TargetPosition
+from connector.log.transaction.source_position import file_number
 
 
-class Place(Enum):
+class Relation(Enum):
     """Of an event, seen from the end that was asked for."""
 
     BEFORE = auto()
@@ -35,12 +35,12 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class UntilSeqno:
+class ToSeqno:
     """Event N."""
 
     seqno: Seqno
 
-    def place(self, header: FragmentHeader) -> Place:
+    def place(self, header: FragmentHeader) -> Relation:
         """Where an event is."""
         return _compared(header.seqno, self.seqno)
 
@@ -54,15 +54,15 @@ class UntilSeqno:
 
 
 @dataclass(frozen=True, slots=True)
-class UntilEvent:
+class ToEvent:
     """The event that ends at a place of the source's binary log."""
 
     file: str
     offset: int
 
-    def place(self, header: FragmentHeader) -> Place:
+    def place(self, header: FragmentHeader) -> Relation:
         """Where an event is; before its last fragment nobody knows."""
-        return self._place(header.event_id) if header.event_id else Place.BEFORE
+        return self._place(header.event_id) if header.event_id else Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
         """Whether a target is there.
@@ -75,32 +75,32 @@ class UntilEvent:
         hint = "another server's files count anew: after a change of the source name a seqno or a GTID"
         return _reached(self._place(position.event_id), position, f"{self.file}:{self.offset}", hint)
 
-    def _place(self, text: str) -> Place:
+    def _place(self, text: str) -> Relation:
         found = EventId.parse(text)
         if found.file == self.file:
             return _compared(found.end, self.offset)
         name, number = _numbered(found.file)
         wanted, limit = _numbered(self.file)
-        return Place.BEYOND if name == wanted and number > limit else Place.BEFORE
+        return Relation.BEYOND if name == wanted and number > limit else Relation.BEFORE
 
 
 @dataclass(frozen=True, slots=True)
-class UntilGtid:
+class ToGtid:
     """One transaction by its GTID; in an initial load that contains it, the load's end."""
 
     gtid: str
 
-    def place(self, header: FragmentHeader) -> Place:
+    def place(self, header: FragmentHeader) -> Relation:
         """Where an event is."""
         if header.metadata.get("snapshot") == "end" and (loaded := header.metadata.get("gtid_set")):
-            return Place.LAST if parse_gtids(loaded).contains(self.gtid) else Place.BEFORE
+            return Relation.LAST if parse_gtids(loaded).contains(self.gtid) else Relation.BEFORE
         if header.gtid == self.gtid:
-            return Place.LAST
+            return Relation.LAST
         if header.gtid is not None and of_mariadb(self.gtid) and of_mariadb(header.gtid):
             wanted, found = DomainGtid.parse(self.gtid), DomainGtid.parse(header.gtid)
             if found.domain == wanted.domain and found.number > wanted.number:
-                return Place.BEYOND
-        return Place.BEFORE
+                return Relation.BEYOND
+        return Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
         """Whether a target has it; which transaction was its last, its position does not tell."""
@@ -111,12 +111,12 @@ class UntilGtid:
 
 
 @dataclass(frozen=True, slots=True)
-class UntilTime:
+class ToTime:
     """A time of commit on the source, µs since 1970 UTC."""
 
     time: int
 
-    def place(self, header: FragmentHeader) -> Place:
+    def place(self, header: FragmentHeader) -> Relation:
         """Where an event is; before its last fragment nobody knows."""
         return self._place(header.commit_time or 0)
 
@@ -128,26 +128,26 @@ class UntilTime:
         """
         return _reached(self._place(position.commit_time), position, "the time")
 
-    def _place(self, commit_time: int) -> Place:
-        return Place.BEYOND if commit_time > self.time else Place.BEFORE
+    def _place(self, commit_time: int) -> Relation:
+        return Relation.BEYOND if commit_time > self.time else Relation.BEFORE
 
 
 @dataclass(frozen=True, slots=True)
-class UntilHeartbeat:
+class ToHeartbeat:
     """The next heartbeat of a name that the target does not have: which it has, its position does not tell."""
 
     name: str
 
-    def place(self, header: FragmentHeader) -> Place:
+    def place(self, header: FragmentHeader) -> Relation:
         """Where an event is."""
-        return Place.LAST if header.metadata.get(HEARTBEAT) == self.name else Place.BEFORE
+        return Relation.LAST if header.metadata.get(HEARTBEAT) == self.name else Relation.BEFORE
 
     def reached(self, _: TargetPosition) -> bool:
         """Whether a target is there: it is still to come."""
         return False
 
 
-Until = UntilSeqno | UntilEvent | UntilGtid | UntilTime | UntilHeartbeat
+Until = ToSeqno | ToEvent | ToGtid | ToTime | ToHeartbeat
 
 
 def cut(until: Until, messages: Messages, first: int, end: int) -> tuple[int, bool]:
@@ -161,35 +161,35 @@ def cut(until: Until, messages: Messages, first: int, end: int) -> tuple[int, bo
     Returns:
         Which one is the first that is not to be taken (`end`: none), and whether that is all that is to be taken.
     """
-    if isinstance(until, UntilSeqno):
+    if isinstance(until, ToSeqno):
         ours = first + max(until.seqno + 1 - messages.header(first).seqno, 0)
         return min(end, ours), ours <= end
     for index in range(first, end):
-        if isinstance(until, UntilTime):
+        if isinstance(until, ToTime):
             if messages.commit_time(index) > until.time:
                 return index, True
             continue
         found = until.place(messages.header(index))
-        if found is not Place.BEFORE:
-            return index + (found is Place.LAST), True
+        if found is not Relation.BEFORE:
+            return index + (found is Relation.LAST), True
     return end, False
 
 
-def _compared(found: int, wanted: int) -> Place:
+def _compared(found: int, wanted: int) -> Relation:
     if found < wanted:
-        return Place.BEFORE
-    return Place.LAST if found == wanted else Place.BEYOND
+        return Relation.BEFORE
+    return Relation.LAST if found == wanted else Relation.BEYOND
 
 
-def _reached(place: Place, position: TargetPosition, wanted: str, hint: str = "") -> bool:
-    if place is Place.BEYOND:
+def _reached(place: Relation, position: TargetPosition, wanted: str, hint: str = "") -> bool:
+    if place is Relation.BEYOND:
         raise ConfigError(
             f"the target is beyond {wanted} already",
             hint=hint,
             seqno=position.seqno,
             event_id=position.event_id,
         )
-    return place is Place.LAST
+    return place is Relation.LAST
 
 
 def _numbered(file: str) -> tuple[str, int]:

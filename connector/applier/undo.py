@@ -24,17 +24,17 @@ from connector.applier.invert import undoing
 from connector.applier.rewind import check_beginning, offsets_of, rehearse
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
-from connector.kafka.handshake import Agreed, shake_hands
-from connector.kafka.ordered_reader import Direct
-from connector.log.compact.compact import Collapse
-from connector.log.compact.metadata_columns import transaction_columns
+from connector.kafka.handshake import Agreement, handshake
+from connector.kafka.ordered_reader import OrderedReader
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.header import FragmentHeader
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_SEQNO, Outcome, Seqno
-from connector.log.reading.event_sequencer import Ledger, Release
+from connector.log.reading.event_sequencer import EventSequencer, Release
 from connector.log.transaction.position import TargetPosition
-from connector.targets.signal_table import Desk
+from connector.targets.signal_table import SignalTable
 from connector.targets.target import Target
 
 LOG: Final = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
 
 
-def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPosition:
+def undo(config: Config, target: Target, desk: SignalTable, to: Seqno) -> TargetPosition:
     """Take a target back, until it shows the source as it was after an event.
 
     Args:
@@ -80,7 +80,7 @@ def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPositio
         raise Unsupported(
             f"the applier goes on without {name} since event {since}: what came before cannot be undone", hint=_HINT
         )
-    agreed = shake_hands(config, position)
+    agreed = handshake(config, position)
     check_beginning(agreed.history, Seqno(to + 1))
     start = _before(config, agreed, position, Seqno(to + 1))
     rehearse(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
@@ -89,7 +89,7 @@ def undo(config: Config, target: Target, desk: Desk, to: Seqno) -> TargetPositio
     return position
 
 
-def _steps(config: Config, agreed: Agreed, position: TargetPosition, to: Seqno) -> list[FragmentHeader]:
+def _steps(config: Config, agreed: Agreement, position: TargetPosition, to: Seqno) -> list[FragmentHeader]:
     """The event to go back to, those between steps, and the last one."""
     found: list[FragmentHeader] = []
     size = 0
@@ -104,7 +104,7 @@ def _steps(config: Config, agreed: Agreed, position: TargetPosition, to: Seqno) 
 
 def _taken_back(
     config: Config,
-    agreed: Agreed,
+    agreed: Agreement,
     target: Target,
     position: TargetPosition,
     step: tuple[FragmentHeader, FragmentHeader],
@@ -114,7 +114,7 @@ def _taken_back(
     with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
         events = list(found)
     # Which transaction left them as they were before is not looked for: rows that are taken back have none.
-    collapse = Collapse(config.topic, transaction_columns(config.target.transaction_columns.items()), known=False)
+    collapse = Compactor(config.topic, metadata_columns(config.target.transaction_columns.items()), known=False)
     gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
     for header, fragments in reversed(events):
         if gtids is not None and header.gtid is not None:
@@ -139,7 +139,7 @@ def _taken_back(
     return before
 
 
-def fold(collapse: Collapse, topic: str, fragments: Sequence[bytes]) -> None:
+def fold(collapse: Compactor, topic: str, fragments: Sequence[bytes]) -> None:
     """Fold what undoes an event into net operations."""
     for value in undoing(fragments, topic):
         columns = {
@@ -152,7 +152,7 @@ def fold(collapse: Collapse, topic: str, fragments: Sequence[bytes]) -> None:
                 collapse.add(message)
 
 
-def _before(config: Config, agreed: Agreed, position: TargetPosition, first: Seqno) -> TargetPosition:
+def _before(config: Config, agreed: Agreement, position: TargetPosition, first: Seqno) -> TargetPosition:
     """As if a target were right before an event."""
     covering = agreed.history.covering(Seqno(first - 1))
     return TargetPosition(
@@ -165,16 +165,16 @@ def _before(config: Config, agreed: Agreed, position: TargetPosition, first: Seq
 
 
 def _events(
-    config: Config, agreed: Agreed, position: TargetPosition, first: Seqno, last: Seqno
+    config: Config, agreed: Agreement, position: TargetPosition, first: Seqno, last: Seqno
 ) -> Generator[Event, None, None]:
     """Whole events of the log, with their fragments."""
     start = _before(config, agreed, position, first)
-    ledger = Ledger[bytes, Messages](
+    ledger = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=agreed.partitions, position=start, history=agreed.history
     )
     scanner = Scanner(config.topic)
     held: list[bytes] = []
-    with Direct(config.kafka, config.topic, start.offsets) as log:
+    with OrderedReader(config.kafka, config.topic, start.offsets) as log:
         while (batch := log.next()) is not None:
             for part in batch.to_batches():
                 messages = (one for found in scanner.scan(part) for one in found)

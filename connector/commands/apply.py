@@ -91,7 +91,7 @@ def apply(
 
     from connector import metrics
     from connector.applier.applier import Applier
-    from connector.applier.excluded_tables import Without
+    from connector.applier.excluded_tables import ExcludedTables
     from connector.applier.skips import Skips
     from connector.clock import SystemClock
     from connector.commands.who import who
@@ -99,7 +99,7 @@ def apply(
     from connector.kafka.handshake import tell_what_is_missing
     from connector.log.ids import Seqno
     from connector.spark.session import Session
-    from connector.status.lag_monitor import lookout
+    from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
 
     until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
@@ -109,7 +109,7 @@ def apply(
         raise click.UsageError("--skip-seqno, --done-seqno or --without, and --because go together")
     done = None if done_seqno is None else Seqno(done_seqno)
     skips = Skips([Seqno(one) for one in skip_seqnos], who(), because, done=done)
-    excluded = Without(without, who(), because) if without else None
+    excluded = ExcludedTables(without, who(), because) if without else None
     first = from_event if from_seqno is None else Seqno(from_seqno)
     metrics.serve(config.metrics.port)
     clock = SystemClock()
@@ -121,7 +121,7 @@ def apply(
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with lookout(config, clock):
+        with lag_monitor(config, clock):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, without=excluded)
             position = applier.run()
     if position is None:
@@ -154,20 +154,20 @@ def _until(
     seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None, heartbeat: str | None
 ) -> Until | None:
     """The one that was given."""
-    from connector.applier.stop_condition import UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
+    from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
     from connector.log.ids import Seqno
 
     given: list[Until] = []
     if seqno is not None:
-        given.append(UntilSeqno(Seqno(seqno)))
+        given.append(ToSeqno(Seqno(seqno)))
     if event is not None:
-        given.append(UntilEvent(event.file, event.offset))
+        given.append(ToEvent(event.file, event.offset))
     if gtid is not None:
-        given.append(UntilGtid(gtid))
+        given.append(ToGtid(gtid))
     if time is not None:
-        given.append(UntilTime(time))
+        given.append(ToTime(time))
     if heartbeat is not None:
-        given.append(UntilHeartbeat(heartbeat))
+        given.append(ToHeartbeat(heartbeat))
     if len(given) > 1:
         raise click.UsageError("only one of the options --until-… can be given")
     return given[0] if given else None

@@ -12,7 +12,7 @@ from connector.commands.arguments import folded, moment, position
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connector.log.transaction.batch import Begin
+    from connector.log.transaction.batch import TransactionStart
     from connector.log.transaction.position import SourcePosition
     from connector.mysql.binlog.log_files import LogFile
     from connector.mysql.binlog.log_reader import Gap
@@ -91,7 +91,7 @@ def binlog(
     from connector.inspect.selection import Range, Selection
     from connector.inspect.transactions import Printer, Transactions
     from connector.mysql.binlog.log_files import log_files
-    from connector.mysql.binlog.log_reader import Reading, read_log
+    from connector.mysql.binlog.log_reader import LogReading, read_log
     from connector.mysql.transforms.filters import Filter
 
     wanted = Range(**bounds)
@@ -110,7 +110,7 @@ def binlog(
         largest_event=largest_event,
         system_schemas=True,
     )
-    reading = Reading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
+    reading = LogReading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer
     printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()
     transactions = Transactions(printer, selection, out)
@@ -134,7 +134,7 @@ def binlog(
         )
 
 
-def _tell_prepared(prepared: Mapping[str, Begin]) -> None:
+def _tell_prepared(prepared: Mapping[str, TransactionStart]) -> None:
     """XA transactions that these files neither commit nor roll back."""
     click.echo(f"thl: {len(prepared)} XA transactions are prepared and not decided in these files", err=True)
     for xid, begin in list(prepared.items())[:NAMED]:

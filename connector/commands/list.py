@@ -88,7 +88,7 @@ def chosen(
     Raises:
         UsageError: two ways to choose at once.
     """
-    from connector.inspect.events.choice import Choice, EventPlace
+    from connector.inspect.events.choice import Choice, EventLocation
 
     low, since = bound("-from", from_, zone)
     high, until = bound("-to", to, zone)
@@ -116,7 +116,7 @@ def chosen(
         high=high,
         since=since,
         until=until,
-        event=None if event is None else EventPlace.parse(event),
+        event=None if event is None else EventLocation.parse(event),
         gtid=gtid and gtid.strip().lower(),
         **rest,
     )

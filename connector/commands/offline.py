@@ -38,11 +38,11 @@ def _applier(config: Config, because: str, wait: float) -> None:
     from connector.clock import SystemClock
     from connector.commands.who import who
     from connector.errors import TargetUnavailable
-    from connector.targets.open import open_desk
+    from connector.targets.open import open_signal_table
     from connector.targets.signal_table import Request
 
     clock = SystemClock()
-    with open_desk(config.target) as desk:
+    with open_signal_table(config.target) as desk:
         desk.ask_offline(config.service, Request(clock.now(), who(), because))
         deadline = clock.monotonic() + wait
         while True:

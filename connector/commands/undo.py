@@ -26,8 +26,8 @@ def undo(config: Config, to_seqno: int) -> None:
     from connector.applier.undo import undo as take_back
     from connector.clock import SystemClock
     from connector.log.ids import Seqno
-    from connector.targets.open import open_desk, open_target
+    from connector.targets.open import open_signal_table, open_target
 
-    with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
+    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as desk:
         position = take_back(config, target, desk, Seqno(to_seqno))
     click.echo(f"service {config.service} is at event {position.seqno}: {position.event_id}")

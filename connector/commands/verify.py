@@ -91,12 +91,12 @@ def _go_on(
 def _told(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
     """Take away marks of tables that are equal, and print the report."""
     from connector.errors import PreflightError
-    from connector.targets.open import open_desk
+    from connector.targets.open import open_signal_table
 
     equal = {table.target or table.name for table in report.tables if table.equal}
     every = every_table and report.verdict == "equal"
     try:
-        with open_desk(config.target) as desk:
+        with open_signal_table(config.target) as desk:
             cleared = desk.found_equal(config.service, equal, report.seqno, every=every)
     except PreflightError as error:
         cleared = []

@@ -13,8 +13,8 @@ from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Kind, LogId, Seqno
-from connector.log.reading.event_sequencer import Ledger, Release
-from connector.log.reading.shard_sequencer import Joined
+from connector.log.reading.event_sequencer import EventSequencer, Release
+from connector.log.reading.shard_sequencer import ShardSequencer
 
 
 class Message(NamedTuple):
@@ -54,7 +54,7 @@ class WholeLog:
         service, log_id: for positions.
     """
 
-    def __init__(self, ledger: Ledger[Fragments, Never], service: str, log_id: LogId) -> None:
+    def __init__(self, ledger: EventSequencer[Fragments, Never], service: str, log_id: LogId) -> None:
         self._ledger = ledger
         self._service = service
         self._log_id = log_id
@@ -114,7 +114,7 @@ class SomeShards:
 
     def __init__(
         self,
-        joined: Joined[Fragments],
+        joined: ShardSequencer[Fragments],
         begin: ConsumerPosition,
     ) -> None:
         self._joined = joined

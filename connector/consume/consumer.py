@@ -23,8 +23,8 @@ from connector.errors import ConfigError, ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import TailWatch, check_tails
 from connector.log.ids import Kind, Seqno, ShardId
-from connector.log.reading.event_sequencer import Ledger
-from connector.log.reading.shard_sequencer import Joined
+from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
 
 EVENT_BYTES: Final = 8 << 20
@@ -233,7 +233,7 @@ class _Reading:
         self._until_end = consumer._until_end
         self._whole = False  # with `until_end`: everything before the ends was given, and nothing is missing
         self._tails = TailWatch(config, consumer._clock, beginning.offsets)
-        self._joined: Joined[Fragments] | None = None
+        self._joined: ShardSequencer[Fragments] | None = None
         self._shown: dict[int, tuple[Seqno, int]] = {}
         self._ends_of = LogReader(config, settled=True)
         position = beginning.position
@@ -245,7 +245,7 @@ class _Reading:
                 epoch=position.epoch,
                 offsets=beginning.offsets,
             )
-            ledger: Ledger[Fragments, Any] = Ledger(
+            ledger: EventSequencer[Fragments, Any] = EventSequencer(
                 topic=config.topic,
                 partitions=beginning.partitions,
                 position=of_target,
@@ -253,7 +253,7 @@ class _Reading:
             )
             self._order: WholeLog | SomeShards = WholeLog(ledger, position.service, position.log_id)
         else:
-            self._joined = Joined(
+            self._joined = ShardSequencer(
                 topic=config.topic,
                 log_id=position.log_id,
                 shards=position.shards,
@@ -306,7 +306,7 @@ class _Reading:
         check_tails(self._config, self._ends)
         self._whole = True
 
-    def _show_ends(self, joined: Joined[Fragments]) -> None:
+    def _show_ends(self, joined: ShardSequencer[Fragments]) -> None:
         """A barrier waits: partitions that have nothing more before it are found read to ends that they have now."""
         barrier, partitions = joined.lagging()
         for partition in partitions:

@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.log.format import checked
-from connector.log.format.decoded_parts import Change, Chunks
+from connector.log.format.decoded_parts import Change, DecodedParts
 from connector.log.format.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
@@ -152,12 +152,12 @@ class Decoder:
         Raises:
             LogDamaged: the bytes are no fragments.
         """
-        chunks: Chunks | None = None
+        chunks: DecodedParts | None = None
         for value in values:
             written = self._schema_of(value, place)
             fragment = self._read(value, place, written.whole)
             if chunks is None:
-                chunks = Chunks(partial(self._read, place=place, written=written.change, at=0), place)
+                chunks = DecodedParts(partial(self._read, place=place, written=written.change, at=0), place)
             for change in chunks.whole(fragment["fragno"], fragment["changes"]):
                 rows = "rows" in change
                 yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])

@@ -10,15 +10,15 @@ from connector.consume.decoding import Decoder
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
-from connector.kafka.handshake import shake_hands
+from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
-from connector.log.format.first_fields import place_of
+from connector.log.format.first_fields import first_fields
 from connector.log.format.header import FragmentHeader
 from connector.log.format.shard import partition_of
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno, ShardId
-from connector.log.reading.search import Met, before_time
+from connector.log.reading.search import Probe, before_time
 from connector.log.transaction.position import PositionRecord, TargetPosition
 from connector.log.writing.control import PartitionMap
 from connector.log.writing.history import History
@@ -82,7 +82,7 @@ def begin(
         source_id=f"a consumer of {config.service}",
         offsets=position.offsets,
     )
-    agreed = shake_hands(config, of_target, look.chosen)
+    agreed = handshake(config, of_target, look.chosen)
     offsets = {p: agreed.offsets.get(p, look.bounds[p][0]) for p in look.chosen}
     return Beginning(agreed.history, agreed.partitions, replace(position, log_id=agreed.history.log_id), offsets)
 
@@ -176,7 +176,7 @@ class _Look:
             if found is None:
                 deleted = self.record.tails.get(partition, NO_SEQNO)
             else:
-                place = place_of(found[1], f"{self.config.topic}-{partition}@{found[0]}")
+                place = first_fields(found[1], f"{self.config.topic}-{partition}@{found[0]}")
                 deleted = place.seqno if place.fragno else place.prev_seqno
             oldest = max(oldest, Seqno(deleted + 1))
         return oldest
@@ -187,7 +187,7 @@ class _Look:
         for partition in self.chosen:
             start, end = self.bounds[partition]
 
-            def read(offset: int, partition: int = partition, end: int = end) -> Met[FragmentHeader] | None:
+            def read(offset: int, partition: int = partition, end: int = end) -> Probe[FragmentHeader] | None:
                 return next(self._headers(partition, offset, end), None)
 
             for met in self._headers(partition, before_time(read, start, end, time, slack), end):
@@ -218,9 +218,9 @@ class _Look:
             "no event that Kafka holds has the GTID", service=self.config.service, gtid=gtid, first=low, last=high - 1
         )
 
-    def _headers(self, partition: int, start: int, end: int) -> Iterator[Met[FragmentHeader]]:
+    def _headers(self, partition: int, start: int, end: int) -> Iterator[Probe[FragmentHeader]]:
         for offset, value in self.log.fragments(partition, start, end):
             header = self.decoder.header(value, f"{self.config.topic}-{partition}@{offset}")
             if header.kind is Kind.EPOCH:
                 header = replace(header, commit_time=None, gtid=None)
-            yield Met(offset, header)
+            yield Probe(offset, header)

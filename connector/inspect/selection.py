@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connector.errors import ConfigError
-from connector.log.transaction.batch import Begin, Ending
+from connector.log.transaction.batch import TransactionEnd, TransactionStart
 from connector.log.transaction.position import SourcePosition
 
 
@@ -51,7 +51,7 @@ class Selection:
         """A file begins."""
         self._file = name
 
-    def begins(self, begin: Begin) -> bool:
+    def begins(self, begin: TransactionStart) -> bool:
         """Whether a transaction can be wanted, as far as its beginning tells."""
         if self._last:  # the last one was passed over, because something else did not want it
             self.over = True
@@ -64,7 +64,7 @@ class Selection:
             return self._reached and start >= wanted.from_position.offset
         return self._reached
 
-    def ends(self, ending: Ending) -> bool:
+    def ends(self, ending: TransactionEnd) -> bool:
         """Whether one that could be wanted is: its last piece has come."""
         wanted, time = self._wanted, ending.commit_time
         if self._last:

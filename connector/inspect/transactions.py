@@ -8,7 +8,7 @@ from connector.errors import CorruptBinlog
 from connector.inspect.selection import Selection
 from connector.inspect.spool import Spool
 from connector.log.ids import Seqno
-from connector.log.transaction.batch import Begin, Ending, Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.xa import Decided, Logged, Prepared
 
 LATEST: Final = 253_402_300_800_000_000  # µs since 1970: the year 10000
@@ -20,10 +20,10 @@ class Printer(Protocol):
     What comes before its changes is asked for last: it says what is known only at the end.
     """
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, begin: TransactionStart) -> None:
         """A transaction begins; one that has not ended is forgotten."""
 
-    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
+    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
         """What is to be printed of its next piece.
 
         Args:
@@ -32,7 +32,7 @@ class Printer(Protocol):
             xa: with the last piece, what became of an XA transaction here: prepared, commit or rollback; else "".
         """
 
-    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
+    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
         """What stands before the pieces."""
 
     def tail(self) -> bytes:
@@ -61,8 +61,8 @@ class Transactions:
         self._spool = Spool()
         self._wanted = False
         self.printed = 0
-        self.prepared: dict[str, Begin] = {}  # by their xids, those that were not decided yet
-        self._preparing: Begin | None = None
+        self.prepared: dict[str, TransactionStart] = {}  # by their xids, those that were not decided yet
+        self._preparing: TransactionStart | None = None
 
     def take(self, item: Logged) -> bool:
         """Take what comes next of the source.
@@ -70,7 +70,7 @@ class Transactions:
         Returns:
             Whether there is more to be wanted.
         """
-        if isinstance(item, Passed):
+        if isinstance(item, PositionAdvance):
             return self._selection.passes(item.gtid)
         xa = ""
         match item:
@@ -78,7 +78,7 @@ class Transactions:
                 xa, item = self._prepared(item), item.piece
             case Decided():
                 self.prepared.pop(item.xid, None)
-                xa, item = item.ending.outcome.name.lower(), Piece(item.begin, [], item.ending)
+                xa, item = item.ending.outcome.name.lower(), TransactionBatch(item.begin, [], item.ending)
         if item.begin is not None:
             self._spool.clear()
             self._wanted = self._selection.begins(item.begin)

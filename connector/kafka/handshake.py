@@ -21,7 +21,7 @@ GLANCE: Final = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreement:
     """What the handshake found out.
 
     Args:
@@ -37,7 +37,7 @@ class Agreed:
     gtid_set: str | None
 
 
-def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreed:
+def handshake(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreement:
     """Compare a target's position, as its claim returned it, with the log as it is now.
 
     Both are read settled: an event that the target has may be visible already where its epoch, or the position that
@@ -105,7 +105,7 @@ def shake_hands(config: Config, position: TargetPosition, chosen: Collection[int
         raise lost
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
     going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
-    return Agreed(history, partitions, going_on, gtid_set)
+    return Agreement(history, partitions, going_on, gtid_set)
 
 
 def newest_event(config: Config) -> Seqno:

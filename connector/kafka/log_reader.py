@@ -16,11 +16,11 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
-from connector.kafka.prepared_records import Found, PreparedState, piece_key
+from connector.kafka.prepared_records import PreparedReader, PreparedState, piece_key
 from connector.kafka.records import control_state, position_record
-from connector.log.format.first_fields import Place, place_of
+from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Seqno
-from connector.log.reading.search import Met, first_of
+from connector.log.reading.search import Probe, first_of
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.control import ControlState
 from connector.log.writing.tail import TailFound
@@ -120,7 +120,7 @@ class LogReader:
         """Everything that is kept of XA transactions, without the pieces themselves: they are read over."""
         topic = self._config.prepared_topic
         low, high = self._ends(topic, 0)
-        found = Found()
+        found = PreparedReader()
         for message in self._between(topic, 0, low, high):
             found.take(message.offset() or 0, _key(message), message.value())
         return found.state(high)
@@ -165,7 +165,7 @@ class LogReader:
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
             return TailFound(start=low, end=high)
-        place = place_of(_value(message), f"{self._config.topic}-{partition}@{message.offset()}")
+        place = first_fields(_value(message), f"{self._config.topic}-{partition}@{message.offset()}")
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
@@ -179,7 +179,7 @@ class LogReader:
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
 
-    def first_place(self, partition: int) -> Place | None:
+    def first_place(self, partition: int) -> FirstFields | None:
         """What stands first in a partition of the event topic; None when it holds nothing."""
         return self._first(partition, *self._ends(self._config.topic, partition))
 
@@ -229,9 +229,9 @@ class LogReader:
         """
         low, high = bounds or self.bounds(partition)
 
-        def read(offset: int) -> Met[Place] | None:
+        def read(offset: int) -> Probe[FirstFields] | None:
             found = self.first(partition, offset, high)
-            return found and Met(found[0], place_of(found[1], f"{self._config.topic}-{partition}@{found[0]}"))
+            return found and Probe(found[0], first_fields(found[1], f"{self._config.topic}-{partition}@{found[0]}"))
 
         met = first_of(read, low, high, seqno)
         return (met.offset, met.header.seqno) if met else (high, None)
@@ -250,13 +250,13 @@ class LogReader:
                 found = offset + 1, place.seqno
         return found
 
-    def _first(self, partition: int, low: int, high: int) -> Place | None:
+    def _first(self, partition: int, low: int, high: int) -> FirstFields | None:
         return next((place for _, place in self._places(partition, low, high)), None)
 
-    def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, Place], None, None]:
+    def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, FirstFields], None, None]:
         with closing(self.fragments(partition, start, end)) as found:
             for offset, value in found:
-                yield offset, place_of(value, f"{self._config.topic}-{partition}@{offset}")
+                yield offset, first_fields(value, f"{self._config.topic}-{partition}@{offset}")
 
     def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
         """The fragments and markers of a partition of the event topic that are not of earlier events."""

@@ -18,7 +18,7 @@ MESSAGES: Final = 500  # at once
 BYTES: Final = 16 << 20  # or about so many
 
 
-class Direct:
+class OrderedReader:
     """Committed messages of one topic.
 
     Args:

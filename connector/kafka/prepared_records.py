@@ -69,7 +69,7 @@ class PreparedState:
     end: int = 0
 
 
-class Found:
+class PreparedReader:
     """Reads the topic from its beginning. What is held in memory is a number for each message that is kept."""
 
     def __init__(self) -> None:

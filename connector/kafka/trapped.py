@@ -13,8 +13,8 @@ from connector.config.model import Config
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
-from connector.log.format.decoded_parts import Chunks
-from connector.log.format.first_fields import SHOWN, body_of, place_of
+from connector.log.format.decoded_parts import DecodedParts
+from connector.log.format.first_fields import SHOWN, body_of, first_fields
 from connector.log.gtid.source_gtids import lacking, parse_gtids
 from connector.log.ids import Kind, Seqno
 from connector.log.transaction.position import PositionRecord
@@ -88,11 +88,11 @@ def _events(
 ) -> Iterator[LoggedEvent]:
     """The finished events of a partition; of those that are wanted also what they change."""
     whole, header, one = schemas
-    chunks = Chunks(lambda data: _read(data, one, at, whole=True), at)
+    chunks = DecodedParts(lambda data: _read(data, one, at, whole=True), at)
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
-        place = place_of(value, at)
+        place = first_fields(value, at)
         if place.kind is Kind.EPOCH or place.fragno == 0:
             rows, statements, next_fragno = Counter(), 0, 0
         if place.kind is Kind.EPOCH or place.fragno != next_fragno:

@@ -24,7 +24,7 @@ from connector.kafka.trapped import trapped_events
 from connector.log.format.partition_map import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Epoch, Seqno
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Item, Redefined
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import Finished, PositionRecord
@@ -35,10 +35,10 @@ from connector.log.writing.history import History
 from connector.log.writing.online import OnlinePlan, SourceFacts, check_redo, comparable, decide, incomparable
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering, Sharding
-from connector.producer.ownership import Begun
+from connector.producer.ownership import EpochOwnership
 from connector.producer.prepared_xa import PreparedTransactions, redone
 from connector.producer.publish.publisher import Publisher
-from connector.producer.publish.replica_gate import Hold
+from connector.producer.publish.replica_gate import ReplicaGate
 from connector.producer.sources.source import Source, Stream
 from connector.retrying import Stopped
 from connector.schema import Framing, fragment_schema
@@ -49,7 +49,7 @@ REDO_PATIENCE: Final = 120.0  # seconds without anything from a source that has 
 Items = list[Item]
 
 
-class Online:
+class OnlineProducer:
     """A producer that has gone online: what it holds, and what it knows.
 
     Args:
@@ -70,12 +70,12 @@ class Online:
         source: Source,
         clock: Clock,
         stop: Event,
-        begun: Begun,
+        begun: EpochOwnership,
         *,
         framing: Framing,
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
-        hold: Hold | None = None,
+        hold: ReplicaGate | None = None,
     ) -> None:
         self._hold = hold
         self._config = config
@@ -276,7 +276,7 @@ class Online:
                 raise Stopped
             items = stream.read(0.2)
             for index, item in enumerate(items):
-                if isinstance(item, Passed):
+                if isinstance(item, PositionAdvance):
                     if item.gtid is not None and item.gtid == finished.gtid:
                         check_redo(finished, None)
                     continue

@@ -19,7 +19,7 @@ from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError
 from connector.log.format.header import HEARTBEAT
 from connector.log.ids import Action
-from connector.log.transaction.batch import Begin, Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch, TransactionStart
 from connector.mysql.preflight.heartbeat_row import heartbeat_table, write_heartbeat
 from connector.producer.going_online import Items
 from connector.schema import fragment_schema
@@ -47,9 +47,9 @@ class Marker:
 
     def marked(self, items: Items) -> Items:
         """The same, pieces that are heartbeats with their names."""
-        return [self._marked(item) if isinstance(item, Piece) else item for item in items]
+        return [self._marked(item) if isinstance(item, TransactionBatch) else item for item in items]
 
-    def _marked(self, piece: Piece) -> Piece:
+    def _marked(self, piece: TransactionBatch) -> TransactionBatch:
         begin = piece.begin
         if begin is None or piece.ending is None or not 1 <= len(piece.changes) <= 2:
             return piece
@@ -63,7 +63,7 @@ class Marker:
         values = dict(zip((column.name for column in insert.layout.columns), found["after"], strict=False))
         if values.get("service") != self._service:
             return piece
-        told = Begin(
+        told = TransactionStart(
             begin.server_id,
             begin.thread_id,
             begin.gtid,
@@ -73,7 +73,7 @@ class Marker:
             begin.kind,
             {**begin.metadata, HEARTBEAT: str(values.get("name", ""))},
         )
-        return Piece(told, piece.changes, piece.ending)
+        return TransactionBatch(told, piece.changes, piece.ending)
 
 
 @contextmanager

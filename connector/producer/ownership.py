@@ -13,7 +13,7 @@ from connector.log.writing.control import ControlState, EpochRecord
 
 
 @dataclass(slots=True)
-class Begun:
+class EpochOwnership:
     """Of one process, however often it goes online.
 
     Args:

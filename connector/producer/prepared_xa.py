@@ -21,7 +21,7 @@ from connector.errors import LogDamaged, Unsupported
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState, closing, opened, piece_key, voided
 from connector.log.ids import Epoch, Outcome
-from connector.log.transaction.batch import Begin, Ending, Passed, Piece, Rows
+from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.pending import Pending, Stored
 from connector.log.transaction.position import Digest, Finished
@@ -49,7 +49,7 @@ class _Attempt:
     """
 
     name: str
-    begin: Begin
+    begin: TransactionStart
     start: int
     held: list[Changes] | None
     size: int = 0
@@ -138,11 +138,11 @@ class PreparedTransactions:
         if replaced is not None:
             self._forget(replaced)
             work += voided(replaced.attempt, replaced.messages)
-        yield [*work, closing(pending, self._pending.kept), Passed(piece.ending.end, attempt.begin.gtid)]
+        yield [*work, closing(pending, self._pending.kept), PositionAdvance(piece.ending.end, attempt.begin.gtid)]
 
     def _decided(self, item: Decided) -> Iterator[Work]:
         pending = self._pending.end(item.xid)
-        passed = Passed(item.ending.end, item.begin.gtid)
+        passed = PositionAdvance(item.ending.end, item.begin.gtid)
         if pending is None:
             if item.ending.outcome is Outcome.COMMIT:
                 raise Unsupported(
@@ -160,7 +160,7 @@ class PreparedTransactions:
             yield [*gone, passed]
             return
         told, prepared = item.begin, pending.gtid or str(pending.start)
-        begin = Begin(
+        begin = TransactionStart(
             server_id=told.server_id,
             thread_id=told.thread_id,
             gtid=told.gtid,
@@ -172,11 +172,13 @@ class PreparedTransactions:
         )
         yield from self._event(pending, begin, item.ending, gone)
 
-    def _event(self, pending: Pending, begin: Begin, ending: Ending, gone: list[Stored]) -> Iterator[Work]:
+    def _event(
+        self, pending: Pending, begin: TransactionStart, ending: TransactionEnd, gone: list[Stored]
+    ) -> Iterator[Work]:
         """The event, piece by piece; with its last fragment goes what was kept of it."""
         for number, changes in enumerate(self._read(pending), 1):
             last = number == pending.pieces
-            piece = Piece(begin if number == 1 else None, changes, ending if last else None)
+            piece = TransactionBatch(begin if number == 1 else None, changes, ending if last else None)
             yield [*self._encoder.take(piece), *(gone if last else ())]
         self._forget(pending)
 
@@ -204,7 +206,7 @@ class PreparedTransactions:
                 found=count,
             )
 
-    def _began(self, piece: Piece, begin: Begin) -> _Attempt:
+    def _began(self, piece: TransactionBatch, begin: TransactionStart) -> _Attempt:
         self._attempts += 1
         size = _size(piece.changes)
         hold = piece.ending is not None and size + sum(self._held_bytes.values()) <= IN_MEMORY

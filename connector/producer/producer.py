@@ -35,19 +35,19 @@ from connector.errors import (
 from connector.kafka.registry import registered_number
 from connector.kafka.requests import listening, tell
 from connector.log.ids import NO_SEQNO
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.control import OfflineRequest
 from connector.log.writing.online import go_back, recheck_source
-from connector.producer.going_online import Items, Online
+from connector.producer.going_online import Items, OnlineProducer
 from connector.producer.heartbeats import Marker
-from connector.producer.ownership import Begun
+from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.fragments import size_of
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.queue import Work
-from connector.producer.publish.replica_gate import Held, Hold
+from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import Source
 from connector.retrying import Stopped, retry
 from connector.schema import fragment_schema, framing
@@ -80,7 +80,7 @@ class Producer:
         *,
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
-        hold: Hold | None = None,
+        hold: ReplicaGate | None = None,
     ) -> None:
         self._config = config
         self._source = source
@@ -89,7 +89,7 @@ class Producer:
         self._asked: float | None = None  # when we saw that we are to stop
         self._failed_after = NO_SEQNO  # the last finished event when something failed
         self._failures = 0  # since that event
-        self._begun = Begun()
+        self._begun = EpochOwnership()
         self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
         self._accept_partial = accept_partial
@@ -133,7 +133,7 @@ class Producer:
                         ear.enter_context(listening(config, online.control_end, self._asked_offline))
                         heard = True
                     return self._produce(online)
-                except Held:
+                except ReplicaLagging:
                     if self._stop.is_set():
                         return online.publisher.committed
                     LOG.warning("the source is gone, and what is held is forgotten", extra={"service": config.service})
@@ -141,7 +141,7 @@ class Producer:
                     self._count(online.publisher.committed, error, "publish")
                 finally:
                     online.close()
-        except (Stopped, Held):
+        except (Stopped, ReplicaLagging):
             return None
 
     def _asked_offline(self, request: OfflineRequest) -> None:
@@ -151,9 +151,9 @@ class Producer:
             self.request = request
             self._stop.set()
 
-    def _go_online(self) -> Online:
-        def attempt() -> Online:
-            online = Online(
+    def _go_online(self) -> OnlineProducer:
+        def attempt() -> OnlineProducer:
+            online = OnlineProducer(
                 self._config,
                 self._source,
                 self._clock,
@@ -182,7 +182,7 @@ class Producer:
             clock=self._clock,
         )
 
-    def _produce(self, online: Online) -> PositionRecord:
+    def _produce(self, online: OnlineProducer) -> PositionRecord:
         try:
             if online.publisher.committed.snapshot:
                 self._load(online)
@@ -198,14 +198,14 @@ class Producer:
             LOG.debug("stopped while waiting")
         return online.publisher.drain()
 
-    def _done(self, online: Online) -> bool:
+    def _done(self, online: OnlineProducer) -> bool:
         if not self._stop.is_set():
             return online.stream is not None and online.stream.ended and not online.ahead
         now = self._clock.monotonic()
         self._asked = self._asked or now
         return not online.encoder.open or now > self._asked + GRACE
 
-    def _read(self, online: Online) -> Items:
+    def _read(self, online: OnlineProducer) -> Items:
         if online.ahead:
             items, online.ahead = online.ahead, []
             return items
@@ -213,13 +213,13 @@ class Producer:
             online.stream = self._source.after(online.publisher.committed, online.tables)
         return online.stream.read(READ)
 
-    def _hand_on(self, online: Online, items: Items) -> None:
+    def _hand_on(self, online: OnlineProducer, items: Items) -> None:
         work: Work = []
         size = 0
         if self._marker is not None:
             items = self._marker.marked(items)
         for item in items:
-            if isinstance(item, Passed):
+            if isinstance(item, PositionAdvance):
                 work.append(item)
                 continue
             if isinstance(item, Redefined):  # in the same work as the end of its event
@@ -227,7 +227,7 @@ class Producer:
                 if online.tables is not None:
                     online.tables = online.tables.after(item)
                 continue
-            if not isinstance(item, Piece):
+            if not isinstance(item, TransactionBatch):
                 online.publisher.put(work)
                 work, size = [], 0
                 self._xa(online, item)
@@ -240,7 +240,7 @@ class Producer:
             size += size_of(fragments)
         online.publisher.put(work)
 
-    def _xa(self, online: Online, item: Prepared | Decided) -> None:
+    def _xa(self, online: OnlineProducer, item: Prepared | Decided) -> None:
         """An XA transaction's next piece is kept; or the whole becomes an event.
 
         Raises:
@@ -251,7 +251,7 @@ class Producer:
             if online.encoder.open and self._done(online):
                 raise Stopped
 
-    def _load(self, online: Online) -> None:
+    def _load(self, online: OnlineProducer) -> None:
         """Publish an initial load, from its beginning.
 
         Raises:
@@ -266,7 +266,7 @@ class Producer:
                         raise Stopped
                     work: Work = [*online.encoder.take(piece)]
                     if piece.begin is not None and piece.begin.metadata.get("snapshot") == "end":
-                        work.append(Loaded(load.position[1]))
+                        work.append(SnapshotCompleted(load.position[1]))
                         online.tables = load.tables
                         if load.tables is not None:
                             work.append(load.tables)
@@ -281,7 +281,7 @@ class Producer:
         LOG.info("loaded", extra={"service": service, "seqno": position.last_finished, "resume": position.resume})
         online.publisher.resume()
 
-    def _go_back(self, online: Online, error: SourceUnavailable) -> None:
+    def _go_back(self, online: OnlineProducer, error: SourceUnavailable) -> None:
         """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
         begun = online.encoder.open
         position = _still_ours(online)
@@ -342,7 +342,7 @@ class Producer:
             raise error
 
 
-def _still_ours(online: Online) -> PositionRecord:
+def _still_ours(online: OnlineProducer) -> PositionRecord:
     """Publish what is whole, and make sure that no newer producer has taken over.
 
     A newer one's dump ends ours, because both register as the same replica: that is the first we see of it.

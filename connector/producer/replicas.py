@@ -22,7 +22,7 @@ from connector.log.gtid.source_gtids import lacking
 from connector.mysql.server.connection import session
 from connector.mysql.server.replica import ROUND, Replica
 from connector.mysql.server.source_state import gtid_executed
-from connector.producer.publish.replica_gate import Held
+from connector.producer.publish.replica_gate import ReplicaLagging
 
 LOG: Final = logging.getLogger(__name__)
 TELL_AFTER: Final = 5.0  # a replica that is ordinarily behind is no news
@@ -32,7 +32,7 @@ SOURCE_LOOK: Final = 10.0  # between looks whether the source still has what is 
 
 
 class Replicas:
-    """A `connector.producer.publish.replica_gate.Hold`.
+    """A `connector.producer.publish.replica_gate.ReplicaGate`.
 
     Args:
         config: the service, its source, and who is waited for.
@@ -106,7 +106,7 @@ class Replicas:
             LOG.info("what is held cannot be looked for", extra={"service": self._service, "why": error})
             return
         if executed is not None and lacking(gtids, executed):
-            raise Held
+            raise ReplicaLagging
 
     def _ask(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> bool:
         """Ask until it answers."""
@@ -133,4 +133,4 @@ class Replicas:
             if left <= 0:
                 return
             self._stop.wait(min(left, LOOK))
-        raise Held
+        raise ReplicaLagging

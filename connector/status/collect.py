@@ -24,7 +24,7 @@ from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
-from connector.targets.open import open_desk
+from connector.targets.open import open_signal_table
 from connector.targets.signal_table import Inconsistent, Request
 from connector.targets.target_schema import Excluded
 
@@ -68,7 +68,7 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
         target = read_target(config.target.url.get_secret_value(), config.service)
         known = True
         if target is not None:
-            with open_desk(config.target) as desk:
+            with open_signal_table(config.target) as desk:
                 request = desk.request(config.service)
                 doubtful = desk.inconsistent(config.service)
                 excluded = desk.excluded(config.service)

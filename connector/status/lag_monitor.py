@@ -26,7 +26,7 @@ LEAVE: Final = 1.0
 
 
 @contextmanager
-def lookout(config: Config, clock: Clock) -> Iterator[None]:
+def lag_monitor(config: Config, clock: Clock) -> Iterator[None]:
     """Look out while in the context; not at all when no metrics are served.
 
     Args:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from connector.errors import ConfigError
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog, Excluded
+from connector.targets.target_schema import Excluded, TargetSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Adopted:
         statements: what adds columns to them.
     """
 
-    catalog: Catalog
+    catalog: TargetSchema
     tables: tuple[Table, ...]
     statements: tuple[str, ...]
 
@@ -79,4 +79,4 @@ def adopted(
             hint=f"Name them there, or drop them: {'; '.join(surplus)}",
         )
     after = {table.name: table for table in (*tables, *changed)}
-    return Adopted(Catalog(after.values(), wanted, excluded), tuple(changed), tuple(statements))
+    return Adopted(TargetSchema(after.values(), wanted, excluded), tuple(changed), tuple(statements))

@@ -11,13 +11,13 @@ from array import array
 from dataclasses import replace
 
 from connector.errors import Unsupported
-from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.format import avro
 from connector.targets.absent_columns import NoDefault, with_defaults
 from connector.targets.table import Table
 
 
-def completed(net: NetRows, table: Table) -> NetRows:
+def completed(net: NetChanges, table: Table) -> NetChanges:
     """The same with every insert whole.
 
     Args:

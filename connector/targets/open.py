@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from connector.clock import Clock
 from connector.config.model import Target as Options
 from connector.errors import ConfigError
-from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
-from connector.targets.signal_table import Desk, Session
+from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
+from connector.targets.signal_table import Session, SignalTable
 from connector.targets.target import Target
 
 FOLDERS: Final = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
@@ -20,7 +20,7 @@ class Kind(Protocol):
     """The module `kind` of a target's folder. Each function raises ConfigError for a URL that is malformed."""
 
     @staticmethod
-    def open_target(options: Options, clock: Clock, columns: TransactionColumns | None) -> Target:
+    def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> Target:
         """Open the target for an applier; `columns` are its metadata columns."""
 
     @staticmethod
@@ -43,11 +43,11 @@ def open_target(options: Options, clock: Clock) -> Target:
         ConfigError: a URL of no known kind.
         TargetUnavailable: it does not answer.
     """
-    columns = transaction_columns(options.transaction_columns.items())
+    columns = metadata_columns(options.transaction_columns.items())
     return _kind(options).open_target(options, clock, columns)
 
 
-def open_desk(options: Options) -> Desk:
+def open_signal_table(options: Options) -> SignalTable:
     """Open the signal tables of the target that the configuration names: claims nothing.
 
     Args:
@@ -57,7 +57,7 @@ def open_desk(options: Options) -> Desk:
         ConfigError: a URL of no known kind.
         TargetUnavailable: it does not answer, or does not exist yet.
     """
-    return Desk(_kind(options).open_session(options.url.get_secret_value()))
+    return SignalTable(_kind(options).open_session(options.url.get_secret_value()))
 
 
 def unverified(options: Options) -> str:

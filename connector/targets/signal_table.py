@@ -72,7 +72,7 @@ class Inconsistent:
     because: str
 
 
-class Desk:
+class SignalTable:
     """See above.
 
     Args:

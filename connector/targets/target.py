@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from connector.log.compact.metadata_columns import Value as TransactionValue
-from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
-from connector.targets.target_schema import Catalog, Excluded
+from connector.targets.target_schema import Excluded, TargetSchema
 
 
 class Target(Protocol):
@@ -33,7 +33,7 @@ class Target(Protocol):
         """The fencing token that `claim` took; 0 before it."""
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> TargetSchema:
         """The tables that we made, as what is staged leaves them."""
 
     def claim(self, service: str, held: int = 0) -> TargetPosition:
@@ -54,7 +54,7 @@ class Target(Protocol):
             ConfigError: tables have other columns of the transaction, or of a name that these are to have.
         """
 
-    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+    def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Take row changes for the next commit. May be called any number of times: in order, they add up.
 
         Args:

@@ -32,7 +32,7 @@ class Excluded:
     changes: int = 0
 
 
-class Catalog:
+class TargetSchema:
     """Tables by name.
 
     Args:
@@ -81,38 +81,40 @@ class Catalog:
         """The tables of a schema."""
         return [table for table in self if table.name.schema == schema]
 
-    def with_table(self, table: Table) -> Catalog:
+    def with_table(self, table: Table) -> TargetSchema:
         """This, and a table: a new one or another definition."""
-        return Catalog({**self._tables, table.name: table}.values(), self.transaction, self.excluded)
+        return TargetSchema({**self._tables, table.name: table}.values(), self.transaction, self.excluded)
 
-    def without(self, name: TableName) -> Catalog:
+    def without(self, name: TableName) -> TargetSchema:
         """This, less a table."""
-        return Catalog((table for table in self if table.name != name), self.transaction, self.excluded)
+        return TargetSchema((table for table in self if table.name != name), self.transaction, self.excluded)
 
-    def excluding(self, name: TableName, entry: Excluded) -> Catalog:
+    def excluding(self, name: TableName, entry: Excluded) -> TargetSchema:
         """This, with a table that the applier goes on without."""
-        return Catalog(self, self.transaction, {**self.excluded, name: entry})
+        return TargetSchema(self, self.transaction, {**self.excluded, name: entry})
 
-    def including(self, name: TableName) -> Catalog:
+    def including(self, name: TableName) -> TargetSchema:
         """This, with a table that is like any other again."""
         kept = {other: entry for other, entry in self.excluded.items() if other != name}
-        return Catalog(self, self.transaction, kept)
+        return TargetSchema(self, self.transaction, kept)
 
-    def counted(self, changes: Mapping[TableName, int]) -> Catalog:
+    def counted(self, changes: Mapping[TableName, int]) -> TargetSchema:
         """This, with changes counted of tables that the applier goes on without."""
         counted = {
             name: replace(entry, changes=entry.changes + changes.get(name, 0)) for name, entry in self.excluded.items()
         }
-        return Catalog(self, self.transaction, counted)
+        return TargetSchema(self, self.transaction, counted)
 
-    def loading(self, transaction: tuple[Column, ...], first: Seqno) -> Catalog:
+    def loading(self, transaction: tuple[Column, ...], first: Seqno) -> TargetSchema:
         """What is left where an initial load begins: the tables that were named for it to be gone on without.
 
         Args:
             transaction: the columns of the transaction.
             first: the load's first event. Who was excluded before it is loaded like others.
         """
-        return Catalog((), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first})
+        return TargetSchema(
+            (), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first}
+        )
 
     def check(self, layout: TableLayout) -> None:
         """Compare a layout of the log with the table: whatever both know must be the same.
@@ -157,14 +159,14 @@ def go_on_without(*names: TableName) -> str:
     return f"to go on without {' and '.join(map(str, names))}: thl apply {tables} --because …"
 
 
-def changed(before: Catalog, after: Catalog) -> tuple[list[TableName], list[Table]]:
+def changed(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], list[Table]]:
     """What the bookkeeping must do to get from one to the other: names to remove, and tables to write."""
     gone = [table.name for table in before if not _same(after.find(table.name), table)]
     new = [table for table in after if not _same(before.find(table.name), table)]
     return gone, new
 
 
-def exclusions(before: Catalog, after: Catalog) -> tuple[list[TableName], dict[TableName, Excluded]]:
+def exclusions(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], dict[TableName, Excluded]]:
     """The same for the tables that the applier goes on without: a name may be another table's now."""
     gone = [name for name, entry in before.excluded.items() if after.excluded.get(name) != entry]
     return gone, {name: entry for name, entry in after.excluded.items() if before.excluded.get(name) != entry}

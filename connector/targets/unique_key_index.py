@@ -7,19 +7,19 @@ source to keep, and the key may go while the index stays.
 
 from __future__ import annotations
 
-from connector.log.compact.net_changes import NetRows
+from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
 from connector.targets.operations import IndexKey
 from connector.targets.table import Table
 
 
-class ToldKeys:
+class UniqueKeyIndex:
     """Remembers which tables have their index, as far as this session has looked."""
 
     def __init__(self) -> None:
         self._looked: dict[TableName, tuple[int, ...]] = {}
 
-    def missing(self, net: NetRows, table: Table) -> IndexKey | None:
+    def missing(self, net: NetChanges, table: Table) -> IndexKey | None:
         """What is to be done before these changes; None: nothing, or it was asked for before."""
         key = net.layout.key
         if table.layout.key or not key or self._looked.get(table.name) == key:

@@ -21,14 +21,14 @@ import psycopg
 import pyarrow as pa
 
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import Backlog
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
 from connector.log.compact.metadata_columns import Value
-from connector.log.compact.net_changes import AppliedEvent, Ddl, Images, NetRows
+from connector.log.compact.net_changes import AppliedEvent, Ddl, Images, NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.ids import LogId
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.sandbox.postgres import PostgresServer
 from connector.targets.postgres.copy import HEADER, TRAILER, copy_rows
@@ -50,14 +50,14 @@ class Nothing:
 
     def __init__(self) -> None:
         self.changes = self.net_rows = 0
-        self.kept: list[list[NetRows]] | None = None
-        self._staged: list[NetRows] = []
+        self.kept: list[list[NetChanges]] | None = None
+        self._staged: list[NetChanges] = []
 
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         del held
         return TargetPosition(service=service)
 
-    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+    def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         del last
         self.changes += sum(net.changes for net in changes)
         self.net_rows += sum(len(net.inserts) + len(net.updates) + len(net.deletes) for net in changes)
@@ -96,12 +96,12 @@ class _NoLarge:
 
 def _core(target: Target) -> ApplyCore:
     position = target.claim("bench")
-    ledger = Ledger[Message, Messages](topic="thl.bench", partitions=1, position=position)
+    ledger = EventSequencer[Message, Messages](topic="thl.bench", partitions=1, position=position)
     return ApplyCore(
         target,
         position,
         ledger,
-        Backlog("thl.bench", _NoLarge()),
+        PartitionBuffers("thl.bench", _NoLarge()),
         log_id=LogId("b" * 32),
         gtid_set="",
         topic="thl.bench",
@@ -214,7 +214,7 @@ class ByHand:
         self._db.commit()
 
 
-def _copied(net: NetRows) -> Iterator[bytes]:
+def _copied(net: NetChanges) -> Iterator[bytes]:
     yield HEADER
     kinds = bytes(copy_kind(column) for column in net.layout.columns)
     bits = bytes(bit_count(column) for column in net.layout.columns)

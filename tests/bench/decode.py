@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from connector.config.model import Filters
-from connector.log.transaction.batch import Passed, Rows
+from connector.log.transaction.batch import PositionAdvance, Rows
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.transforms.filters import Filter
@@ -45,7 +45,7 @@ def run(data: bytes, name: str) -> tuple[int, int, float, float]:
     began, cpu = time.perf_counter(), time.process_time()
     while not reader.ended:
         for piece in reader.read():
-            if isinstance(piece, Passed):
+            if isinstance(piece, PositionAdvance):
                 continue
             transactions += piece.ending is not None
             rows += sum(change.count for change in piece.changes if isinstance(change, Rows))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.position import SourcePosition
 from connector.producer.encode.encoder import Encoder
@@ -154,10 +154,12 @@ class _Writer:
 
     def _messages(self, kind: Kind, changes: list[Rows | Statement]) -> Iterator[tuple[int, bytes]]:
         self._number += 1
-        begin = Begin(1, 7, f"{UUID}:{self._number}", self._number - 1, self._number, self._place(), kind)
+        begin = TransactionStart(1, 7, f"{UUID}:{self._number}", self._number - 1, self._number, self._place(), kind)
         commit_time = 1_760_000_000_000_000 + self._number * 1000
-        ending = Ending(SourcePosition("mysql-bin.000001", self._number * 1400 + 1400), commit_time, Outcome.COMMIT)
-        for fragment in self._encoder.take(Piece(begin, changes, ending)):
+        ending = TransactionEnd(
+            SourcePosition("mysql-bin.000001", self._number * 1400 + 1400), commit_time, Outcome.COMMIT
+        )
+        for fragment in self._encoder.take(TransactionBatch(begin, changes, ending)):
             yield self._offset, fragment.value
             self._offset += 1
         self._offset += self._number % 50 == 0  # a transaction's marker

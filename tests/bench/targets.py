@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from connector.clock import SystemClock
-from connector.log.compact.net_changes import Ddl, NetRows
+from connector.log.compact.net_changes import Ddl, NetChanges
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
@@ -63,12 +63,12 @@ def row(key: int) -> Row:
     )
 
 
-def bulk(batch: int) -> Iterator[NetRows]:
+def bulk(batch: int) -> Iterator[NetChanges]:
     for first in range(0, TOTAL, batch):
         yield net(TABLE, inserts=[row(key) for key in range(first, first + batch)])
 
 
-def mixed(batch: int) -> Iterator[NetRows]:
+def mixed(batch: int) -> Iterator[NetChanges]:
     chance = random.Random(1)
     keys = list(range(TOTAL))
     for first in range(0, TOTAL, batch):
@@ -79,7 +79,7 @@ def mixed(batch: int) -> Iterator[NetRows]:
         yield net(TABLE, inserts=map(row, new), updates=map(row, changed), deletes=map(row, gone))
 
 
-def run(name: str, target: Target, batches: list[NetRows], batch: int) -> None:
+def run(name: str, target: Target, batches: list[NetChanges], batch: int) -> None:
     position = target.claim("bench")
     seqno = position.seqno
     times = []

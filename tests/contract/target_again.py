@@ -10,7 +10,7 @@ import pytest
 
 from connector.applier.undo import fold
 from connector.errors import TargetDiffers
-from connector.log.compact.compact import Collapse
+from connector.log.compact.compact import Compactor
 from connector.log.compact.net_changes import once_more
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.position import TargetPosition
@@ -125,7 +125,7 @@ def test_undone_it_is_as_it_was_and_goes_forward_again(place: Place, seed: int) 
     for _ in range(3):
         at = target.claim("shop")
         to = random.randrange(at.seqno)
-        collapse = Collapse("thl.shop")
+        collapse = Compactor("thl.shop")
         for seqno in range(at.seqno, to, -1):
             end = starts[seqno + 1] if seqno + 1 < events else len(values)
             fold(collapse, "thl.shop", values[starts[seqno] : end])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.log.compact.net_changes import NetRows
+from connector.log.compact.net_changes import NetChanges
 from tests.contract.target_suite import Applier, Place
 from tests.support.net import layout, net
 
@@ -96,7 +96,7 @@ class TestPartial:
         ],
         ids=["change", "move", "move to a key that is there"],
     )
-    def test_a_row_that_is_not_there_stops(self, place: Place, parts: Applier, wrong: NetRows) -> None:
+    def test_a_row_that_is_not_there_stops(self, place: Place, parts: Applier, wrong: NetChanges) -> None:
         with pytest.raises(TargetDiffers, match="parts"):
             parts.rows(wrong)
         parts.target.close()

@@ -11,13 +11,13 @@ from typing import Protocol
 import pytest
 
 from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
-from connector.log.compact.metadata_columns import TransactionColumns
-from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
-from connector.targets.signal_table import Desk
+from connector.targets.signal_table import SignalTable
 from connector.targets.target import Target
 from tests.support.net import Row, layout, net
 
@@ -38,7 +38,7 @@ class Place(Protocol):
     schemaless: bool
     kinds: tuple[str, str]
 
-    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> Target:
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> Target:
         """A target on it; closed when the test ends."""
 
     def read(self, table: TableLayout) -> list[Row] | None:
@@ -56,7 +56,7 @@ class Place(Protocol):
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""
 
-    def desk(self) -> Desk:
+    def desk(self) -> SignalTable:
         """Its desk; to be closed."""
 
     def staging(self) -> int:
@@ -94,7 +94,7 @@ class Applier:
         self.target.commit(position, [event])
         self.position = position
 
-    def rows(self, *changes: NetRows) -> None:
+    def rows(self, *changes: NetChanges) -> None:
         self.target.stage(changes, last=True)
         self.commit(rows=sum(change.changes for change in changes))
 
@@ -244,7 +244,9 @@ class TestCounts:
         ],
         ids=["delete", "update", "insert", "one of two updates", "one copy too many", "NULL is not null"],
     )
-    def test_a_difference_stops_and_nothing_of_it_is_seen(self, place: Place, applier: Applier, wrong: NetRows) -> None:
+    def test_a_difference_stops_and_nothing_of_it_is_seen(
+        self, place: Place, applier: Applier, wrong: NetChanges
+    ) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]), net(LOOSE, inserts=[(1, "x", 0.5, None)] * 2))
         with pytest.raises(TargetDiffers, match=wrong.layout.name.table):
             applier.rows(net(USERS, inserts=[(5, "new", None)]), wrong)
@@ -264,7 +266,7 @@ class TestCounts:
         ],
         ids=["updates", "deletes", "changed", "moved", "many"],
     )
-    def test_rows_that_are_missing_are_named(self, applier: Applier, wrong: NetRows, rows: str) -> None:
+    def test_rows_that_are_missing_are_named(self, applier: Applier, wrong: NetChanges, rows: str) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]))
         with pytest.raises(TargetDiffers) as raised:
             applier.rows(net(USERS, inserts=[(5, "of the same commit", None)]), wrong)

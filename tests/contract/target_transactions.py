@@ -12,8 +12,8 @@ import pytest
 from connector.applier import core as core_module
 from connector.applier.undo import fold
 from connector.errors import ConfigError, TargetDiffers
-from connector.log.compact.compact import Collapse
-from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.net_changes import once_more
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableLayout
@@ -31,8 +31,8 @@ NAMES = {
     "event_id": "thl_event_id",
     "server_id": "thl_server_id",
 }
-ALL = transaction_columns(NAMES.items())
-FEW = transaction_columns((("gtid", "GTID"), ("seqno", "seqno")))
+ALL = metadata_columns(NAMES.items())
+FEW = metadata_columns((("gtid", "GTID"), ("seqno", "seqno")))
 assert ALL is not None
 assert FEW is not None
 NONE: Row = (None,) * 5
@@ -200,7 +200,7 @@ def test_applied_again_each_row_has_the_same(place: Place, seed: int) -> None:
 
 def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> None:
     at = target.claim("shop")
-    collapse = Collapse("thl.shop", ALL, known=False)
+    collapse = Compactor("thl.shop", ALL, known=False)
     for seqno in range(at.seqno, to, -1):
         fold(collapse, "thl.shop", values[starts[seqno] : starts[seqno] + 1])
     target.stage(collapse.take(), last=True)
@@ -356,7 +356,7 @@ class TestDefinitions:
         stops(told, ConfigError, sql)
 
 
-def refused(place: Place, columns: TransactionColumns | None) -> list[str]:
+def refused(place: Place, columns: MetadataColumns | None) -> list[str]:
     """What is to be done before the target can be claimed with these."""
     target = place.open(columns=columns)
     with pytest.raises(ConfigError, match="does not name") as raised:
@@ -389,7 +389,7 @@ class TestTablesThatAreThere:
         told.target.close()
         names = dict(NAMES)
         del names["gtid"]
-        some = transaction_columns(names.items())
+        some = metadata_columns(names.items())
         for drop in refused(place, some):
             place.run(drop)
         Applier(place.open(columns=some)).target.close()

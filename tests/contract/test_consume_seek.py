@@ -8,7 +8,7 @@ import pytest
 
 from connector.config.model import Config, Kafka
 from connector.kafka.log_reader import LogReader
-from connector.log.format.first_fields import place_of
+from connector.log.format.first_fields import first_fields
 from connector.sandbox.environment import Broker
 from tests.support.events import Story
 from tests.support.log_writer import LogWriter
@@ -27,7 +27,7 @@ def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
         for partition in range(3):
             start, end = walking.bounds(partition)
             places = [
-                (offset, place_of(value, f"{partition}@{offset}"))
+                (offset, first_fields(value, f"{partition}@{offset}"))
                 for offset, value in walking.fragments(partition, start, end)
             ]
             assert len(places) > 10

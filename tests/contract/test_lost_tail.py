@@ -20,7 +20,7 @@ from connector.config.model import Config, Kafka
 from connector.consume import Consumer, LogDamaged, Start
 from connector.inspect.events.follow import Following
 from connector.kafka import tails
-from connector.kafka.handshake import shake_hands
+from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
 from connector.log.ids import Epoch, LogId, Seqno
@@ -209,7 +209,7 @@ def _trapped(log: LogWriter) -> object:
 @pytest.mark.parametrize(
     "look",
     [
-        pytest.param(lambda log: shake_hands(log.config, _of_target(log, 0)), id="apply, undo, rewind"),
+        pytest.param(lambda log: handshake(log.config, _of_target(log, 0)), id="apply, undo, rewind"),
         pytest.param(lambda log: seqno_of(log.config, SourcePosition("binlog.000001", 1001)), id="apply --from-event"),
         pytest.param(_trapped, id="trapped"),
     ],

@@ -17,14 +17,14 @@ from connector.kafka.records import position_message
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.log.ids import LogId, Seqno
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan, SourceFacts, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.publisher import Point, Publisher
 from connector.producer.publish.queue import Work
 from connector.sandbox.environment import Broker
@@ -75,7 +75,7 @@ class Log:
         return plan
 
     def event(self, text: str = "x") -> list[Fragment]:
-        return self.encoder.take(Piece(making.BEGIN, [Statement("a", text)], making.ENDING))
+        return self.encoder.take(TransactionBatch(making.BEGIN, [Statement("a", text)], making.ENDING))
 
     def close(self) -> None:
         self.publisher.end()
@@ -117,7 +117,7 @@ def test_a_new_log_is_empty_and_has_its_first_epoch_everywhere(config: Config, l
 
 def test_events_and_position_are_there_together_and_found_again(config: Config, log: Log) -> None:
     log.online()
-    work: Work = [*log.event(), *log.event(), Passed(SourcePosition("mysql-bin.000009", 7), None)]
+    work: Work = [*log.event(), *log.event(), PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)]
     log.publisher.put(work)
     committed = log.publisher.drain()
     assert committed == position_of(config)
@@ -130,9 +130,9 @@ def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
     log.online()
     log.publisher.put([*log.event()])
     big = making.whole([making.Change(LAYOUT, making.Action.INSERT, [ROW] * 50)])[0].changes
-    begun = log.encoder.take(Piece(making.BEGIN, big, None))
+    begun = log.encoder.take(TransactionBatch(making.BEGIN, big, None))
     assert begun
-    log.publisher.put([*begun, Passed(SourcePosition("mysql-bin.000009", 7), None)])
+    log.publisher.put([*begun, PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)])
     position = log.publisher.drain()
     assert position.open is not None
     assert (position.open.seqno, position.open.fragno) == (1, len(begun) - 1)
@@ -144,14 +144,14 @@ def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
 
 def test_what_was_passed_moves_the_position_when_nothing_else_does(config: Config, log: Log) -> None:
     log.online()
-    log.publisher.put([Passed(SourcePosition("mysql-bin.000009", 7), None)])
+    log.publisher.put([PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)])
     log.publisher.drain()
     assert position_of(config).resume == SourcePosition("mysql-bin.000009", 7)
 
 
 def test_an_initial_load_ends_with_its_last_event(config: Config, log: Log) -> None:
     log.online()
-    log.publisher.put([*log.event(), Loaded("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")])
+    log.publisher.put([*log.event(), SnapshotCompleted("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")])
     position = log.publisher.drain()
     assert (position.snapshot, position.gtid_set) == (False, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9")
     assert log.points[-1] == "produce.snapshot_end_after_commit"
@@ -182,7 +182,7 @@ def test_an_event_and_the_definition_it_leads_to_become_visible_together(config:
 def test_what_was_passed_is_not_forgotten_behind_another(config: Config, log: Log) -> None:
     log.online()
     places = [SourcePosition("mysql-bin.000009", 7), SourcePosition("mysql-bin.000009", 8)]
-    log.publisher.put([Passed(place, None) for place in places])
+    log.publisher.put([PositionAdvance(place, None) for place in places])
     log.publisher.drain()
     assert position_of(config).resume == places[-1]
 

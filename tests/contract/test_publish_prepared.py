@@ -13,7 +13,7 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import closing, opened, piece_key
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.pending import NOTHING, Pending, PendingSet, Stored
 from connector.log.transaction.position import SourcePosition
 from connector.producer.publish.queue import Work
@@ -32,7 +32,7 @@ PENDING = Pending(
 )
 KEPT = PendingSet([PENDING]).kept
 PIECES: Work = [Stored(piece_key("1.1", number), b"%d" % number) for number in range(3)]
-PASSED = Passed(SourcePosition("mysql-bin.000002", 900), None)
+PASSED = PositionAdvance(SourcePosition("mysql-bin.000002", 900), None)
 
 
 @pytest.fixture

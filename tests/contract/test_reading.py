@@ -27,8 +27,8 @@ from connector.spark.session import EARLIEST, Session
 from connector.spark.stream import load_monitor as calm
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches
-from connector.spark.stream.socket_sink import Relay
-from connector.spark.stream.stream import Reading
+from connector.spark.stream.socket_sink import SocketSink
+from connector.spark.stream.stream import LogStream
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.spark import PROFILES, Profile, continuously, session
@@ -88,7 +88,7 @@ def numbers(batches: list[pa.Table], partitions: int = 1) -> list[list[int]]:
     return found
 
 
-def read(stream: MicroBatches | Continuous | Reading, count: int, seconds: float = 60) -> list[pa.Table]:
+def read(stream: MicroBatches | Continuous | LogStream, count: int, seconds: float = 60) -> list[pa.Table]:
     """So many messages; then no more may come at once."""
     found: list[pa.Table] = []
 
@@ -251,7 +251,7 @@ def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(
     monkeypatch.setattr(calm, "QUIET_MESSAGES", 200)
     log = Log(config, partitions=2)
     log.add(100)
-    with Reading(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
+    with LogStream(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
         found = read(reading, 100)
         for count, kind in ((2, Continuous), (2_000, MicroBatches), (2, Continuous)):
             until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
@@ -261,7 +261,9 @@ def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(
 def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Session) -> None:
     log = Log(config, partitions=2)
     log.add(100)
-    with Reading(spark, config, dict.fromkeys((0, 1), EARLIEST), CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
+    with LogStream(
+        spark, config, dict.fromkeys((0, 1), EARLIEST), CLOCK, calm.LoadMonitor(CLOCK.monotonic())
+    ) as reading:
         found = read(reading, 100)
         reading.leave_out(frozenset({1}))
         log.add(100)
@@ -276,10 +278,10 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(calm, "WINDOWS", 1)
-    monkeypatch.setattr("connector.spark.stream.continuous.Relay", lambda address: Relay(address + ".nowhere"))
+    monkeypatch.setattr("connector.spark.stream.continuous.Relay", lambda address: SocketSink(address + ".nowhere"))
     log = Log(config)
     log.add(10)
-    with Reading(spark, config, {0: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
+    with LogStream(spark, config, {0: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
         found = read(reading, 10)
         until(lambda: comes(log, reading, found, 2) and "does not read continuously" in caplog.text, 60)
         assert comes(log, reading, found, 20)
@@ -305,7 +307,7 @@ def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
     log = Log(config, partitions=partitions)
     log.add(10)
     offsets = dict.fromkeys(range(partitions), EARLIEST)
-    with Reading(spark, config, offsets, CLOCK, calm.Calm(CLOCK.monotonic()), largest=largest) as reading:
+    with LogStream(spark, config, offsets, CLOCK, calm.LoadMonitor(CLOCK.monotonic()), largest=largest) as reading:
         read(reading, 10)
         until(lambda: reading.next(0.1) is None and reading._calm.calm, 60)
         assert reading._possible == fits
@@ -327,7 +329,7 @@ def test_messages_as_large_as_a_topic_is_made_for_have_room_in_the_heap(config: 
     assert [value for batch in found for value in batch["value"].to_pylist()] == [None] * 64
 
 
-def comes(log: Log, reading: Reading, found: list[pa.Table], count: int) -> bool:
+def comes(log: Log, reading: LogStream, found: list[pa.Table], count: int) -> bool:
     """So many messages are written and read."""
     log.add(count)
     found += read(reading, count)
@@ -410,7 +412,7 @@ def test_brokers_that_stay_away_are_noticed_in_either_profile(
     log.add(5)
     for windows, kind in ((10_000, MicroBatches), (1, Continuous)):
         monkeypatch.setattr(calm, "WINDOWS", windows)
-        with Reading(spark, impatient, {0: EARLIEST}, CLOCK, calm.Calm(CLOCK.monotonic())) as reading:
+        with LogStream(spark, impatient, {0: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
             read(reading, 5)
             until(
                 lambda kind=kind, reading=reading: reading.next(0.1) is None and isinstance(reading._stream, kind), 60

@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from connector.clock import SystemClock
 from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.transaction.layout import Column, TableLayout
@@ -24,7 +24,7 @@ from connector.sandbox.environment import DatabaseServer
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
-from connector.targets.signal_table import Desk
+from connector.targets.signal_table import SignalTable
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -45,7 +45,7 @@ class PostgresPlace:
         self.opened: list[PostgresTarget] = []
         self.reader = psycopg.connect(url, autocommit=True)
 
-    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> PostgresTarget:
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
         self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns))
         return self.opened[-1]
 
@@ -86,8 +86,8 @@ class PostgresPlace:
         )
         return [str(columns) for (columns,) in self.query(sql)]
 
-    def desk(self) -> Desk:
-        return Desk(PostgresSession(self.url))
+    def desk(self) -> SignalTable:
+        return SignalTable(PostgresSession(self.url))
 
     def staging(self) -> int:
         sql = (

@@ -11,9 +11,9 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.errors import PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableLayout
-from connector.targets.signal_table import Desk
+from connector.targets.signal_table import SignalTable
 from connector.targets.sqlite.signal_table import SqliteSession
 from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
@@ -35,7 +35,7 @@ class SqlitePlace:
         self.path = path
         self.opened: list[SqliteTarget] = []
 
-    def open(self, *, audit: bool = False, columns: TransactionColumns | None = None) -> SqliteTarget:
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> SqliteTarget:
         self.opened.append(SqliteTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns))
         return self.opened[-1]
 
@@ -72,8 +72,8 @@ class SqlitePlace:
             found.setdefault(index, []).append(str(column))
         return sorted(",".join(columns) for columns in found.values())
 
-    def desk(self) -> Desk:
-        return Desk(SqliteSession(self.path))
+    def desk(self) -> SignalTable:
+        return SignalTable(SqliteSession(self.path))
 
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"

@@ -12,8 +12,8 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import Fenced, LogDamaged
 from connector.kafka.log_reader import LogReader
-from connector.producer.going_online import Online
-from connector.producer.ownership import Begun
+from connector.producer.going_online import OnlineProducer
+from connector.producer.ownership import EpochOwnership
 from connector.sandbox.environment import Broker
 from connector.schema import framing
 from tests.contract.test_publish_topics import config_of
@@ -27,8 +27,10 @@ def config(kafka_broker: Broker) -> Config:
     return config_of(kafka_broker)
 
 
-def online(config: Config, begun: Begun) -> Online:
-    return Online(config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun, framing=framing())
+def online(config: Config, begun: EpochOwnership) -> OnlineProducer:
+    return OnlineProducer(
+        config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun, framing=framing()
+    )
 
 
 def epochs(config: Config) -> list[int]:
@@ -37,10 +39,10 @@ def epochs(config: Config) -> list[int]:
 
 
 def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
-    begun = Begun()
+    begun = EpochOwnership()
     with closing(online(config, begun)) as older:
         older.go()
-    with closing(online(config, Begun())) as newer:
+    with closing(online(config, EpochOwnership())) as newer:
         newer.go()
         with closing(online(config, begun)) as again, pytest.raises(Fenced):
             again.go()
@@ -51,10 +53,10 @@ def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
 
 def test_who_is_overtaken_while_going_online_is_told_so(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the newer one does meanwhile looks like damage; the reason is that it has taken over."""
-    with closing(online(config, Begun())) as first:
+    with closing(online(config, EpochOwnership())) as first:
         first.go()
-    newer = online(config, Begun())
-    older = online(config, Begun())
+    newer = online(config, EpochOwnership())
+    older = online(config, EpochOwnership())
 
     def overtake(name: str) -> None:
         if name == "produce.after_read":
@@ -74,12 +76,12 @@ def test_damage_is_told_where_nobody_overtakes(config: Config, monkeypatch: pyte
             raise LogDamaged("a real one")
 
     monkeypatch.setattr(faults, "point", damaged)
-    with closing(online(config, Begun())) as alone, pytest.raises(LogDamaged, match="a real one"):
+    with closing(online(config, EpochOwnership())) as alone, pytest.raises(LogDamaged, match="a real one"):
         alone.go()
 
 
 def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
-    begun = Begun()
+    begun = EpochOwnership()
     for _ in range(3):
         with closing(online(config, begun)) as producer:
             producer.go()
@@ -88,6 +90,6 @@ def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
 
 def test_a_process_that_starts_takes_over(config: Config) -> None:
     for _ in range(2):
-        with closing(online(config, Begun())) as producer:
+        with closing(online(config, EpochOwnership())) as producer:
             producer.go()
     assert epochs(config) == [1, 2]

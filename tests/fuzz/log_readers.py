@@ -14,16 +14,16 @@ from connector.errors import ConnectorError
 from connector.inspect.events.decoding import body_of, chunks, fragment_of, header_of
 from connector.inspect.events.log import Listed
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
-from connector.kafka.prepared_records import Found
+from connector.kafka.prepared_records import PreparedReader
 from connector.kafka.records import control_state, position_record
-from connector.log.compact.compact import Collapse
-from connector.log.compact.metadata_columns import TransactionColumns, transaction_columns
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.scan import Scanner
-from connector.log.format.first_fields import place_of
-from connector.log.format.row_parts import Chunks
+from connector.log.format.first_fields import first_fields
+from connector.log.format.row_parts import RowParts
 from connector.log.ids import Epoch, Seqno
-from connector.log.reading.event_sequencer import Ledger
-from connector.log.reading.shard_sequencer import Joined
+from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.control import EpochRecord
 from connector.log.writing.history import History
@@ -36,7 +36,7 @@ from tests.support.fragments import batch
 TOPIC = "thl.s"
 AT = f"{TOPIC}-0@0"
 DECODER = Decoder(TOPIC)
-COLUMNS = transaction_columns((one, f"_{one}") for one in ("seqno", "gtid", "commit_time", "event_id", "server_id"))
+COLUMNS = metadata_columns((one, f"_{one}") for one in ("seqno", "gtid", "commit_time", "event_id", "server_id"))
 EPOCHS = tuple(
     EpochRecord(epoch=Epoch(n), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=0, reason="online")
     for n in (1,)
@@ -60,9 +60,9 @@ def statements(value: bytes) -> object:
     return [one.statements(TOPIC) for found in scan(value) for one in found]
 
 
-def collapsed(columns: TransactionColumns | None, *, run: bool) -> Reader:
+def collapsed(columns: MetadataColumns | None, *, run: bool) -> Reader:
     def read(value: bytes) -> object:
-        collapse, parts = Collapse(TOPIC, columns), Chunks(TOPIC)
+        collapse, parts = Compactor(TOPIC, columns), RowParts(TOPIC)
         for found in scan(value):
             if run:
                 collapse.add_run(found, 0, len(found), 1 << 40, 1 << 40)
@@ -90,13 +90,13 @@ def consumed(value: bytes) -> object:
 
 def assembled(value: bytes) -> object:
     """As a consumer of the whole log that begins with it."""
-    ledger: Ledger[Fragments, Any] = Ledger(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
+    ledger: EventSequencer[Fragments, Any] = EventSequencer(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
     assembly = Assembly(WholeLog(ledger, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
     return [(list(map(str, event.changes)), event.commit_time) for event in assembly.take(Message(0, 0, value))]
 
 
 def joined(value: bytes) -> object:
-    one: Joined[bytes] = Joined(
+    one: ShardSequencer[bytes] = ShardSequencer(
         topic=TOPIC, log_id=LOG_ID, shards=("shop",), offsets={0: 0}, floor=Seqno(-1), tails={}, barrier=None
     )
     one.take(DECODER.header(value, AT), 0, 0, value)
@@ -120,7 +120,7 @@ VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.THL, pa
 
 def undone(value: bytes) -> object:
     """As `thl undo` turns an event round, which it has read as the applier does."""
-    collapse = Collapse(TOPIC)
+    collapse = Compactor(TOPIC)
     scan(value)
     undo.fold(collapse, TOPIC, [value])
     return len(collapse.take())
@@ -140,7 +140,7 @@ MESSAGE_READERS: dict[str, Reader] = {
     "undo": undone,
     "header": lambda value: header_of(value, AT),
     "body": lambda value: body_of(value, AT),
-    "place": lambda value: place_of(value, AT),
+    "place": lambda value: first_fields(value, AT),
 }
 
 
@@ -168,7 +168,7 @@ def read_record(record: Record) -> Iterator[ConnectorError]:
             case "position":
                 position_record(value)
             case "prepared":
-                found = Found()
+                found = PreparedReader()
                 found.take(0, key, value)
                 found.state(1)
             case _:

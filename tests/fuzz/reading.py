@@ -1,4 +1,4 @@
-"""A log from memory through the reader and into text; and through what keeps it as it is, for an archive."""
+"""A log from memory through the reader and into text; and through what keeps it is, for an archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.errors import ConnectorError
 from connector.inspect.formats.json_event import JsonPrinter
 from connector.inspect.formats.tungsten_event import TungstenPrinter
 from connector.log.ids import Seqno
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.xa import Prepared
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.raw import RawEvents
@@ -51,7 +51,7 @@ def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
         while not reader.ended:
             for item in reader.read():
                 piece = item.piece if isinstance(item, Prepared) else item
-                if not isinstance(piece, Piece):
+                if not isinstance(piece, TransactionBatch):
                     continue
                 for printer in printers:
                     if piece.begin is not None:

@@ -7,7 +7,7 @@ from array import array
 from typing import Any
 
 from connector.log.ids import Action, Kind, Outcome
-from connector.log.transaction.batch import Begin, Ending, Rows
+from connector.log.transaction.batch import Rows, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition
 
@@ -15,8 +15,8 @@ COLUMNS = (Column("a", "int"), Column("b", "text"))
 LAYOUT = TableLayout(TableName("s", "t"), COLUMNS, (0,))
 OTHER = TableLayout(TableName("s", "u"), COLUMNS, (0,))
 START, END = SourcePosition("f.000001", 4), SourcePosition("f.000001", 900)
-BEGIN = Begin(1, 7, None, 0, 0, START, Kind.TRANSACTION, {})
-ENDING = Ending(END, 1_000_001, Outcome.COMMIT)
+BEGIN = TransactionStart(1, 7, None, 0, 0, START, Kind.TRANSACTION, {})
+ENDING = TransactionEnd(END, 1_000_001, Outcome.COMMIT)
 
 
 def zigzag(number: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 
 from connector.config.model import Filters, Source
-from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.xa import Logged
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.server.dump import StreamStart, open_stream
@@ -48,7 +48,7 @@ def images(rows: Rows) -> list[tuple[Image, Image]]:
 
 def changes(found: Iterable[Logged]) -> Iterator[Rows | Statement]:
     for piece in found:
-        if isinstance(piece, Piece):
+        if isinstance(piece, TransactionBatch):
             yield from piece.changes
 
 

@@ -8,7 +8,7 @@ from io import BytesIO
 
 from fastavro import schemaless_reader
 
-from connector.log.compact.net_changes import Images, NetRows
+from connector.log.compact.net_changes import Images, NetChanges
 from tests.support.fragments import SCHEMA
 
 UNION = ["null", "long", "double", "string", "bytes"]
@@ -38,7 +38,7 @@ class Keyed:
     def of(self, row: Row) -> Row:
         return tuple(row[i] for i in self.key)
 
-    def do(self, net: NetRows) -> None:
+    def do(self, net: NetChanges) -> None:
         width = len(net.layout.columns)
         for row in decoded(net.deletes, width):
             del self.rows[self.of(row)]
@@ -53,7 +53,7 @@ class Keyed:
 class Partly(Keyed):
     """One whose changes may tell some columns alone: as `net_changes.Partial` asks of a target."""
 
-    def do(self, net: NetRows) -> None:
+    def do(self, net: NetChanges) -> None:
         width = len(net.layout.columns)
         partial = net.partial
         changed, moved = (
@@ -75,7 +75,7 @@ class Partly(Keyed):
             assert self.of(row) not in self.rows
             self.rows[self.of(row)] = row
 
-    def _told(self, images: Images, net: NetRows) -> list[tuple[dict[int, int | float | str | bytes | None], Row]]:
+    def _told(self, images: Images, net: NetChanges) -> list[tuple[dict[int, int | float | str | bytes | None], Row]]:
         """Of each image the columns that it tells, and the key of its row."""
         width = len(net.layout.columns)
         found = []
@@ -94,7 +94,7 @@ class Counted:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows = Counter(rows)
 
-    def do(self, net: NetRows) -> None:
+    def do(self, net: NetChanges) -> None:
         width = len(net.layout.columns)
         assert len(net.updates) == 0
         for row in decoded(net.deletes, width):

@@ -29,7 +29,7 @@ from connector.mysql.transforms.filters import Filter
 from connector.sandbox.environment import SqlServer
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, Filled
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 from tests.support.binlog import changes, images, source_of
 from tests.support.default_forms import Session
 from tests.support.mysql import connect
@@ -157,7 +157,7 @@ class Outcome:
 def judge(answers: Iterable[Answer]) -> Outcome:
     """Hold our answers against the server's."""
     outcome = Outcome()
-    before = plan(Statement(SCHEMA, CREATE), Catalog(), 0).catalog
+    before = plan(Statement(SCHEMA, CREATE), TargetSchema(), 0).catalog
     for answer in answers:
         try:
             (operation,) = plan(Statement(SCHEMA, answer.sql, answer.options), before, 0).operations

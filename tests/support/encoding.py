@@ -11,7 +11,7 @@ import fastavro
 from hypothesis import strategies as st
 
 from connector.log.ids import Action, Kind, Outcome
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition
 from connector.schema import fragment_schema
@@ -96,7 +96,7 @@ statements = st.builds(
 )
 events = st.lists(st.one_of(changes(), changes(), statements), max_size=6)
 
-BEGIN = Begin(
+BEGIN = TransactionStart(
     server_id=7,
     thread_id=1748,
     gtid="3e11fa47-71ca-11e1-9e33-c80aa9429562:23",
@@ -105,7 +105,9 @@ BEGIN = Begin(
     start=SourcePosition("mysql-bin.000002", 1900),
     kind=Kind.TRANSACTION,
 )
-ENDING = Ending(end=SourcePosition("mysql-bin.000002", 2081), commit_time=1_700_000_000_000_000, outcome=Outcome.COMMIT)
+ENDING = TransactionEnd(
+    end=SourcePosition("mysql-bin.000002", 2081), commit_time=1_700_000_000_000_000, outcome=Outcome.COMMIT
+)
 
 
 def encoded_rows(change: Change) -> list[Rows]:
@@ -131,7 +133,7 @@ def joined(parts: list[Rows]) -> Rows:
 
 
 @st.composite
-def pieces(draw: st.DrawFn, event: list[Change | Statement]) -> list[Piece]:
+def pieces(draw: st.DrawFn, event: list[Change | Statement]) -> list[TransactionBatch]:
     """The event in pieces, its row changes split anywhere."""
     flat: list[Rows | Statement] = []
     for change in event:
@@ -143,23 +145,23 @@ def pieces(draw: st.DrawFn, event: list[Change | Statement]) -> list[Piece]:
             count = draw(st.integers(1, len(rest)))
             flat.append(joined(rest[:count]))
             rest = rest[count:]
-    result = [Piece(BEGIN, [], None)]
+    result = [TransactionBatch(BEGIN, [], None)]
     for item in flat:
         if result[-1].changes and draw(st.booleans()):
-            result.append(Piece(None, [], None))
+            result.append(TransactionBatch(None, [], None))
         result[-1].changes.append(item)
     if result[-1].changes and draw(st.booleans()):
-        result.append(Piece(None, [], None))
+        result.append(TransactionBatch(None, [], None))
     result[-1].ending = ENDING
     return result
 
 
-def whole(event: list[Change | Statement]) -> list[Piece]:
+def whole(event: list[Change | Statement]) -> list[TransactionBatch]:
     """The event as one piece."""
     flat: list[Rows | Statement] = [
         change if isinstance(change, Statement) else joined(encoded_rows(change)) for change in event
     ]
-    return [Piece(BEGIN, flat, ENDING)]
+    return [TransactionBatch(BEGIN, flat, ENDING)]
 
 
 def decoded(value: bytes) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from connector.config.model import Filters, Source
-from connector.log.compact.net_changes import Ddl, Images, NetRows
+from connector.log.compact.net_changes import Ddl, Images, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.mysql.preflight.preflight import preflight
@@ -85,7 +85,7 @@ def values(rows: Rows) -> list[list[Any]]:
     return [after for _, after in found if after is not None]
 
 
-def take(source: Source) -> list[Piece]:
+def take(source: Source) -> list[TransactionBatch]:
     """A whole initial load."""
     snapshot = Snapshot(source, Filter(source.filters))
     snapshot.open()
@@ -134,7 +134,7 @@ def load_into(target: Target, source: Source, service: str = "default") -> Targe
     return position
 
 
-def _inserts(rows: Rows) -> NetRows:
+def _inserts(rows: Rows) -> NetChanges:
     """The images alone: a Row is 0 (no before), 2 (an after), the count of values, the values, 0."""
     data, ends, at = bytearray(), array("Q"), 0
     framing = 2 + (1 if len(rows.layout.columns) < 64 else 2)
@@ -143,4 +143,4 @@ def _inserts(rows: Rows) -> NetRows:
         ends.append(len(data))
         at = end
     empty = Images(b"", array("Q"))
-    return NetRows(rows.layout, Images(data, ends), empty, empty, rows.count)
+    return NetChanges(rows.layout, Images(data, ends), empty, empty, rows.count)

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.model import Config, Kafka
 from connector.kafka.records import ControlRecord, control_message, position_message
-from connector.log.format.first_fields import place_of
+from connector.log.format.first_fields import first_fields
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.sandbox.environment import Broker
@@ -68,7 +68,7 @@ class Log:
         self.producer.begin_transaction()
         for partition, value in messages:
             self.producer.produce(self.topic, value, partition=partition)
-            if not abort and (place := place_of(value, f"{self.topic}-{partition}")).finishes:
+            if not abort and (place := first_fields(value, f"{self.topic}-{partition}")).finishes:
                 self.tails[partition] = place.seqno
         key, value = position_message(self.position)
         self.producer.produce(self.config.position_topic, value, key)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from connector.errors import Fenced
 from connector.log.compact.metadata_columns import Value
-from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
-from connector.targets.target_schema import Catalog, Excluded
+from connector.targets.target_schema import Excluded, TargetSchema
 from tests.support.compact_model import Counted, Keyed
 
 
@@ -28,11 +28,11 @@ class MemoryTarget:
         self.left_out: list[LeftOut] = []
         self.stamped: list[list[Value]] = []
         self.failing: dict[str, Exception] = {}
-        self._staged: list[Sequence[NetRows] | Ddl | None] = []
+        self._staged: list[Sequence[NetChanges] | Ddl | None] = []
 
     @property
-    def catalog(self) -> Catalog:
-        return Catalog()
+    def catalog(self) -> TargetSchema:
+        return TargetSchema()
 
     def claim(self, service: str, held: int = 0) -> TargetPosition:
         if held not in (0, self.token):
@@ -41,7 +41,7 @@ class MemoryTarget:
         self._staged = []
         return self.position or TargetPosition(service=service)
 
-    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+    def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         self._say("stage" if last else "part")
         self._staged.append(changes)
 

@@ -7,7 +7,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.transaction.layout import Column, TableLayout, TableName
 
 Row = Sequence[int | float | str | bytes | None]
@@ -59,10 +59,10 @@ def net(
     changed: Sequence[tuple[Told, Row]] = (),
     moved: Sequence[tuple[Told, Row]] = (),
     added: Sequence[Told] = (),
-) -> NetRows:
+) -> NetChanges:
     """Net operations on a table; of some rows only columns that are named, and the key under which they stand."""
     made = [images(rows) for rows in (inserts, updates, deletes)]
-    result = NetRows(layout, *made, changes=0)
+    result = NetChanges(layout, *made, changes=0)
     if changed or moved or added:
         result.partial = Partial(
             images(told(layout, *each) for each in changed),

@@ -10,7 +10,7 @@ from typing import Any
 from connector.errors import ConnectorError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Action, LogId
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFacts
@@ -20,7 +20,7 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 LAYOUT = making.TableLayout(making.TableName("a", "t"), (making.Column("c", "varchar(100)"),), (0,))
 
 
-def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x") -> list[Piece]:
+def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x") -> list[TransactionBatch]:
     """Transaction `number` (from 1), each piece with rows of its own."""
     begin = replace(
         making.BEGIN, gtid=f"{UUID}:{number}", start=SourcePosition("mysql-bin.000002", 1000 * number), metadata={}
@@ -30,7 +30,7 @@ def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x")
     for piece in range(pieces):
         values = [{"before": None, "after": [f"{text}-{number}-{piece}-{row}"]} for row in range(rows)]
         change = making.Change(LAYOUT, Action.INSERT, values)
-        result.append(Piece(None, list(making.whole([change])[0].changes), None))
+        result.append(TransactionBatch(None, list(making.whole([change])[0].changes), None))
     result[0].begin = begin
     result[-1].ending = ending
     return result
@@ -41,7 +41,7 @@ class ScriptedStream:
     """Gives pieces one at a time."""
 
     source: ScriptedSource
-    rest: list[tuple[int, int, Piece]]
+    rest: list[tuple[int, int, TransactionBatch]]
     ended: bool = False
 
     def read(self, timeout: float) -> list[Item]:
@@ -54,7 +54,7 @@ class ScriptedStream:
             raise SourceUnavailable("the script says so")
         if number in self.source.lost:
             self.rest = [item for item in self.rest if item[0] != number]
-            return [Passed(SourcePosition("mysql-bin.000002", 1000 * number + 900), f"{UUID}:{number}")]
+            return [PositionAdvance(SourcePosition("mysql-bin.000002", 1000 * number + 900), f"{UUID}:{number}")]
         del self.rest[0]
         return [piece]
 
@@ -74,7 +74,7 @@ class ScriptedLoad:
 
     tables = Definitions()
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransactionBatch]:
         for part in ("begin", "rows", "end"):
             if part == "rows" and self.source.load_failures:
                 raise self.source.load_failures.pop(0)
@@ -83,7 +83,7 @@ class ScriptedLoad:
             piece = transaction(1, text="loaded")[0]
             begin = replace(making.BEGIN, gtid=None, start=self.position[0], metadata={"snapshot": part})
             changes = piece.changes if part == "rows" else []
-            yield Piece(begin, changes, replace(making.ENDING, end=self.position[0]))
+            yield TransactionBatch(begin, changes, replace(making.ENDING, end=self.position[0]))
 
     def close(self) -> None:
         pass
@@ -102,7 +102,7 @@ class ScriptedSource:
     """
 
     stop: Event
-    transactions: list[list[Piece]]
+    transactions: list[list[TransactionBatch]]
     breaks: list[tuple[int, int]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
     purged: set[int] = field(default_factory=set)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pymysql
 
 from connector.config.model import Filters
-from connector.log.transaction.batch import Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.mysql.binlog.reader import BinlogReader
@@ -91,7 +91,13 @@ class Watched:
 
 
 def rows_of(found: Iterable[Item]) -> list[Rows]:
-    return [change for item in found if isinstance(item, Piece) for change in item.changes if isinstance(change, Rows)]
+    return [
+        change
+        for item in found
+        if isinstance(item, TransactionBatch)
+        for change in item.changes
+        if isinstance(change, Rows)
+    ]
 
 
 def known_of(found: Definitions) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from connector.log.format.first_fields import Place, place_of
+from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Epoch, Kind, Seqno
 
 HELD_BYTES: Final = 1 << 20  # of an attempt; a larger one is read again when it is wanted
@@ -50,7 +50,7 @@ class _Open:
     """An attempt whose last fragment has not come."""
 
     partition: int
-    place: Place
+    place: FirstFields
     first: int
     last: int = 0
     size: int = 0
@@ -88,7 +88,7 @@ class Gathering:
         Raises:
             LogDamaged: it is not a fragment.
         """
-        place = place_of(value, f"partition {self._partition}, offset {offset}")
+        place = first_fields(value, f"partition {self._partition}, offset {offset}")
         if place.fragno == 0:  # so is an epoch's marker
             yield from self.end()
         if place.kind is Kind.EPOCH:

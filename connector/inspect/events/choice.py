@@ -15,7 +15,7 @@ SLACK: Final = 24 * 3600 * 1_000_000
 _EVENT: Final = re.compile(r"(?P<file>[^:;]+):(?P<end>\d+)(;(?P<thread>\d+))?")
 
 
-class EventPlace(NamedTuple):
+class EventLocation(NamedTuple):
     """An event id, its thread perhaps not told, its digits perhaps fewer."""
 
     file: str
@@ -23,7 +23,7 @@ class EventPlace(NamedTuple):
     thread: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> EventPlace:
+    def parse(cls, text: str) -> EventLocation:
         """Read `file:end` or `file:end;thread`.
 
         Raises:
@@ -34,7 +34,7 @@ class EventPlace(NamedTuple):
             raise ConfigError("an event id is like mysql-bin.000002:0000000000002081;1748", event=text)
         return cls(form["file"], int(form["end"]), int(form["thread"]) if form["thread"] else None)
 
-    def matches(self, other: EventPlace) -> bool:
+    def matches(self, other: EventLocation) -> bool:
         """Whether an event of the log is the one that is meant."""
         return self[:2] == other[:2] and self.thread in (None, other.thread)
 
@@ -58,7 +58,7 @@ class Choice:
     last: int | None = None
     since: int | None = None
     until: int | None = None
-    event: EventPlace | None = None
+    event: EventLocation | None = None
     gtid: str | None = None
     voided: bool = False
 
@@ -92,7 +92,7 @@ class Choice:
             and (self.since is None or ending["commit_time"] >= self.since)
             and (self.until is None or ending["commit_time"] <= self.until)
             and (self.gtid is None or ending["gtid"] == self.gtid)
-            and (self.event is None or self.event.matches(EventPlace.parse(ending["event_id"])))
+            and (self.event is None or self.event.matches(EventLocation.parse(ending["event_id"])))
         )
 
     def over(self, attempt: Attempt) -> bool:

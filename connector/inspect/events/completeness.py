@@ -8,7 +8,7 @@ from connector.config.model import Config
 from connector.errors import LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails
-from connector.log.format.first_fields import place_of
+from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Seqno
 
 
@@ -91,7 +91,7 @@ def floor_of(config: Config, tails: Tails, starts: Mapping[int, int], ends: Mapp
                 continue
             met = log.first(partition, start, ends[partition])
             if met is not None:
-                place = place_of(met[1], f"{config.topic}-{partition}@{met[0]}")
+                place = first_fields(met[1], f"{config.topic}-{partition}@{met[0]}")
                 floor = max(floor, place.seqno if place.fragno else place.prev_seqno)
                 continue
             tail = tails.found[partition]

@@ -10,7 +10,7 @@ import fastavro
 
 from connector.errors import LogDamaged
 from connector.log.format import checked
-from connector.log.format.decoded_parts import Chunks
+from connector.log.format.decoded_parts import DecodedParts
 from connector.log.format.framing import REGISTERED, body_at, schema_of
 from connector.schema import change_schema, fragment_schema, schema_fingerprint
 
@@ -30,9 +30,9 @@ def fragment_of(value: bytes, at: str) -> dict[str, Any]:
     return _read(value, _body(value, at), at, _schema(None))
 
 
-def chunks(at: str) -> Chunks:
+def chunks(at: str) -> DecodedParts:
     """For the fragments of one event, of which one stands there: what is a change in parts becomes one."""
-    return Chunks(lambda data: _read(data, 0, at, _change_schema()), at)
+    return DecodedParts(lambda data: _read(data, 0, at, _change_schema()), at)
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:

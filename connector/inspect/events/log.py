@@ -16,14 +16,14 @@ from typing import Any, Final
 from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.inspect.events.attempts import Attempt, attempts
-from connector.inspect.events.choice import SLACK, Choice, EventPlace
+from connector.inspect.events.choice import SLACK, Choice, EventLocation
 from connector.inspect.events.completeness import Completeness, floor_of
 from connector.inspect.events.decoding import chunks, fragment_of, header_of
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
-from connector.log.format.decoded_parts import Chunks, without_parts
-from connector.log.format.first_fields import place_of
+from connector.log.format.decoded_parts import DecodedParts, without_parts
+from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Kind, Seqno
 from connector.log.writing.fork import Range, meets
 
@@ -145,7 +145,7 @@ class LogList:
         """
         partition = attempt.partition
         held = attempt.held
-        joining: Chunks | None = chunks(self._partitions.at(partition, attempt.first))
+        joining: DecodedParts | None = chunks(self._partitions.at(partition, attempt.first))
         for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
             fragment = fragment_of(value, self._partitions.at(partition, offset))
             if offset == attempt.first and fragment["fragno"]:
@@ -176,7 +176,7 @@ class LogList:
     def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
         """The first event that is whole."""
         for offset, value in self._partitions.messages(partition, start, end, log):
-            place = place_of(value, self._partitions.at(partition, offset))
+            place = first_fields(value, self._partitions.at(partition, offset))
             if place.kind is not Kind.EPOCH and place.fragno == 0:
                 return place.seqno
         return NO_SEQNO
@@ -194,7 +194,7 @@ class LogList:
             begin = max(start, before - width)
             found: tuple[int, bytes] | None = None
             for offset, value in self._partitions.messages(partition, begin, before, log):
-                if place_of(value, self._partitions.at(partition, offset)).finishes:
+                if first_fields(value, self._partitions.at(partition, offset)).finishes:
                     found = offset, value
             if found is not None:
                 return self._header(partition, *found)
@@ -242,7 +242,7 @@ class _Nearby:
         self._found = self._found or self._choice.wants(attempt)
         if self._choice.event is not None and attempt.ending is not None:
             text = f"seqno {attempt.seqno} ({attempt.ending['event_id']})"
-            if EventPlace.parse(attempt.ending["event_id"])[:2] < self._choice.event[:2]:
+            if EventLocation.parse(attempt.ending["event_id"])[:2] < self._choice.event[:2]:
                 self._before, self._after = text, ""
             elif not self._after:
                 self._after = text

@@ -9,9 +9,9 @@ from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.inspect.events.decoding import header_of
 from connector.kafka.log_reader import LogReader
-from connector.log.format.first_fields import place_of
+from connector.log.format.first_fields import first_fields
 from connector.log.ids import Kind, Seqno
-from connector.log.reading.search import Met, before_time
+from connector.log.reading.search import Probe, before_time
 
 
 class Timed(NamedTuple):
@@ -66,7 +66,7 @@ class Partitions:
         found = log.first(partition, offset, end)
         if found is None:
             return end
-        place = place_of(found[1], self.at(partition, found[0]))
+        place = first_fields(found[1], self.at(partition, found[0]))
         return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
 
     def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
@@ -79,9 +79,9 @@ class Partitions:
         """
         with LogReader(self._config, sparing=True) as log:
 
-            def read(offset: int) -> Met[Timed] | None:
+            def read(offset: int) -> Probe[Timed] | None:
                 found = log.first(partition, offset, bounds[1])
-                return found and Met(found[0], self._timed(partition, *found))
+                return found and Probe(found[0], self._timed(partition, *found))
 
             return before_time(read, *bounds, moment, slack)
 
@@ -100,7 +100,7 @@ class Partitions:
         return f"{self.topic}-{partition}@{offset}"
 
     def _timed(self, partition: int, offset: int, value: bytes) -> Timed:
-        place = place_of(value, self.at(partition, offset))
+        place = first_fields(value, self.at(partition, offset))
         if place.kind is Kind.EPOCH:
             return Timed(place.seqno, None)
         return Timed(place.seqno, header_of(value, self.at(partition, offset))["commit_time"])

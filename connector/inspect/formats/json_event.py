@@ -20,7 +20,7 @@ from typing import Final
 from connector.inspect.formats.json_rows import JsonRows
 from connector.log.format.shard import shard_of
 from connector.log.ids import UNKNOWN_SHARD, Action, Kind, Outcome, Seqno
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.statement_options import SAVEPOINTS
@@ -36,17 +36,17 @@ class JsonPrinter:
     def __init__(self) -> None:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self._tables: dict[int, _Table] = {}
-        self._begin: Begin | None = None
+        self._begin: TransactionStart | None = None
         self._open: tuple[TableLayout, Action, str | None] | None = None  # the change whose rows may go on
         self._between = b""  # what stands before the next change
         self._schemas: set[str] = set()
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, begin: TransactionStart) -> None:
         """A transaction begins."""
         self._begin, self._open, self._between = begin, None, b""
         self._schemas.clear()
 
-    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
+    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
         """Its changes; the last of them is left open, because its rows may go on in the next piece."""
         del seqno, xa
         found: list[bytes] = []
@@ -61,7 +61,7 @@ class JsonPrinter:
                 self._between = b","
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
+    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
         """What is known of the transaction when it has ended."""
         begin = self._begin
         if begin is None:

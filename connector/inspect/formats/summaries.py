@@ -7,12 +7,12 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from connector.errors import escaped
-from connector.inspect.formats.tungsten import Place, or_null, shown_text, time_of
+from connector.inspect.formats.tungsten import ListedFragment, or_null, shown_text, time_of
 
 SIZES_HEAD: Final = "SEQ# Frag# Tstamp"
 
 
-def header_line(listed: Place, *, zone: tzinfo = UTC) -> str:
+def header_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
     """Eight fields, each ended by a tab: seqno, epoch, fragno, last, time, event id, source id, a comment."""
     fragment = listed.fragment
     found = (
@@ -28,7 +28,7 @@ def header_line(listed: Place, *, zone: tzinfo = UTC) -> str:
     return "".join(f"{value}\t" for value in found)
 
 
-def sizes_line(listed: Place, *, zone: tzinfo = UTC) -> str:
+def sizes_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
     """How much a fragment changes: statements by the bytes of their text, rows by their number."""
     fragment = listed.fragment
     changes = fragment["changes"]
@@ -40,7 +40,7 @@ def sizes_line(listed: Place, *, zone: tzinfo = UTC) -> str:
     )
 
 
-def sql_lines(listed: Place) -> Iterator[str]:
+def sql_lines(listed: ListedFragment) -> Iterator[str]:
     """The statements of a fragment, each ended by a semicolon; rows, which have no statement, as a comment."""
     seqno = listed.fragment["seqno"]
     schema = ""

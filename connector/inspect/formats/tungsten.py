@@ -22,7 +22,7 @@ ColumnHead = Callable[[int, Mapping[str, Any]], str]
 """A column in the brackets of its value's line: of its index and what the log says of it."""
 
 
-class Place(Protocol):
+class ListedFragment(Protocol):
     """A fragment and where it stands: `connector.inspect.events.log.Listed`."""
 
     @property
@@ -43,7 +43,7 @@ def named(index: int, column: Mapping[str, Any]) -> str:
     return f"{index + 1}: {escaped(column['name'])}"
 
 
-def lines(listed: Place, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
+def lines(listed: ListedFragment, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
     """One fragment.
 
     Args:
@@ -62,7 +62,7 @@ def lines(listed: Place, *, zone: tzinfo = UTC, column_head: ColumnHead = named)
             schema = None
 
 
-def header_lines(listed: Place, *, zone: tzinfo = UTC) -> Iterator[str]:
+def header_lines(listed: ListedFragment, *, zone: tzinfo = UTC) -> Iterator[str]:
     """What a fragment begins with."""
     fragment = listed.fragment
     last = " (last frag)" if fragment["last_frag"] else ""

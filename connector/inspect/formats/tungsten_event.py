@@ -10,7 +10,7 @@ from connector.errors import escaped
 from connector.inspect.formats.tungsten import ROW, header_lines, rows_head, statement, value_head
 from connector.inspect.formats.tungsten_rows import TungstenRows
 from connector.log.ids import Outcome, Seqno
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.rows_query import Asked
@@ -42,15 +42,15 @@ class TungstenPrinter:
     def __init__(self) -> None:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self._tables: dict[int, tuple[TableLayout, TungstenRows]] = {}
-        self._begin: Begin | None = None
+        self._begin: TransactionStart | None = None
         self._fragno = 0
         self._asked = Asked()
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, begin: TransactionStart) -> None:
         """A transaction begins."""
         self._begin, self._fragno, self._asked = begin, 0, Asked()
 
-    def piece(self, seqno: Seqno, piece: Piece, xa: str = "") -> bytes:
+    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
         """A fragment; what is known only at the transaction's end is null before."""
         begin, ending = self._begin, piece.ending
         if begin is None:
@@ -86,7 +86,7 @@ class TungstenPrinter:
                 schema = change.schema
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: Ending, xa: str = "") -> bytes:
+    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
         """Nothing: every fragment has its own."""
         del seqno, ending, xa
         return b""

@@ -27,13 +27,13 @@ from libc.string cimport memcmp, memcpy
 
 from connector.errors import LogDamaged, Unsupported
 from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
-from connector.log.compact.merge_partial cimport Fold
+from connector.log.compact.merge_partial cimport PartialMerger
 from connector.log.format.change_header cimport read_head, skip_head
 from connector.log.format.message cimport Block, Message, text
 from connector.log.compact.key_order cimport in_order
 from connector.log.compact.scan cimport Messages, Place
-from connector.log.compact.metadata_values cimport Stamp, Stamps
-from connector.log.compact.net_changes import Images, NetRows
+from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
+from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
 
@@ -75,10 +75,10 @@ cdef class Table:
     cdef Py_ssize_t[::1] ends  # of the values in the image walked last; ends[0] is its start
     cdef dict keys
     cdef long long changes
-    cdef Fold fold  # None while all images have all columns
+    cdef PartialMerger fold  # None while all images have all columns
 
 
-cdef class Collapse:
+cdef class Compactor:
     """Takes fragments of whole events, or of one unfinished event, in order, and gives what they come to.
 
     Args:
@@ -88,7 +88,7 @@ cdef class Collapse:
     """
 
     cdef str topic
-    cdef Stamps stamps  # None where the target has no columns of the transaction
+    cdef MetadataValuesOf stamps  # None where the target has no columns of the transaction
     cdef dict layouts  # head bytes -> TableLayout and presence bitmaps, kept from run to run
     cdef dict same  # TableLayout -> the one that stands for it
     cdef dict current  # table name -> Table
@@ -98,7 +98,7 @@ cdef class Collapse:
 
     def __init__(self, topic, columns=None, *, bint known=True):
         self.topic = topic
-        self.stamps = None if columns is None else Stamps(columns, known)
+        self.stamps = None if columns is None else MetadataValuesOf(columns, known)
         self.layouts = {}
         self.same = {}
         self._begin()
@@ -253,7 +253,7 @@ cdef class Collapse:
     cdef long long folded(self, Table table, unsigned char action, Reader r, Block block) except -1:
         """As `change`, of a table that is folded by column."""
         cdef long long count, row, rows = 0
-        cdef Fold fold = table.fold
+        cdef PartialMerger fold = table.fold
         if fold.sealed(action):
             table = self.folding(table.layout, table.head)
             table.fold.columns(fold.before, fold.after)
@@ -271,7 +271,7 @@ cdef class Collapse:
     cdef Table folding(self, object layout, bytes head):
         """A table that is folded by column, from here on."""
         cdef Table table = new_table(layout, head)
-        table.fold = Fold(layout, self.stamps)
+        table.fold = PartialMerger(layout, self.stamps)
         self.current[layout.name] = table
         self.tables.append(table)
         return table
@@ -504,7 +504,7 @@ cdef bint starts_with(Reader r, bytes head) except -1:
     return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
 
 
-cdef object drained(Table table, Stamps stamps):
+cdef object drained(Table table, MetadataValuesOf stamps):
     cdef Image image
     cdef Copies copies
     cdef list inserts = [], updates = [], deletes = []
@@ -526,9 +526,9 @@ cdef object drained(Table table, Stamps stamps):
         elif image.before:
             deletes.append(image)
     if stamps is None:
-        return NetRows(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
+        return NetChanges(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
     layout = stamps.beside(table.layout)
-    return NetRows(layout, with_stamps(inserts), with_stamps(updates), with_stamps(deletes), table.changes)
+    return NetChanges(layout, with_stamps(inserts), with_stamps(updates), with_stamps(deletes), table.changes)
 
 
 cdef object gathered(list images):
@@ -562,7 +562,7 @@ cdef object with_stamps(list images):
     cdef const char *values
     cdef Py_ssize_t size = 0, at = 0, i = 0, length, more
     for image in images:
-        size += image.end - image.start + len((<Stamp?>image.block.stamp).joined)
+        size += image.end - image.start + len((<MetadataValues?>image.block.stamp).joined)
     data = bytearray(size)
     ends = array("Q", bytes(8 * len(images)))
     cdef unsigned char[::1] out
@@ -571,7 +571,7 @@ cdef object with_stamps(list images):
         out = data
         out_ends = ends
         for image in images:
-            stamp = (<Stamp>image.block.stamp).joined
+            stamp = (<MetadataValues>image.block.stamp).joined
             values = stamp
             length = image.end - image.start
             more = len(stamp)

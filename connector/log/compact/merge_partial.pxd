@@ -1,17 +1,17 @@
 # A table whose images do not have all columns: what is known of each row since the run began.
 
 from connector.log.format.avro_reader cimport Reader
-from connector.log.compact.metadata_values cimport Stamp, Stamps
+from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 
 cdef class Row:
     cdef list values  # the bytes of each column's value, None where it is as it was
     cdef bytes base  # the key that it had before the run; None: it was inserted since
-    cdef Stamp stamp  # of the event that touched it last, where that is asked for
+    cdef MetadataValues stamp  # of the event that touched it last, where that is asked for
 
-cdef class Fold:
+cdef class PartialMerger:
     cdef readonly object layout
-    cdef Stamps stamps  # None where the target has no columns of the transaction
-    cdef Stamp stamp  # of the newest row's event
+    cdef MetadataValuesOf stamps  # None where the target has no columns of the transaction
+    cdef MetadataValues stamp  # of the newest row's event
     cdef bytes before, after  # the columns that the images of the newest head have; empty: all
     cdef dict rows  # key → Row: those that are there now
     cdef dict touched  # keys that were there before the run
@@ -20,7 +20,7 @@ cdef class Fold:
     cdef dict lost  # and how many go of those that were there before the run
     cdef list added  # without a key: inserts with columns absent
     cdef int columns(self, bytes before, bytes after) except -1
-    cdef int row(self, unsigned char action, Reader r, Stamp stamp) except -1
+    cdef int row(self, unsigned char action, Reader r, MetadataValues stamp) except -1
     cdef bint sealed(self, unsigned char action) except -1
     cdef object take(self, long long changes)
     cdef list image(self, Reader r, bytes present, bint expected)
@@ -29,7 +29,7 @@ cdef class Fold:
     cdef int counted(self, unsigned char action, list old, list new) except -1
     cdef int came(self, bytes values) except -1
     cdef int went(self, bytes values) except -1
-    cdef bytes whole(self, list values, Stamp stamp)
-    cdef bytes partial(self, list values, Stamp stamp, bytes base)
+    cdef bytes whole(self, list values, MetadataValues stamp)
+    cdef bytes partial(self, list values, MetadataValues stamp, bytes base)
     cdef Row found(self, bytes key, list old, str what)
     cdef object keyed_net(self, long long changes)

@@ -16,9 +16,9 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from connector.errors import Unsupported
 from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_value
 from connector.log.compact.key_order cimport in_order
-from connector.log.compact.metadata_values cimport Stamp, Stamps
+from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 from connector.log.format import avro
-from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.log.compact.net_changes import Images, NetChanges, Partial
 
 cdef enum:
     INSERT = 0  # connector.log.ids.Action
@@ -32,7 +32,7 @@ cdef class Row:
     """A row that is there."""
 
 
-cdef class Fold:
+cdef class PartialMerger:
     """One table in one layout.
 
     Args:
@@ -40,7 +40,7 @@ cdef class Fold:
         stamps: of the target's columns of the transaction, if it has some.
     """
 
-    def __init__(self, layout, Stamps stamps):
+    def __init__(self, layout, MetadataValuesOf stamps):
         self.layout = layout
         self.stamps = stamps
         self.rows = {}
@@ -64,7 +64,7 @@ cdef class Fold:
         """
         return len(self.added) > 0 and action != INSERT
 
-    cdef int row(self, unsigned char action, Reader r, Stamp stamp) except -1:
+    cdef int row(self, unsigned char action, Reader r, MetadataValues stamp) except -1:
         """Take one row of an event.
 
         Raises:
@@ -198,7 +198,7 @@ cdef class Fold:
         deletes = []
         for values, copies in self.lost.items():
             deletes.extend([self.whole([values], None)] * copies)
-        return NetRows(
+        return NetChanges(
             self.stored(), gathered(inserts), gathered([]), gathered(deletes), changes,
             Partial(gathered([]), gathered([]), gathered(self.added)),
         )
@@ -226,7 +226,7 @@ cdef class Fold:
         for row in in_order(self.touched):
             if row.base not in kept:
                 deletes.append(self.only_key(row))
-        return NetRows(
+        return NetChanges(
             self.stored(), gathered(inserts), gathered(updates), gathered(deletes), changes,
             Partial(gathered(changed), gathered(moved), gathered(added)),
         )
@@ -235,13 +235,13 @@ cdef class Fold:
         """The layout of what is given."""
         return self.layout if self.stamps is None else self.stamps.beside(self.layout)
 
-    cdef bytes whole(self, list values, Stamp stamp):
+    cdef bytes whole(self, list values, MetadataValues stamp):
         """A whole image of the table's values, with the transaction's columns behind; without a stamp, these are NULL."""
         if self.stamps is None:
             return b"".join(values)
         return b"".join([*values, ABSENT * len(self.stamps.columns.kinds) if stamp is None else stamp.joined])
 
-    cdef bytes partial(self, list values, Stamp stamp, bytes base):
+    cdef bytes partial(self, list values, MetadataValues stamp, bytes base):
         """As `partial`, with the transaction's columns, which are always told."""
         return partial(values if stamp is None else values + stamp.values, base)
 

@@ -28,7 +28,7 @@ Value = int | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionColumns:
+class MetadataColumns:
     """Which of them there are, in this module's order: the seqno first, so that it tells which of two rows is newer.
 
     Args:
@@ -48,12 +48,12 @@ class TransactionColumns:
         return [_value(kind, header) for kind in self.kinds]
 
 
-def transaction_columns(names: Iterable[tuple[str, str]]) -> TransactionColumns | None:
+def metadata_columns(names: Iterable[tuple[str, str]]) -> MetadataColumns | None:
     """Those that are configured: what each holds, and its name on the target; None where there are none."""
     called = dict(names)
     kinds = tuple(kind for kind in _COLUMNS if kind in called)
     columns = tuple(replace(_COLUMNS[kind], name=called[kind]) for kind in kinds)
-    return TransactionColumns(kinds, columns) if kinds else None
+    return MetadataColumns(kinds, columns) if kinds else None
 
 
 def _value(kind: str, header: FragmentHeader) -> Value:

@@ -1,7 +1,7 @@
 # What the transaction's columns hold in the rows of an event.
 
 
-cdef class Stamp:
+cdef class MetadataValues:
     cdef long long seqno
     cdef long long epoch
     cdef object told  # as Python values
@@ -9,10 +9,10 @@ cdef class Stamp:
     cdef bytes joined
 
 
-cdef class Stamps:
+cdef class MetadataValuesOf:
     cdef object columns
     cdef bint known
-    cdef Stamp last
+    cdef MetadataValues last
     cdef dict layouts
-    cdef Stamp of(self, object header)
+    cdef MetadataValues of(self, object header)
     cdef object beside(self, object layout)

@@ -7,15 +7,15 @@ before that is mended by the apply core.
 from connector.log.format import avro
 
 
-cdef class Stamp:
+cdef class MetadataValues:
     """What they hold in rows of one event."""
 
 
-cdef class Stamps:
+cdef class MetadataValuesOf:
     """The newest event's.
 
     Args:
-        columns: `connector.log.compact.metadata_columns.TransactionColumns`.
+        columns: `connector.log.compact.metadata_columns.MetadataColumns`.
         known: false where rows are not as an event left them: then all are NULL.
     """
 
@@ -24,11 +24,11 @@ cdef class Stamps:
         self.known = known
         self.layouts = {}
 
-    cdef Stamp of(self, object header):
+    cdef MetadataValues of(self, object header):
         """That of a fragment's event."""
-        cdef Stamp stamp = self.last
+        cdef MetadataValues stamp = self.last
         if stamp is None or stamp.seqno != header.seqno or stamp.epoch != header.epoch:
-            stamp = Stamp.__new__(Stamp)
+            stamp = MetadataValues.__new__(MetadataValues)
             stamp.seqno = header.seqno
             stamp.epoch = header.epoch
             self.last = stamp

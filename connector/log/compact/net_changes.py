@@ -51,7 +51,7 @@ class Partial:
 
 
 @dataclass(slots=True)
-class NetRows:
+class NetChanges:
     """What remains to be done to one table after a run of events was collapsed by key.
 
     With a key: `inserts` are new keys, `updates` existing keys with their full new images, `deletes` existing keys
@@ -89,7 +89,7 @@ class NetRows:
         )
 
 
-def once_more(net: NetRows) -> NetRows:
+def once_more(net: NetChanges) -> NetChanges:
     """The same for a target that may have done it before, and what came later: whatever stands there makes room.
 
     Only of whole images of a table with a key: then the rows that it touches are afterwards what the log says.
@@ -98,7 +98,7 @@ def once_more(net: NetRows) -> NetRows:
         raise ValueError(f"{net.layout.name} cannot be written again")
     after = _joined(net.updates, net.inserts)
     nothing = Images(b"", array("Q"))
-    return NetRows(net.layout, after, nothing, _joined(net.deletes, after), net.changes, again=True)
+    return NetChanges(net.layout, after, nothing, _joined(net.deletes, after), net.changes, again=True)
 
 
 def _joined(first: Images, second: Images) -> Images:

@@ -17,7 +17,7 @@ from connector.log.format.avro_reader cimport Reader, read_byte, read_long, skip
 from connector.log.format.message cimport Block, Headers, Message, present
 from connector.log.format import checked
 from connector.log.format import framing
-from connector.log.reading.event_range import EDGES, Run
+from connector.log.reading.event_range import EDGES, EventRange
 from connector.log.ids import UNKNOWN_SHARD
 
 # CRC-64-AVRO of the schema's parsing canonical form, little endian; a test compares it with the schema.
@@ -88,7 +88,7 @@ cdef class Messages:
     def run(self):
         """What the ledger is to know of them."""
         cdef Place* place = self.at(0)
-        return Run(
+        return EventRange(
             place.partition,
             place.seqno,
             place.prev_seqno,

@@ -20,7 +20,7 @@ def without_parts(changes: Sequence[Change]) -> Sequence[Change]:
     return [change for change in changes if "data" not in change]
 
 
-class Chunks:
+class DecodedParts:
     """Takes fragments of one event, in order.
 
     Args:

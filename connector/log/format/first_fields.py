@@ -11,7 +11,7 @@ from connector.log.ids import Epoch, Kind, Seqno
 SHOWN: Final = 10  # bytes of a message that is none, for the error
 
 
-class Place(NamedTuple):
+class FirstFields(NamedTuple):
     """Where a fragment stands in its log."""
 
     seqno: Seqno
@@ -27,7 +27,7 @@ class Place(NamedTuple):
         return self.last_frag and self.kind is not Kind.EPOCH
 
 
-def place_of(value: bytes, at: str) -> Place:
+def first_fields(value: bytes, at: str) -> FirstFields:
     """Read the beginning of a message of the event topic.
 
     Args:
@@ -48,7 +48,7 @@ def place_of(value: bytes, at: str) -> Place:
         if shard < 0:
             raise LogDamaged("a fragment's shard has a negative length", at=at, begins=value[:SHOWN].hex())
         prev_seqno, _ = _long(value, there + shard)
-        return Place(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
+        return FirstFields(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
     except (IndexError, ValueError) as error:
         raise LogDamaged("a fragment ends within its header", at=at, begins=value[:SHOWN].hex()) from error
 

@@ -17,7 +17,7 @@ cdef bytes BEGIN = bytes([ONE])
 cdef bytes END = bytes(1 + 4)  # of the array; and as many bytes as a checksum, because a message ends before them
 
 
-cdef class Chunks:
+cdef class RowParts:
     """Takes fragments of events, in order.
 
     Args:

@@ -1,6 +1,6 @@
 # GTIDs that follow each other.
 
-cdef class GtidRun:
+cdef class GtidRange:
     cdef readonly str first
     cdef readonly long long count
     cdef long long next

@@ -1,4 +1,4 @@
-class GtidRun:
+class GtidRange:
     @property
     def first(self) -> str | None: ...
     @property

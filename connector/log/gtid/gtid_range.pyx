@@ -13,7 +13,7 @@ cdef enum:
     DIGITS = 18  # so that a number stays within 64 bits; the few larger ones are no runs
 
 
-cdef class GtidRun:
+cdef class GtidRange:
     """From a first GTID on, those of the same source (and tag) with the next numbers."""
 
     cpdef begin(self, str gtid):

@@ -20,7 +20,7 @@ EDGES: Final = ("begin", "end")
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Generic[R]):
+class EventRange(Generic[R]):
     """Events of one partition and epoch, each whole in one fragment, each the next of the log after the one before.
 
     Args:

@@ -22,7 +22,7 @@ from typing import Generic, NoReturn
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
-from connector.log.reading.event_range import R, Run, newest_barrier
+from connector.log.reading.event_range import EventRange, R, newest_barrier
 from connector.log.reading.fragment_rules import (
     damaged,
     interrupted,
@@ -32,7 +32,7 @@ from connector.log.reading.fragment_rules import (
     unexpected,
     unlinked,
 )
-from connector.log.reading.partition_state import NO_LIMIT, B, Chain, Event
+from connector.log.reading.partition_state import NO_LIMIT, B, PartitionState, UnfinishedEvent
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.fork import TRAPPED_EVENTS, Range, meets
 from connector.log.writing.history import History
@@ -65,7 +65,7 @@ class Voided:
     seqno: Seqno
 
 
-class Ledger(Generic[B, R]):
+class EventSequencer(Generic[B, R]):
     """The events of one run of an applier, from its target's position on.
 
     After any error the ledger is of no use: read again from the target's position.
@@ -92,10 +92,10 @@ class Ledger(Generic[B, R]):
         self._firsts: dict[Epoch, Seqno] = dict(self._exact)  # exact, or an upper bound
         self._forks: set[Epoch] = {r.epoch for r in history.epochs if r.forked} if history else set()
         self._trapped: tuple[Range, ...] = history.trapped if history else ()
-        self._events: dict[Seqno, Event[B]] = {}
-        self._ready: list[Release[B] | Run[R] | Voided] = []
-        self._chains: list[Chain[B]] = [
-            Chain(p, position.offsets.get(p, 0), p in position.offsets) for p in range(partitions)
+        self._events: dict[Seqno, UnfinishedEvent[B]] = {}
+        self._ready: list[Release[B] | EventRange[R] | Voided] = []
+        self._chains: list[PartitionState[B]] = [
+            PartitionState(p, position.offsets.get(p, 0), p in position.offsets) for p in range(partitions)
         ]
 
     @property
@@ -152,7 +152,7 @@ class Ledger(Generic[B, R]):
         else:
             self._begin(chain, offset, header, body)
 
-    def take_run(self, run: Run[R]) -> bool:
+    def take_run(self, run: EventRange[R]) -> bool:
         """Do for a run what `take` does for each of its events, where they simply come next.
 
         Returns:
@@ -182,7 +182,7 @@ class Ledger(Generic[B, R]):
         self._ready.append(run)
         return True
 
-    def release(self) -> list[Release[B] | Run[R] | Voided]:
+    def release(self) -> list[Release[B] | EventRange[R] | Voided]:
         """What may be taken now, in seqno order; each thing is given once. Every event of a run may be committed.
 
         The event after the last complete one is given in parts as its fragments come, so that nobody holds a large
@@ -216,7 +216,7 @@ class Ledger(Generic[B, R]):
         offsets = ((chain.partition, chain.resumable(upto)) for chain in self._chains)
         return {partition: offset for partition, offset in offsets if offset is not None}
 
-    def _begin(self, chain: Chain[B], offset: int, header: FragmentHeader, body: B) -> None:
+    def _begin(self, chain: PartitionState[B], offset: int, header: FragmentHeader, body: B) -> None:
         seqno = header.seqno
         self._link(chain, offset, header)
         if seqno <= self._resumed or seqno >= chain.limit:
@@ -235,13 +235,13 @@ class Ledger(Generic[B, R]):
                 if self._events:
                     self._drain()
             else:
-                self._events[seqno] = Event(chain, seqno, header.epoch, header, [body], finished=True)
+                self._events[seqno] = UnfinishedEvent(chain, seqno, header.epoch, header, [body], finished=True)
             return
-        event = Event(chain, seqno, header.epoch, header, [body])
+        event = UnfinishedEvent(chain, seqno, header.epoch, header, [body])
         self._events[seqno] = event
         chain.seqno, chain.fragno, chain.rows, chain.event = seqno, 1, header.rows, event
 
-    def _continue(self, chain: Chain[B], offset: int, header: FragmentHeader, body: B) -> None:
+    def _continue(self, chain: PartitionState[B], offset: int, header: FragmentHeader, body: B) -> None:
         seqno = header.seqno
         if chain.seqno == NO_SEQNO:  # a fragment that is not the first, without the one before it
             given_up = seqno <= self._resumed or seqno >= chain.limit
@@ -267,7 +267,7 @@ class Ledger(Generic[B, R]):
         event.finished = True
         self._drain()
 
-    def _marker(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+    def _marker(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
         """A producer went online: what was unfinished here is given up."""
         epoch, first = header.epoch, header.seqno
         self._log_id = log_of(header, self._log_id, self._at(chain, offset))
@@ -289,7 +289,7 @@ class Ledger(Generic[B, R]):
         chain.epoch = epoch
         chain.limit = self._limit(epoch)
 
-    def _fork(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+    def _fork(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events: what came of them is void.
 
         A target that was taken back holds more than was released: all up to its head.
@@ -311,7 +311,7 @@ class Ledger(Generic[B, R]):
     def _is_trapped(self, seqno: Seqno) -> bool:
         return bool(self._trapped) and meets(self._trapped, seqno, seqno)
 
-    def _enter(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+    def _enter(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
         """A partition's epoch changes without a marker: only right for the first thing read of it."""
         if wrong := unannounced(header, chain.epoch):
             self._damaged(chain, offset, header, wrong)
@@ -320,7 +320,7 @@ class Ledger(Generic[B, R]):
         chain.epoch = header.epoch
         chain.limit = self._limit(header.epoch)
 
-    def _learn(self, chain: Chain[B], offset: int, header: FragmentHeader, first: Seqno) -> None:
+    def _learn(self, chain: PartitionState[B], offset: int, header: FragmentHeader, first: Seqno) -> None:
         """An epoch's first seqno is at most `first`: what older epochs gave from there on is given up."""
         epoch = header.epoch
         self._firsts[epoch] = min(first, self._firsts.get(epoch, first))
@@ -339,7 +339,7 @@ class Ledger(Generic[B, R]):
     def _limit(self, epoch: Epoch) -> Seqno:
         return min((first for other, first in self._firsts.items() if other > epoch), default=NO_LIMIT)
 
-    def _link(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+    def _link(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
         """Check that nothing of the partition is missing before this event or marker."""
         # Every event that the target lacks stands at or after the offset where we began.
         if wrong := unlinked(header, chain.tail, self._resumed):
@@ -347,13 +347,13 @@ class Ledger(Generic[B, R]):
         if chain.tail is None:
             chain.tail = header.prev_seqno
 
-    def _pass_finished(self, chain: Chain[B], offset: int, header: FragmentHeader) -> None:
+    def _pass_finished(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
         """An event that is not wanted ends: right when the target has it, wrong when a newer epoch gives it again."""
         if header.seqno >= chain.limit:
             self._damaged(chain, offset, header, "The event is finished, but a newer epoch gives it again")
         chain.tail = header.seqno
 
-    def _complete(self, chain: Chain[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
+    def _complete(self, chain: PartitionState[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
         """The next event is finished: release it, or pass over it."""
         seqno = header.seqno
         if header.epoch != self._epoch:
@@ -368,7 +368,7 @@ class Ledger(Generic[B, R]):
             self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
         self._next = Seqno(seqno + 1)
 
-    def _change(self, chain: Chain[B], header: FragmentHeader) -> None:
+    def _change(self, chain: PartitionState[B], header: FragmentHeader) -> None:
         """The next event is of another epoch than the one before it."""
         if header.epoch < self._epoch:
             self._damaged(chain, None, header, f"The event before it is of epoch {self._epoch}")
@@ -382,8 +382,8 @@ class Ledger(Generic[B, R]):
             del events[event.seqno]
             self._complete(event.chain, event.header, event.bodies, first=not event.parts)
 
-    def _damaged(self, chain: Chain[B], offset: int | None, header: FragmentHeader, message: str) -> NoReturn:
+    def _damaged(self, chain: PartitionState[B], offset: int | None, header: FragmentHeader, message: str) -> NoReturn:
         raise damaged(message, self._at(chain, offset), header)
 
-    def _at(self, chain: Chain[B], offset: int | None) -> str:
+    def _at(self, chain: PartitionState[B], offset: int | None) -> str:
         return f"{self._topic}-{chain.partition}" + ("" if offset is None else f"@{offset}")

@@ -19,13 +19,13 @@ from typing import Any, Final, NoReturn
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno
-from connector.log.reading.event_range import Run
+from connector.log.reading.event_range import EventRange
 from connector.log.reading.fragment_rules import damaged, interrupted, log_of, unannounced, unexpected, unlinked
 from connector.log.writing.fork import Range, meets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class OffsetRange:
     """What of a partition is read.
 
     Args:
@@ -60,7 +60,7 @@ GIVE_UP: Final = "give up"  # what was taken of an event is void
 DONE: Final = "done"  # nothing that is wanted stands at this message or behind it
 
 
-class Portion:
+class OffsetRangeReader:
     """Tells of each message of a partition, in its order from `begin` on, what it is.
 
     After an error it is of no use.
@@ -70,7 +70,7 @@ class Portion:
         bounds: which portion.
     """
 
-    def __init__(self, topic: str, bounds: Bounds) -> None:
+    def __init__(self, topic: str, bounds: OffsetRange) -> None:
         self._topic = topic
         self._bounds = bounds
         self._tail = bounds.tail
@@ -86,7 +86,7 @@ class Portion:
         """Whether the last event that can be wanted has been read, so that no further message is needed."""
         return self._seqno == NO_SEQNO and self._tail is not None and self._tail >= self._bounds.last
 
-    def take_run(self, run: Run[Any]) -> bool:
+    def take_run(self, run: EventRange[Any]) -> bool:
         """Whether all events of a run are wanted, and simply come next. If not, nothing has changed."""
         bounds = self._bounds
         if (

@@ -16,7 +16,7 @@ NO_LIMIT: Final = Seqno(2**63)
 
 
 @dataclass(slots=True)
-class Event(Generic[B]):
+class UnfinishedEvent(Generic[B]):
     """An event that is wanted: its fragments so far.
 
     Args:
@@ -26,7 +26,7 @@ class Event(Generic[B]):
         parts: whether some were.
     """
 
-    chain: Chain[B]
+    chain: PartitionState[B]
     seqno: Seqno
     epoch: Epoch
     header: FragmentHeader
@@ -36,7 +36,7 @@ class Event(Generic[B]):
 
 
 @dataclass(slots=True)
-class Chain(Generic[B]):
+class PartitionState(Generic[B]):
     """What a reader knows of one partition.
 
     Args:
@@ -63,7 +63,7 @@ class Chain(Generic[B]):
     seqno: Seqno = NO_SEQNO
     fragno: int = 0
     rows: int = 0
-    event: Event[B] | None = None
+    event: UnfinishedEvent[B] | None = None
     starts: deque[tuple[Seqno, Sequence[int]]] = field(default_factory=deque)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from connector.log.ids import Seqno
 
 
-class Numbered(Protocol):
+class HasSeqno(Protocol):
     """A fragment, as far as looking for a number wants to know it."""
 
     @property
@@ -25,7 +25,7 @@ class Numbered(Protocol):
         """Of its event; of a marker the first that its epoch gives."""
 
 
-class Timed(Numbered, Protocol):
+class HasCommitTime(HasSeqno, Protocol):
     """A fragment, as far as looking for a time wants to know it."""
 
     @property
@@ -33,19 +33,19 @@ class Timed(Numbered, Protocol):
         """Its event's, µs since 1970 UTC; None where it does not tell: on markers, and before the last fragment."""
 
 
-H = TypeVar("H", bound=Numbered)
-T = TypeVar("T", bound=Timed)
+H = TypeVar("H", bound=HasSeqno)
+T = TypeVar("T", bound=HasCommitTime)
 
 
 @dataclass(frozen=True, slots=True)
-class Met(Generic[H]):
+class Probe(Generic[H]):
     """A fragment that was met at an offset."""
 
     offset: int
     header: H
 
 
-def first_of(read: Callable[[int], Met[H] | None], start: int, end: int, seqno: int) -> Met[H] | None:
+def first_of(read: Callable[[int], Probe[H] | None], start: int, end: int, seqno: int) -> Probe[H] | None:
     """The first fragment in a partition that is not of an earlier event.
 
     Every finished event of the partition with this seqno or a greater one stands there or behind it, whole; what is
@@ -72,7 +72,7 @@ def first_of(read: Callable[[int], Met[H] | None], start: int, end: int, seqno: 
     return found
 
 
-def before_time(read: Callable[[int], Met[T] | None], start: int, end: int, time: int, slack: int) -> int:
+def before_time(read: Callable[[int], Probe[T] | None], start: int, end: int, time: int, slack: int) -> int:
     """An offset that is not behind the first event of a partition that was committed at a time or later.
 
     Args:

@@ -42,7 +42,7 @@ B = TypeVar("B")
 
 
 @dataclass(slots=True)
-class Begun(Generic[B]):
+class ShardEvent(Generic[B]):
     """An event of which fragments have come, or all.
 
     Args:
@@ -56,7 +56,7 @@ class Begun(Generic[B]):
 
 
 @dataclass(slots=True)
-class Strand(Generic[B]):
+class ShardPartition(Generic[B]):
     """One of the partitions.
 
     Args:
@@ -74,11 +74,11 @@ class Strand(Generic[B]):
     tail: Seqno | None
     epoch: Epoch = NO_EPOCH
     met: Seqno = NO_SEQNO
-    open: Begun[B] | None = None
-    waiting: deque[Begun[B]] = field(default_factory=deque)
+    open: ShardEvent[B] | None = None
+    waiting: deque[ShardEvent[B]] = field(default_factory=deque)
 
 
-class Joined(Generic[B]):
+class ShardSequencer(Generic[B]):
     """The events of some shards, and all barriers.
 
     Args:
@@ -117,7 +117,7 @@ class Joined(Generic[B]):
         self._trapped = history.trapped if history else ()
         self._until: Seqno | None = None  # the first event of the generation behind that of the shards
         known = tails or {}
-        self._strands = {p: Strand[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
+        self._strands = {p: ShardPartition[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
 
     @property
     def barrier(self) -> Seqno | None:
@@ -198,7 +198,7 @@ class Joined(Generic[B]):
         for event in self._strands[partition].waiting:
             yield event.bodies[-1]
 
-    def _best(self) -> Strand[B] | None:
+    def _best(self) -> ShardPartition[B] | None:
         best = None
         for strand in self._strands.values():
             if not strand.waiting or not self._ready(strand, strand.waiting[0]):
@@ -207,7 +207,7 @@ class Joined(Generic[B]):
                 best = strand
         return best
 
-    def _fragment(self, strand: Strand[B], offset: int, header: FragmentHeader, body: B) -> None:
+    def _fragment(self, strand: ShardPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
         if wrong := unannounced(header, strand.epoch):
             self._damaged(strand, offset, header, wrong)
         strand.epoch = header.epoch
@@ -216,7 +216,7 @@ class Joined(Generic[B]):
             if header.fragno:
                 self._damaged(strand, offset, header, "A fragment is missing before this one")
             self._link(strand, offset, header)
-            event = strand.open = Begun(offset, header, [body])
+            event = strand.open = ShardEvent(offset, header, [body])
         else:
             before = event.header
             if wrong := interrupted(header, before.seqno, before.fragno + 1, before.rows, strand.tail):
@@ -231,7 +231,7 @@ class Joined(Generic[B]):
             if event.bodies:
                 strand.waiting.append(event)
 
-    def _marker(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+    def _marker(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
         log_of(header, self._log_id, self._at(strand, offset))
         if wrong := unexpected(header, strand.epoch):
             self._damaged(strand, offset, header, wrong)
@@ -246,7 +246,7 @@ class Joined(Generic[B]):
         self._link(strand, offset, header)
         strand.epoch = header.epoch
 
-    def _fork(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+    def _fork(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events."""
         self._trapped += trapped_by(
             header,
@@ -257,12 +257,12 @@ class Joined(Generic[B]):
         )
         self._forks.add(header.epoch)
 
-    def _link(self, strand: Strand[B], offset: int, header: FragmentHeader) -> None:
+    def _link(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
         if wrong := unlinked(header, strand.tail, self._floor):
             self._damaged(strand, offset, header, wrong)
         strand.tail = header.prev_seqno
 
-    def _ready(self, strand: Strand[B], event: Begun[B]) -> bool:
+    def _ready(self, strand: ShardPartition[B], event: ShardEvent[B]) -> bool:
         """Whether an event that stands first in its partition may be given."""
         header = event.header
         given = self._floor if self._barrier is None else self._barrier
@@ -279,8 +279,8 @@ class Joined(Generic[B]):
             self._damaged(strand, event.start, header, "A barrier outside partition 0: who reads one shard misses it")
         return all(other.met >= header.seqno for other in self._strands.values())
 
-    def _damaged(self, strand: Strand[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
+    def _damaged(self, strand: ShardPartition[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
         raise damaged(message, self._at(strand, offset), header)
 
-    def _at(self, strand: Strand[B], offset: int) -> str:
+    def _at(self, strand: ShardPartition[B], offset: int) -> str:
         return f"{self._topic}-{strand.partition}@{offset}"

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 cdef class Rows:
     cdef readonly object layout, action, data
@@ -15,24 +15,24 @@ cdef class Statement:
     cdef readonly str schema, sql
     cdef readonly object options
 
-cdef class Begin:
+cdef class TransactionStart:
     cdef readonly int64_t server_id, thread_id
     cdef readonly str gtid
     cdef readonly int64_t last_committed, sequence_number
     cdef readonly SourcePosition start
     cdef readonly object kind, metadata
 
-cdef class Ending:
+cdef class TransactionEnd:
     cdef readonly SourcePosition end
     cdef readonly int64_t commit_time
     cdef readonly object outcome
 
-cdef class Piece:
-    cdef public Begin begin
+cdef class TransactionBatch:
+    cdef public TransactionStart begin
     cdef public list changes
-    cdef public Ending ending
+    cdef public TransactionEnd ending
 
-cdef class Passed:
+cdef class PositionAdvance:
     cdef readonly SourcePosition end
     cdef readonly str gtid
 
@@ -49,16 +49,16 @@ cdef inline Rows rows_of(object layout, object action, bytes data, bytes marks, 
     return made
 
 
-cdef inline Ending ending_at(SourcePosition end, int64_t commit_time, object outcome):
-    cdef Ending made = Ending.__new__(Ending)
+cdef inline TransactionEnd ending_at(SourcePosition end, int64_t commit_time, object outcome):
+    cdef TransactionEnd made = TransactionEnd.__new__(TransactionEnd)
     made.end = end
     made.commit_time = commit_time
     made.outcome = outcome
     return made
 
 
-cdef inline Piece piece_of(Begin begin, list changes, Ending ending):
-    cdef Piece made = Piece.__new__(Piece)
+cdef inline TransactionBatch piece_of(TransactionStart begin, list changes, TransactionEnd ending):
+    cdef TransactionBatch made = TransactionBatch.__new__(TransactionBatch)
     made.begin = begin
     made.changes = changes
     made.ending = ending

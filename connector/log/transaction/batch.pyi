@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from connector.log.ids import Action, Kind, Outcome
 from connector.log.transaction.layout import TableLayout
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 
 class Rows:
     def __init__(
@@ -41,7 +41,7 @@ class Statement:
     options: Mapping[str, str] = field(default_factory=dict)
 
 @dataclass(frozen=True)
-class Begin:
+class TransactionStart:
     server_id: int
     thread_id: int
     gtid: str | None
@@ -52,18 +52,18 @@ class Begin:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 @dataclass(frozen=True)
-class Ending:
+class TransactionEnd:
     end: SourcePosition
     commit_time: int
     outcome: Outcome
 
 @dataclass
-class Piece:
-    begin: Begin | None
+class TransactionBatch:
+    begin: TransactionStart | None
     changes: list[Rows | Statement]
-    ending: Ending | None
+    ending: TransactionEnd | None
 
 @dataclass(frozen=True)
-class Passed:
+class PositionAdvance:
     end: SourcePosition
     gtid: str | None

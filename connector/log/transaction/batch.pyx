@@ -2,7 +2,7 @@
 
 A small transaction is one piece with `begin` and `ending`. A large one is a first piece with `begin`, any
 number of middle ones, and a last one with `ending`. Pieces of two transactions never mix. A piece without
-changes and without transaction (`begin` and `ending` both None and no changes) never occurs; a `Passed` tells
+changes and without transaction (`begin` and `ending` both None and no changes) never occurs; a `PositionAdvance` tells
 that the source went on without anything for us.
 
 Compiled because every transaction makes five of these: a Python dataclass takes a microsecond, half of what the
@@ -13,7 +13,7 @@ cimport cython
 from cython.dataclasses cimport dataclass, field
 from libc.stdint cimport int64_t
 
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 from array import array
 
@@ -78,7 +78,7 @@ cdef class Statement:
 
 @cython.final
 @dataclass(frozen=True)
-cdef class Begin:
+cdef class TransactionStart:
     """What is known of a transaction when it begins.
 
     Args:
@@ -97,7 +97,7 @@ cdef class Begin:
 
 @cython.final
 @dataclass(frozen=True)
-cdef class Ending:
+cdef class TransactionEnd:
     """What is known only when a transaction has ended.
 
     Args:
@@ -113,17 +113,17 @@ cdef class Ending:
 
 @cython.final
 @dataclass
-cdef class Piece:
+cdef class TransactionBatch:
     """A piece of one transaction, in order."""
 
-    begin: Begin | None
+    begin: TransactionStart | None
     changes: list
-    ending: Ending | None
+    ending: TransactionEnd | None
 
 
 @cython.final
 @dataclass(frozen=True)
-cdef class Passed:
+cdef class PositionAdvance:
     """The source went past something that is not for us: filtered, empty, ignorable. Only between transactions.
 
     Args:

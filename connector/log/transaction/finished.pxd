@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 cdef class Digest:
     cdef readonly int64_t rows, size

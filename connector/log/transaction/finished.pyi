@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 
 from connector.log.ids import Epoch, Seqno
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 
 @dataclass(frozen=True)
 class Digest:

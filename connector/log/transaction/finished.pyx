@@ -4,7 +4,7 @@ cimport cython
 from cython.dataclasses cimport dataclass
 from libc.stdint cimport int64_t, uint32_t
 
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 
 @cython.final

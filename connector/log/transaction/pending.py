@@ -17,7 +17,7 @@ from typing import Final
 from zlib import crc32
 
 from connector.log.ids import Kind
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)

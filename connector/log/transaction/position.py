@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.finished import Digest, Finished
-from connector.log.transaction.offset import SourcePosition
 from connector.log.transaction.pending import NOTHING, Kept
+from connector.log.transaction.source_position import SourcePosition
 
 __all__ = ["Digest", "Finished", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.log.transaction.batch import Begin, Ending, Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.position import SourcePosition
 
 XID = "xid"
@@ -21,7 +21,7 @@ PREPARED = "xa_prepared"
 class Prepared:
     """A piece of an XA transaction, in order; between its first and its last nothing else comes.
 
-    One that is committed in one phase and fits one piece comes as an ordinary `Piece`.
+    One that is committed in one phase and fits one piece comes as an ordinary `TransactionBatch`.
 
     Args:
         xid: as MySQL writes it: `X'6162',X'',1`.
@@ -30,7 +30,7 @@ class Prepared:
     """
 
     xid: str
-    piece: Piece
+    piece: TransactionBatch
     one_phase: bool = False
 
 
@@ -45,18 +45,18 @@ class Decided:
     """
 
     xid: str
-    begin: Begin
-    ending: Ending
+    begin: TransactionStart
+    ending: TransactionEnd
 
 
-Logged = Piece | Passed | Prepared | Decided
+Logged = TransactionBatch | PositionAdvance | Prepared | Decided
 """What a source's log holds of transactions, in its order."""
 
 
 def end_of(item: Logged) -> SourcePosition | None:
     """The place where a transaction ends with this item, or the source had gone past; None within a transaction."""
     match item:
-        case Passed():
+        case PositionAdvance():
             return item.end
-        case Prepared(piece=Piece(ending=ending)) | Piece(ending=ending) | Decided(ending=ending):
+        case Prepared(piece=TransactionBatch(ending=ending)) | TransactionBatch(ending=ending) | Decided(ending=ending):
             return ending.end if ending is not None else None

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from connector.log.transaction.finished cimport Finished
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 cdef class Fragment:
     cdef readonly int partition, fragno

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 from connector.log.ids import Seqno
 from connector.log.transaction.finished import Finished
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 
 @dataclass
 class Fragment:

@@ -5,7 +5,7 @@ from cython.dataclasses cimport dataclass
 from libc.stdint cimport int64_t
 
 from connector.log.transaction.finished cimport Finished
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 
 @cython.final

@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t
 
 from connector.log.transaction.finished cimport Finished
 from connector.log.writing.fragment cimport Fragment
-from connector.log.gtid.gtid_range cimport GtidRun
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.gtid.gtid_range cimport GtidRange
+from connector.log.transaction.source_position cimport SourcePosition
 
 cdef class Progress:
     cdef object _prepared
@@ -13,7 +13,7 @@ cdef class Progress:
     cdef Finished _finished
     cdef SourcePosition _resume
     cdef readonly object _gtids
-    cdef GtidRun _run
+    cdef GtidRange _run
     cdef object _open
     cdef readonly dict _tails
     cdef int64_t _barrier

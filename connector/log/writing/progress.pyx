@@ -6,11 +6,11 @@ Kafka beside an unfinished event always leads back to the event's beginning.
 
 from connector.log.transaction.finished cimport Finished
 from connector.log.writing.fragment cimport Fragment
-from connector.log.gtid.gtid_range cimport GtidRun
+from connector.log.gtid.gtid_range cimport GtidRange
 
 from connector.errors import LogDamaged
 from connector.log.gtid.source_gtids import parse_gtids
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.position import Open, PositionRecord
 
 
@@ -31,7 +31,7 @@ cdef class Progress:
         self._finished = record.finished
         self._resume = record.resume
         self._gtids = None if record.gtid_set is None else parse_gtids(record.gtid_set)
-        self._run = GtidRun()  # of what is not in `_gtids` yet
+        self._run = GtidRange()  # of what is not in `_gtids` yet
         self._open = record.open
         self._tails = dict(record.tails)
         self._barrier = record.last_barrier
@@ -163,7 +163,7 @@ def advance(record, *steps):
     """
     cdef Progress progress = Progress(record, record.server_uuid)
     for step in steps:
-        if isinstance(step, Passed):
+        if isinstance(step, PositionAdvance):
             progress.passed(step)
         else:
             progress.take(step)

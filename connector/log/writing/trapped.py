@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from connector.errors import HistoriesDiffer
 from connector.log.gtid.source_gtids import lacking
-from connector.log.transaction.offset import file_number
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
+from connector.log.transaction.source_position import file_number
 from connector.log.writing.control import EpochRecord
 
 

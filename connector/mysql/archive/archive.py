@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from connector import private_files as private
 from connector.errors import ConfigError, ConnectorError, CorruptBinlog, HistoriesDiffer
-from connector.log.transaction.offset import SourcePosition, file_number
+from connector.log.transaction.source_position import SourcePosition, file_number
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, NUMBERED, LogBytes, LogFile, log_files
 from connector.mysql.binlog.raw import RawEvents

@@ -14,10 +14,10 @@ from connector.errors import ConnectorError, CorruptBinlog, PreflightError
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import Gtids, parse_gtids
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
-from connector.log.transaction.offset import SourcePosition, file_number
 from connector.log.transaction.position import Finished
+from connector.log.transaction.source_position import SourcePosition, file_number
 from connector.log.transaction.xa import Prepared
 from connector.mysql.binlog.events.mariadb import gtid_list
 from connector.mysql.binlog.frames import EventFrames
@@ -128,7 +128,7 @@ class ArchivedLog:
         """Whether the log has it already; what it has not is seen from now on."""
         if self._seen is None or isinstance(item, Redefined):  # what is known has redefined nothing
             return False
-        if isinstance(item, Passed):
+        if isinstance(item, PositionAdvance):
             return item.gtid is not None and self._see(item.gtid)
         part = item.piece if isinstance(item, Prepared) else item
         if part.begin is not None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import SourceUnavailable
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 from connector.mysql.archive.archive import Archive, ArchiveWriter
 from connector.mysql.binlog.frames import PacketFrames
 from connector.mysql.binlog.raw import RawEvents

@@ -4,16 +4,16 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from connector.mysql.binlog.event cimport Event
 from connector.mysql.binlog.frames cimport Frames
-from connector.mysql.binlog.transaction_buffer cimport Group
+from connector.mysql.binlog.transaction_buffer cimport TransactionBuffer
 from connector.mysql.memory cimport Cursor
 from connector.mysql.binlog.events.tables cimport Tables
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.source_position cimport SourcePosition
 
 cdef class Decoder:
     cdef Frames frames
     cdef Frames inner  # the events of a compressed transaction
     cdef object payload  # what `inner` is fed from
-    cdef Group group
+    cdef TransactionBuffer group
     cdef object filters, service, naming, known
     cdef bint redefined  # a definition of the transaction has changed what tables are
     cdef Py_ssize_t piece_bytes

@@ -3,7 +3,7 @@ from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.events.query import Wanted
 from connector.mysql.binlog.frames import Frames
-from connector.mysql.schema_history.column_names import Naming
+from connector.mysql.schema_history.column_names import ColumnNameResolver
 
 class Decoder:
     file: str
@@ -12,7 +12,7 @@ class Decoder:
         self,
         frames: Frames,
         filters: Wanted,
-        naming: Naming,
+        naming: ColumnNameResolver,
         piece_bytes: int,
         service: str,
         file: str = "",

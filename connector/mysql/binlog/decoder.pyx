@@ -40,14 +40,14 @@ from connector.mysql.binlog.event cimport (
     read_header,
 )
 from connector.mysql.binlog.frames cimport EventFrames, Frames, PacketFrames
-from connector.mysql.binlog.transaction_buffer cimport Group
+from connector.mysql.binlog.transaction_buffer cimport TransactionBuffer
 from connector.mysql.binlog.mariadb_events cimport of_mariadb
 from connector.mysql.memory cimport Cursor, damaged, left, little, little4, little8, take
 from connector.mysql.binlog.old_events cimport old_event, old_start, translate
 from connector.mysql.binlog.events.tables cimport Table, Tables
 from connector.mysql.binlog.xa_events cimport decided, prepared
 from connector.log.format.crc32 cimport crc32
-from connector.log.transaction.offset cimport SourcePosition, source_position
+from connector.log.transaction.source_position cimport SourcePosition, source_position
 
 import uuid
 
@@ -64,7 +64,7 @@ from connector.mysql.binlog.events.rows_query import rows_query
 from connector.mysql.binlog.events.statements import HINT, PARTS, Statements
 from connector.ddl.mariadb import NOT_LOGGED, brings_virtual
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 from connector.log.ids import Outcome
 
@@ -93,7 +93,7 @@ cdef class Decoder:
         if piece_bytes < 1:
             raise ValueError("a piece has at least one byte")
         self.frames = frames
-        self.group = Group(filters.ignored_servers, filters.spared)
+        self.group = TransactionBuffer(filters.ignored_servers, filters.spared)
         self.filters = filters
         self.naming = naming
         self.known = known
@@ -577,7 +577,7 @@ cdef class Decoder:
         """Tell that the source went on without anything for us, once a place."""
         if self.reported != self.offset:
             self.reported = self.offset
-            self.found.append(Passed(self._here(), None))
+            self.found.append(PositionAdvance(self._here(), None))
         return 0
 
     cdef int _heartbeat(self, Event* event, Cursor* body) except -1:

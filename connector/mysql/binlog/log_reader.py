@@ -47,7 +47,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LogReading:
     """How files are read.
 
     Args:
@@ -71,7 +71,7 @@ class PlacedSource(ByteSource, Protocol):
         """The offset in the file of the byte that comes next."""
 
 
-def read_log(file: LogFile, reading: Reading) -> Iterator[Logged]:
+def read_log(file: LogFile, reading: LogReading) -> Iterator[Logged]:
     """A file's transactions in pieces.
 
     With `salvage`, a transaction that has begun may end without an ending: the next piece then begins another one,
@@ -92,7 +92,7 @@ def read_log(file: LogFile, reading: Reading) -> Iterator[Logged]:
             raise attempt.explained(error) from error
 
 
-def _salvaged(file: LogFile, reading: Reading, tell: Callable[[Gap], None]) -> Iterator[Logged]:
+def _salvaged(file: LogFile, reading: LogReading, tell: Callable[[Gap], None]) -> Iterator[Logged]:
     with closing(Remains(whole(file, reading.stdin), file.name)) as remains:
         source: PlacedSource | None = remains.start()
         searched = 0
@@ -111,7 +111,7 @@ def _salvaged(file: LogFile, reading: Reading, tell: Callable[[Gap], None]) -> I
 class _Attempt:
     """One reader over a file, from its beginning or from a place where a transaction begins."""
 
-    def __init__(self, file: LogFile, source: PlacedSource, reading: Reading) -> None:
+    def __init__(self, file: LogFile, source: PlacedSource, reading: LogReading) -> None:
         self.whole = source.place  # behind the last transaction that is whole
         self._file = file
         self._source = source

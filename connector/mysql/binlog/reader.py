@@ -12,7 +12,7 @@ from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.decoder import Decoder
 from connector.mysql.binlog.events.query import Wanted
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
-from connector.mysql.schema_history.column_names import Naming, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
 from connector.mysql.server.dump import ByteSource
 
 WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
@@ -45,7 +45,7 @@ class BinlogReader:
         service: str,
         piece_bytes: int,
         file: str = "",
-        naming: Naming | None = None,
+        naming: ColumnNameResolver | None = None,
         known: HasGtids | None = None,
         created: dict[str, int] | None = None,
     ) -> None:
@@ -58,7 +58,13 @@ class BinlogReader:
 
     @classmethod
     def from_stream(
-        cls, source: ByteSource, *, filters: Wanted, service: str, piece_bytes: int, naming: Naming | None = None
+        cls,
+        source: ByteSource,
+        *,
+        filters: Wanted,
+        service: str,
+        piece_bytes: int,
+        naming: ColumnNameResolver | None = None,
     ) -> BinlogReader:
         """Read what `open_stream` opened."""
         return cls(source, PacketFrames(), filters=filters, service=service, piece_bytes=piece_bytes, naming=naming)

@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t
 
 from connector.mysql.memory cimport Cursor, Out
 from connector.mysql.binlog.events.tables cimport Table
-from connector.log.transaction.batch cimport Begin, Rows
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.batch cimport TransactionStart, Rows
+from connector.log.transaction.source_position cimport SourcePosition
 
-cdef class Group:
+cdef class TransactionBuffer:
     cdef bint open  # a BEGIN was seen
     cdef bint announced  # a GTID event was seen
     cdef bint given  # its first piece was handed out
@@ -32,7 +32,7 @@ cdef class Group:
     cdef int _clear(self) except -1
     cdef bint _left_out(self) except -1
     cdef Rows _shaped(self, bytes data, bytes ends)
-    cdef Begin _begin(self)
+    cdef TransactionStart _begin(self)
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1
     cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1

@@ -5,11 +5,11 @@ from libc.string cimport memset
 
 from connector.mysql.memory cimport Cursor, Out, release
 from connector.mysql.binlog.events.tables cimport Table
-from connector.log.transaction.batch cimport Begin, Ending, Rows, ending_at, piece_of, rows_of
-from connector.log.transaction.offset cimport SourcePosition
+from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, Rows, ending_at, piece_of, rows_of
+from connector.log.transaction.source_position cimport SourcePosition
 
 from connector.errors import ConnectorError
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.ids import Action, Kind, Outcome
 from connector.log.transaction.xa import XID, Decided, Prepared
 
@@ -24,7 +24,7 @@ cdef enum:
     STATEMENT = 512  # bytes that a statement takes beside its texts
 
 
-cdef class Group:
+cdef class TransactionBuffer:
     """Gathers one transaction after the other; every `finish` makes it ready for the next.
 
     Args:
@@ -179,12 +179,12 @@ cdef class Group:
         data, ends, before, after = shape.rows(self.action, data, ends, self.before, self.after)
         return rows_of(shape.layout, ACTIONS[self.action], data, ends, before, after) if ends else None
 
-    cdef Begin _begin(self):
+    cdef TransactionStart _begin(self):
         """What the first piece says; None for the others."""
         if self.given:
             return None
         self.given = True
-        cdef Begin begin = Begin.__new__(Begin)
+        cdef TransactionStart begin = TransactionStart.__new__(TransactionStart)
         begin.server_id = self.server_id
         begin.thread_id = self.thread_id
         begin.gtid = self.gtid
@@ -207,13 +207,13 @@ cdef class Group:
 
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome):
         """The last piece; or a Passed when there was nothing for us in it."""
-        cdef Ending ending
+        cdef TransactionEnd ending
         self.close_run()
         if self.given or self.changes:
             ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
             result = piece_of(self._begin(), self.changes, ending)
         else:
-            result = Passed(end, self.gtid)
+            result = PositionAdvance(end, self.gtid)
         self._clear()
         return result
 
@@ -222,14 +222,14 @@ cdef class Group:
         if one_phase and not self.given:
             return self.finish(end, timestamp, COMMIT)
         self.close_run()
-        cdef Ending ending = ending_at(end, self.commit_time or timestamp * 1000000, COMMIT)
+        cdef TransactionEnd ending = ending_at(end, self.commit_time or timestamp * 1000000, COMMIT)
         result = Prepared(self.xid, piece_of(self._begin(), self.changes, ending), one_phase)
         self._clear()
         return result
 
     cdef object decided(self, SourcePosition end, int64_t timestamp, object outcome):
         """XA COMMIT or XA ROLLBACK of what was prepared elsewhere."""
-        cdef Ending ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
+        cdef TransactionEnd ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
         result = Decided(self.xid, self._begin(), ending)
         self._clear()
         return result

@@ -22,7 +22,7 @@ from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap
-from connector.mysql.schema_history.column_names import Naming
+from connector.mysql.schema_history.column_names import ColumnNameResolver
 from connector.mysql.schema_history.table_history import Contained
 from connector.mysql.server.connection import Connection, Row, query, quoted
 from connector.mysql.server.source_facts import SourceFacts
@@ -115,7 +115,7 @@ def _whole(created: str) -> list[list[Token]]:
 
 
 class CascadesRefused:
-    """A `Naming` that stops at a definition by which a captured table gets such a key.
+    """A `ColumnNameResolver` that stops at a definition by which a captured table gets such a key.
 
     Args:
         naming: what names columns.
@@ -124,26 +124,28 @@ class CascadesRefused:
         position: definitions before it, which may be read again, are contained.
     """
 
-    def __init__(self, naming: Naming, filter: Filter, facts: SourceFacts, position: PositionRecord) -> None:
+    def __init__(
+        self, naming: ColumnNameResolver, filter: Filter, facts: SourceFacts, position: PositionRecord
+    ) -> None:
         self._naming = naming
         self._filter = filter
         self._inline = facts.mariadb or facts.release >= INLINE_SINCE
         self._contained = Contained(position)
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
-        """As `Naming`."""
+        """As `ColumnNameResolver`."""
         return self._naming.layout(table)
 
     def taken(self) -> Redefined:
-        """As `Naming`."""
+        """As `ColumnNameResolver`."""
         return self._naming.taken()
 
     def known(self, name: TableName) -> TableLayout | None:
-        """As `Naming`."""
+        """As `ColumnNameResolver`."""
         return self._naming.known(name)
 
     def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
-        """As `Naming`.
+        """As `ColumnNameResolver`.
 
         Raises:
             Unsupported: rows of a captured table are from here on changed without the log saying so.

@@ -40,7 +40,7 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class MissingHistory:
     """What the log lacks of something that is captured from here on.
 
     Args:
@@ -83,7 +83,7 @@ def accepts_all(accepted: Sequence[str]) -> bool:
 
 def check_widened(
     connection: Connection, source: Source, filter: Filter, before: Mapping[str, Any] | None, accepted: Sequence[str]
-) -> tuple[Lacking, ...]:
+) -> tuple[MissingHistory, ...]:
     """Check that nothing begins to be captured of which the log lacks rows.
 
     Args:
@@ -102,7 +102,7 @@ def check_widened(
     if same_tables(before, source):
         return ()
     if accepts_all(accepted):
-        return (Lacking("*", "accepted unseen"),)
+        return (MissingHistory("*", "accepted unseen"),)
     old = _filter_of(source, filter, before)
     with speaking_to(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
@@ -139,18 +139,18 @@ def _filter_of(source: Source, filter: Filter, before: Mapping[str, Any] | None)
     return Filter(filters, int(filter.fold("A") == "a"))
 
 
-def _servers(source: Source, before: Mapping[str, Any]) -> Iterator[Lacking]:
+def _servers(source: Source, before: Mapping[str, Any]) -> Iterator[MissingHistory]:
     now = {*source.ignore_server_ids, source.server_id}
     for number in before.get("ignore_server_ids", ()):
         if number not in now:
-            yield Lacking(f"server_id={number}", "what it wrote was ignored: source.ignore_server_ids")
+            yield MissingHistory(f"server_id={number}", "what it wrote was ignored: source.ignore_server_ids")
 
 
 def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
     return bool(before.get("hash_key") != capture_of(source)["hash_key"])
 
 
-def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[Lacking]:
+def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
     """Tables that hold rows of which the log lacks some, or has other values."""
     for row in query(connection, _TABLES):
         name = TableName(row["s"], row["t"])
@@ -158,7 +158,7 @@ def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> 
             continue
         why = _why(connection, name, new, old, rekeyed=rekeyed)
         if why and (why == _DELETES or _holds_rows(connection, name)):
-            yield Lacking(str(name), why)
+            yield MissingHistory(str(name), why)
 
 
 _DELETES: Final = "deletes were not published"

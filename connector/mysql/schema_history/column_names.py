@@ -16,7 +16,7 @@ from connector.mysql.values.columns import Spec
 HIDDEN_KEY: Final = b"my_row_id"  # the server has no other name for it
 
 
-class Naming(Protocol):
+class ColumnNameResolver(Protocol):
     """Says what the event leaves out. Asked once for each table definition, and only where names are missing."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:

@@ -20,7 +20,7 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
-from connector.mysql.schema_history.column_names import Naming, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.charsets import charset_of, collation_of
 from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_column
@@ -32,7 +32,7 @@ HINT: Final = (
 )
 
 
-def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> Naming:
+def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> ColumnNameResolver:
     """How columns without names are named behind a position, where the tables are these; None: that is not known."""
     return Refused() if tables is None else TableHistory(tables, filter, position)
 
@@ -56,7 +56,7 @@ class Contained:
 
 
 class TableHistory:
-    """Names columns by what is known of their tables; a `Naming`.
+    """Names columns by what is known of their tables; a `ColumnNameResolver`.
 
     Args:
         known: the tables at the position.

@@ -8,14 +8,14 @@ from connector.config.model import Source
 from connector.errors import SourceChanged
 from connector.log.transaction.definition import Definitions
 from connector.mysql.server.connection import Connection, query
-from connector.mysql.server.snapshot_point import Moment, fix_moment, prepare_session
+from connector.mysql.server.snapshot_point import SnapshotPoint, fix_moment, prepare_session
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
 
 ATTEMPTS: Final = 5
 
 
-def tables_now(connection: Connection, source: Source, filter: Filter) -> tuple[Moment, Definitions]:
+def tables_now(connection: Connection, source: Source, filter: Filter) -> tuple[SnapshotPoint, Definitions]:
     """Read the data dictionary before and after a moment is fixed; when both are the same, it was so at the moment.
 
     Raises:

@@ -27,7 +27,7 @@ LOOK: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SnapshotPoint:
     """What the lock is held for.
 
     Args:
@@ -64,7 +64,7 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
+def fix_moment(connection: Connection, *, load: bool = False) -> SnapshotPoint:
     """Begin the transaction whose view stands for the position that is returned. No lock is left.
 
     Args:
@@ -92,7 +92,7 @@ def fix_moment(connection: Connection, *, load: bool = False) -> Moment:
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
     finally:
         query(connection, "UNLOCK TABLES")
-    return Moment(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
+    return SnapshotPoint(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
 
 
 def await_decided(connection: Connection, clock: Clock) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.log.gtid.source_gtids import of_mariadb
-from connector.log.transaction.offset import file_number
 from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.source_position import file_number
 from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, Row, query, query_one, release
 from connector.mysql.server.dump import AfterGtids, StreamStart

@@ -23,12 +23,12 @@ from connector.config.model import Source
 from connector.ddl.renaming import with_names
 from connector.errors import PreflightError, SourceChanged
 from connector.log.ids import Action, Kind, Outcome
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, quoted, speaking_to
-from connector.mysql.server.snapshot_point import Moment, await_decided, fix_moment, prepare_session
+from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_moment, prepare_session
 from connector.mysql.snapshot.information_schema import (
     SourceTable,
     read_definitions,
@@ -67,7 +67,7 @@ class Snapshot:
         self._progress = progress or (lambda table, done, estimated: None)
         self._clock = clock or SystemClock()
         self._connection: Connection | None = None
-        self._moment: Moment | None = None
+        self._moment: SnapshotPoint | None = None
         self._schemas: dict[str, str] = {}
         self._tables: list[SourceTable] = []
         self._definitions: Definitions | None = None
@@ -119,7 +119,7 @@ class Snapshot:
             query(connection, "ROLLBACK")
         raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransactionBatch]:
         """The load, event by event; each piece is a whole event.
 
         Raises:
@@ -152,7 +152,7 @@ class Snapshot:
                 self._connection._force_close()  # type: ignore[attr-defined]
             self._connection = None
 
-    def _table(self, table: SourceTable) -> Iterator[Piece]:
+    def _table(self, table: SourceTable) -> Iterator[TransactionBatch]:
         connection, name = self._opened()[0], table.layout.name
         actions = self._filter.actions(*name)
         if not {"insert", "ddl"}.intersection(actions):
@@ -189,9 +189,9 @@ class Snapshot:
 
     def _event(
         self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None
-    ) -> Piece:
+    ) -> TransactionBatch:
         moment = self._opened()[1]
-        begin = Begin(
+        begin = TransactionStart(
             server_id=moment.server_id,
             thread_id=0,
             gtid=None,
@@ -201,9 +201,9 @@ class Snapshot:
             kind=kind,
             metadata={"snapshot": part, **(more or {})},
         )
-        return Piece(begin, changes, Ending(moment.position, moment.time, Outcome.COMMIT))
+        return TransactionBatch(begin, changes, TransactionEnd(moment.position, moment.time, Outcome.COMMIT))
 
-    def _opened(self) -> tuple[Connection, Moment]:
+    def _opened(self) -> tuple[Connection, SnapshotPoint]:
         if self._connection is None or self._moment is None:
             raise RuntimeError("the snapshot is not open")
         return self._connection, self._moment

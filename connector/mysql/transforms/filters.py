@@ -36,7 +36,7 @@ from connector.mysql.transforms.table_rules import (
     published_name,
     shape,
 )
-from connector.mysql.values.row_transform import Shape
+from connector.mysql.values.row_transform import RowTransform
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
@@ -183,7 +183,7 @@ class Filter:
         rule = self.rule(schema, table)
         return EVERYTHING if rule is None else rule.actions
 
-    def shape(self, layout: TableLayout) -> Shape | None:
+    def shape(self, layout: TableLayout) -> RowTransform | None:
         """What a rule makes of a table's rows; None: nothing.
 
         Raises:

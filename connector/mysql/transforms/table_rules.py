@@ -18,7 +18,7 @@ from connector.errors import ConfigError, Unsupported
 from connector.log.format import avro
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.values.columns import INTEGERS
-from connector.mysql.values.row_transform import Does, Shape
+from connector.mysql.values.row_transform import Does, RowTransform
 from connector.redaction import remember
 
 DATES: Final = ("date", "datetime", "timestamp")
@@ -34,7 +34,7 @@ def published_name(rule: TableRule | None, name: TableName) -> TableName:
     return TableName(schema or name.schema, table if dot else name.table)
 
 
-def shape(layout: TableLayout, rule: TableRule, key: bytes) -> Shape | None:
+def shape(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransform | None:
     """What becomes of a table's rows.
 
     Args:
@@ -62,7 +62,7 @@ def shape(layout: TableLayout, rule: TableRule, key: bytes) -> Shape | None:
     if again := twice(column.name for column in columns):
         at = next(at for at in places if names[at].lower() == again.lower() != layout.columns[at].name.lower())
         _stop(layout.name, layout.columns[at], f"publishes two columns under the name {again}")
-    return Shape(TableLayout(name, columns, tuple(map(places.index, layout.key))), parts, key)
+    return RowTransform(TableLayout(name, columns, tuple(map(places.index, layout.key))), parts, key)
 
 
 def called(rule: TableRule | None, column: str) -> str:

@@ -10,7 +10,7 @@ cdef struct Part:
     const uint8_t* value  # what stands in every row, with its tag
     Py_ssize_t size
 
-cdef class Shape:
+cdef class RowTransform:
     cdef readonly object layout
     cdef readonly int width, kept
     cdef Part* parts

@@ -10,7 +10,7 @@ class Does(IntEnum):
     CUT = 4
     ZERO_TO_NULL = 5
 
-class Shape:
+class RowTransform:
     layout: TableLayout
     width: int
     kept: int

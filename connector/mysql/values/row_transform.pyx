@@ -3,7 +3,7 @@
 and with values that are masked.
 
 Whoever makes rows, the binary log's decoder or an initial load, makes them into the same records, and these go through
-here: so both come to the same. A table without a rule has no `Shape`, and its rows never come here.
+here: so both come to the same. A table without a rule has no `RowTransform`, and its rows never come here.
 """
 
 import hmac
@@ -45,7 +45,7 @@ cdef enum:
     DATE = 10  # characters of a date
 
 
-cdef class Shape:
+cdef class RowTransform:
     """What becomes of a table's rows.
 
     Args:

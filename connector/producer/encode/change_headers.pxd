@@ -9,7 +9,7 @@ cdef class Table:
     cdef bytes head(self, object action, bytes before, bytes after)
     cdef bytes part(self, object action, bytes before, bytes after)
 
-cdef class Heads:
+cdef class ChangeHeaders:
     cdef object sharding
     cdef dict kept
     cdef Table newest

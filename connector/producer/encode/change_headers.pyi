@@ -1,5 +1,5 @@
 from connector.log.ids import Action
 from connector.log.transaction.layout import TableLayout
 
-class Heads:
+class ChangeHeaders:
     def __call__(self, layout: TableLayout, action: Action, before: bytes = b"", after: bytes = b"") -> bytes: ...

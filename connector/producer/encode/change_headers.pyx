@@ -41,7 +41,7 @@ cdef class Table:
 
 
 @cython.final
-cdef class Heads:
+cdef class ChangeHeaders:
     """Tables by their layouts.
 
     Args:

@@ -8,12 +8,12 @@ one fragment's worth of them; numbers move when an event ends.
 
 from libc.stdint cimport int64_t, uint32_t
 
-from connector.producer.encode.fragment cimport ABSENT, EventHead, FragmentWriter
-from connector.producer.encode.change_headers cimport Heads, Table
+from connector.producer.encode.fragment cimport ABSENT, EventHeader, FragmentWriter
+from connector.producer.encode.change_headers cimport ChangeHeaders, Table
 from connector.log.format.crc32 cimport crc32
 from connector.log.transaction.finished cimport Digest, Finished, digest_of, finished_event
 from connector.log.writing.fragment cimport Fragment
-from connector.log.transaction.batch cimport Begin, Ending, Piece, Rows
+from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, TransactionBatch, Rows
 
 from connector.producer.encode.row_parts import chunks
 from connector.producer.encode.event import Event
@@ -47,7 +47,7 @@ cdef class Encoder:
 
     cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
     cdef FragmentWriter writer
-    cdef Heads heads
+    cdef ChangeHeaders heads
     cdef object routes
     cdef object route  # of the newest event's server and shard
     cdef int64_t route_server
@@ -64,7 +64,7 @@ cdef class Encoder:
         self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
         self.writer = FragmentWriter(framing.opening, source_id)
         self.facts = dict(framing.facts)
-        self.heads = Heads(sharding)
+        self.heads = ChangeHeaders(sharding)
         self.since = sharding.since
         self.routes = Routes(service, partitions, self.facts)
         self.tails = {}
@@ -83,7 +83,7 @@ cdef class Encoder:
         self.tails = dict(numbering.tails)
         self.last_barrier = numbering.last_barrier
 
-    def take(self, Piece piece not None):
+    def take(self, TransactionBatch piece not None):
         """Encode a piece.
 
         Args:
@@ -138,7 +138,7 @@ cdef class Encoder:
         Returns:
             A fragment without changes that finishes no event.
         """
-        head = EventHead(
+        head = EventHeader(
             header.seqno,
             header.epoch,
             header.kind,
@@ -157,7 +157,7 @@ cdef class Encoder:
         value = self.writer.write(head, header.fragno, header.last_frag, header.rows, [])
         return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
 
-    cdef Fragment _small(self, Begin begin, list changes, Ending ending):
+    cdef Fragment _small(self, TransactionStart begin, list changes, TransactionEnd ending):
         """An event of rows that is one fragment, as nearly all are: what the long way gives, but quicker.
 
         Returns the fragment; None when the long way has to be taken.
@@ -195,7 +195,7 @@ cdef class Encoder:
         if size > self.shard_bytes or encoded > self.fragment_bytes:
             return None
         route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
-        cdef EventHead event = self._head(begin, route)
+        cdef EventHeader event = self._head(begin, route)
         cdef str event_id = _end(event, begin, ending)
         value = self.writer.whole(event, rows, heads, changes)
         if not self._fits(value, route):
@@ -205,7 +205,7 @@ cdef class Encoder:
             begin, ending, event_id, digest_of(rows, size, check),
         )
 
-    cdef object _route(self, Begin begin, str shard, bint bookkeeping):
+    cdef object _route(self, TransactionStart begin, str shard, bint bookkeeping):
         if begin.kind is not TRANSACTION or self.next == self.since:
             shard = UNKNOWN_SHARD
         route = self.route
@@ -218,8 +218,8 @@ cdef class Encoder:
             self.route_server = begin.server_id
         return self.route
 
-    cdef EventHead _head(self, Begin begin, object route):
-        cdef EventHead head = EventHead.__new__(EventHead)
+    cdef EventHeader _head(self, TransactionStart begin, object route):
+        cdef EventHeader head = EventHeader.__new__(EventHeader)
         head.seqno = self.next
         head.epoch = self.epoch
         head.kind = begin.kind
@@ -237,7 +237,7 @@ cdef class Encoder:
 
     cdef int _put(self, object event, object group, bint last, list fragments) except -1:
         """A group's fragment; several where it is one change that no message has room for."""
-        cdef EventHead head = event.head
+        cdef EventHeader head = event.head
         event.written += group.rows
         if group.metadata or event.told:
             head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **group.metadata})
@@ -250,7 +250,7 @@ cdef class Encoder:
 
     cdef int _put_chunks(self, object event, object group, bint last, list fragments) except -1:
         """The fragments of a change in parts. The last of them counts its rows, and has the text of its statement."""
-        cdef EventHead head = event.head
+        cdef EventHeader head = event.head
         cdef bytes told = head.metadata
         (change,) = group.items  # a group is larger than a message only where a change alone is
         beside = len(self.writer.write(head, event.fragno, last, event.written, []))
@@ -279,7 +279,7 @@ cdef class Encoder:
         event.fragno += 1
         return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)
 
-    cdef Fragment _finish(self, Fragment last, Begin begin, Ending ending, str event_id, Digest digest):
+    cdef Fragment _finish(self, Fragment last, TransactionStart begin, TransactionEnd ending, str event_id, Digest digest):
         """Make a fragment its event's last, and go on to the next number."""
         cdef int64_t seqno = last.seqno
         if begin.metadata and PREPARED in begin.metadata:
@@ -306,13 +306,13 @@ cdef Fragment _unfinished(int partition, bytes key, bytes value, int64_t seqno, 
     return fragment
 
 
-cdef Digest _known_by_xid(Begin begin, Digest digest):
+cdef Digest _known_by_xid(TransactionStart begin, Digest digest):
     """The digest of what an XA COMMIT made an event: when that is read again, its changes are not there."""
     cdef bytes xid = begin.metadata[XID].encode()
     return digest_of(digest.rows, digest.size, crc32(xid, len(xid), 0))
 
 
-cdef str _end(EventHead head, Begin begin, Ending ending):
+cdef str _end(EventHeader head, TransactionStart begin, TransactionEnd ending):
     """Tell the head how the event ended; returns its id, the text of a `connector.log.transaction.event_id.EventId`."""
     head.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
     head.timed = True

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from zlib import crc32
 
 from connector.log.transaction import statement_options as replay
-from connector.log.transaction.batch import Begin, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionStart
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.position import Digest
 from connector.log.transaction.rows_query import Asked
-from connector.producer.encode.fragment import EventHead
-from connector.producer.encode.fragment_plan import Cutter, Head
+from connector.producer.encode.fragment import EventHeader
+from connector.producer.encode.fragment_plan import FragmentCutter, Head
 from connector.producer.encode.routes import Route
 
 Place = Callable[[TableLayout], tuple[str, bool]]
 
 
 class Event:
-    """One event from its `Begin` on.
+    """One event from its `TransactionStart` on.
 
     Its changes are held back until its shard is decided; from then on (`head` set) they go to the cutter.
 
@@ -34,9 +34,9 @@ class Event:
         "shards", "size", "told", "written",
     )  # fmt: skip
 
-    def __init__(self, begin: Begin, limit: int, row_change_head: Head, place: Place) -> None:
+    def __init__(self, begin: TransactionStart, limit: int, row_change_head: Head, place: Place) -> None:
         self.begin = begin
-        self.cutter = Cutter(limit, row_change_head)
+        self.cutter = FragmentCutter(limit, row_change_head)
         self.held: list[Rows | Statement] = []
         self._place = place
         self.shards: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
@@ -46,7 +46,7 @@ class Event:
         self._crc32 = 0
         self._asked = Asked()
         self.told = 0  # bytes beside: of the texts of statements that made rows
-        self.head: EventHead | None = None
+        self.head: EventHeader | None = None
         self.route: Route | None = None
         self.fragno = 0
         self.written = 0  # rows that are in fragments

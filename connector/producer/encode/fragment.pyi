@@ -1,4 +1,4 @@
-class EventHead:
+class EventHeader:
     @property
     def seqno(self) -> int: ...
     def __init__(
@@ -22,7 +22,7 @@ class FragmentWriter:
     def __init__(self, opening: bytes, source_id: str) -> None: ...
     def write(
         self,
-        head: EventHead,
+        head: EventHeader,
         fragno: int,
         last: bool,
         rows: int,

@@ -22,7 +22,7 @@ cdef enum:
     KEEP = 1 << 20  # a buffer that one large row made larger than this is given back
 
 
-cdef class EventHead:
+cdef class EventHeader:
     """What all fragments of an event say, and from `end` on what only the last one does.
 
     Args:
@@ -135,7 +135,7 @@ cdef class FragmentWriter:
 
     # the fragment -----------------------------------------------------------------------------------------------
 
-    def write(self, EventHead head not None, int fragno, bint last, long long rows, list changes not None):
+    def write(self, EventHeader head not None, int fragno, bint last, long long rows, list changes not None):
         """One fragment.
 
         Args:
@@ -158,7 +158,7 @@ cdef class FragmentWriter:
         self._changes(changes)
         return self._closed()
 
-    cdef bytes whole(self, EventHead head, long long rows, list heads, list changes):
+    cdef bytes whole(self, EventHeader head, long long rows, list heads, list changes):
         """The one fragment of an event of rows: `changes` are `Rows`, `heads` their encoded row changes' heads."""
         cdef Rows change
         cdef Py_ssize_t i
@@ -189,7 +189,7 @@ cdef class FragmentWriter:
             self._size = 0
         return value
 
-    cdef int _head(self, EventHead head, int fragno, bint last, long long rows) except -1:
+    cdef int _head(self, EventHeader head, int fragno, bint last, long long rows) except -1:
         self._used = 0
         self._bytes(self._opening)
         self._long(head.seqno)

@@ -17,7 +17,7 @@ RowSlice = tuple[bytes, int, bytes | bytearray, int, int]  # head, count, data, 
 
 
 @dataclass(slots=True)
-class Group:
+class FragmentPlan:
     """What one fragment will hold.
 
     Args:
@@ -35,7 +35,7 @@ class Group:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
-class Cutter:
+class FragmentCutter:
     """Gathers the changes of one event into groups of about `limit` bytes.
 
     A group leaves only when something does not fit beside it any more, so what `rest` gives at the end is
@@ -50,10 +50,10 @@ class Cutter:
     def __init__(self, limit: int, head: Head) -> None:
         self._limit = limit
         self._head = head
-        self._group = Group()
+        self._group = FragmentPlan()
         self._asked = Asked()
 
-    def add(self, change: Rows | Statement) -> Iterator[Group]:
+    def add(self, change: Rows | Statement) -> Iterator[FragmentPlan]:
         """Take a change.
 
         Yields:
@@ -98,7 +98,7 @@ class Cutter:
         group.rows += count
         group.table = change.layout.name
 
-    def rest(self) -> Group:
+    def rest(self) -> FragmentPlan:
         """What has not left yet; the next group begins empty."""
-        group, self._group = self._group, Group()
+        group, self._group = self._group, FragmentPlan()
         return group

@@ -3,13 +3,13 @@
 from libc.stdint cimport int64_t
 
 from connector.log.writing.fragment cimport Fragment
-from connector.log.gtid.gtid_range cimport GtidRun
+from connector.log.gtid.gtid_range cimport GtidRange
 from connector.log.writing.progress cimport Progress
 
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.pending import Stored
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 
 
 def size_of(list items not None):
@@ -42,7 +42,7 @@ def gtids_of(list items not None):
 
     Of an event that does not end in them nothing: until it has, it can be given up.
     """
-    cdef GtidRun run = GtidRun()
+    cdef GtidRange run = GtidRange()
     cdef Py_ssize_t index
     cdef Fragment fragment
     cdef str gtid
@@ -53,11 +53,11 @@ def gtids_of(list items not None):
         if type(item) is Fragment:
             fragment = item
             gtid = None if fragment.finished is None else fragment.finished.gtid
-        elif isinstance(item, Loaded):
+        elif isinstance(item, SnapshotCompleted):
             loaded.append(item.gtid_set or "")
             continue
         else:
-            gtid = item.gtid if isinstance(item, Passed) else None
+            gtid = item.gtid if isinstance(item, PositionAdvance) else None
         if gtid is None or run.goes_on(gtid):
             continue
         if found is None:

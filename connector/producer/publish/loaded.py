@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class SnapshotCompleted:
     """The initial load has ended with the event before it in the same work.
 
     Args:

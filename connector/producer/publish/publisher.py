@@ -18,7 +18,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.kafka.transactions import Transactions
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
 from connector.log.transaction.position import PositionRecord
@@ -27,10 +27,10 @@ from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan
 from connector.log.writing.progress import Progress
 from connector.producer.publish.fragments import gtids_of, rows_of, send_on
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.pacing import Pacing
 from connector.producer.publish.queue import Work, WorkQueue
-from connector.producer.publish.replica_gate import Hold
+from connector.producer.publish.replica_gate import ReplicaGate
 
 OBSERVED: Final = 32  # events of one commit whose latency is observed, about
 WAKE: Final = 0.2  # seconds between looks at the timer while nothing comes
@@ -59,7 +59,7 @@ class Publisher:
         transactions: Transactions,
         clock: Clock,
         point: Point,
-        hold: Hold | None = None,
+        hold: ReplicaGate | None = None,
         *,
         created: Callable[[str], int] = lambda file: 0,
     ) -> None:
@@ -216,7 +216,7 @@ class Publisher:
                         self._begin()
                     at = send_on(work, at, progress, self._transactions.send, self._config.topic, self._ended)
                     continue
-                case Passed() as passed:
+                case PositionAdvance() as passed:
                     self._moved = progress.passed(passed) or self._moved
                 case Stored() as stored:
                     if self._begun is None:
@@ -225,7 +225,7 @@ class Publisher:
                     if stored.kept is not None:
                         progress.keep(stored.kept)
                     self._stored = True
-                case Loaded() as loaded:
+                case SnapshotCompleted() as loaded:
                     progress.snapshot_ended(loaded.gtid_set)
                     self._loaded = self._moved = True
                 case Definitions() | Redefined() as tables:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from threading import Condition
 
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.fragments import size_of
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 
-Work = list[Fragment | Passed | Loaded | Stored | Definitions | Redefined]
+Work = list[Fragment | PositionAdvance | SnapshotCompleted | Stored | Definitions | Redefined]
 """In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the
 end of the event that made them so."""
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Held(Exception):
+class ReplicaLagging(Exception):
     """What was put is held, and we wait no longer: it is not published, and nothing behind it."""
 
 
-class Hold(Protocol):
+class ReplicaGate(Protocol):
     """Knows what is elsewhere. Called by the publisher's thread, and before that has begun by the one that makes it."""
 
     def has(self, gtids: str) -> bool:

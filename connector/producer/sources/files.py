@@ -17,7 +17,7 @@ from connector.config.model import Config, Filters
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.log.gtid.source_gtids import Gtids
 from connector.log.ids import LogId
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.transaction.xa import Decided, Prepared
@@ -28,7 +28,7 @@ from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
-from connector.mysql.schema_history.column_names import Naming, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server.dump import ByteSource, StreamStart
 from connector.mysql.transforms.filters import Filter, fingerprint
@@ -167,7 +167,7 @@ class FileSource:
         return ArchivedLog(self._files, start, first, of_file, None)
 
     def _reader(
-        self, source: ByteSource, file: LogFile, filter: Filter, naming: Naming, known: Gtids | None = None
+        self, source: ByteSource, file: LogFile, filter: Filter, naming: ColumnNameResolver, known: Gtids | None = None
     ) -> BinlogReader:
         return BinlogReader(
             source,
@@ -208,9 +208,9 @@ class FileSource:
 
 def _gtid(item: Item) -> str | None:
     match item:
-        case Passed():
+        case PositionAdvance():
             return item.gtid
-        case Prepared(piece=Piece(begin=begin)) | Piece(begin=begin) | Decided(begin=begin):
+        case Prepared(piece=TransactionBatch(begin=begin)) | TransactionBatch(begin=begin) | Decided(begin=begin):
             return begin.gtid if begin is not None else None
         case _:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFacts
@@ -40,7 +40,7 @@ class Load(Protocol):
     def tables(self) -> Definitions | None:
         """What the source's tables are at its moment; None where they are not followed."""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[TransactionBatch]:
         """The load as whole events, one a piece, from `snapshot=begin` to `snapshot=end`.
 
         Raises:

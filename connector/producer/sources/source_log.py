@@ -16,7 +16,7 @@ from connector.mysql.archive.file_identity import beginning_in_archive, beginnin
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.log_files import LogFile
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.schema_history.column_names import Naming
+from connector.mysql.schema_history.column_names import ColumnNameResolver
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import Connection, session
 from connector.mysql.server.dump import ByteSource, StreamStart, open_stream
@@ -106,7 +106,9 @@ class SourceLog:
             check_beginning(position, beginning_in_archive(archived))
         return archived is not None
 
-    def read(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None = None) -> Stream:
+    def read(
+        self, start: StreamStart, wanted: Filter, naming: ColumnNameResolver, known: HasGtids | None = None
+    ) -> Stream:
         """The log from a place on.
 
         Args:
@@ -175,7 +177,9 @@ class SourceLog:
                 source=server,
             )
 
-    def _stream(self, start: StreamStart, wanted: Filter, naming: Naming, known: HasGtids | None) -> BinlogReader:
+    def _stream(
+        self, start: StreamStart, wanted: Filter, naming: ColumnNameResolver, known: HasGtids | None
+    ) -> BinlogReader:
         stream = open_stream(self._source, start, self._clock, service=self._service)
         return self._reader(stream, PacketFrames(), wanted, naming, known=known)
 
@@ -184,7 +188,7 @@ class SourceLog:
         source: ByteSource,
         frames: Frames,
         wanted: Filter,
-        naming: Naming,
+        naming: ColumnNameResolver,
         *,
         file: str = "",
         known: HasGtids | None = None,

@@ -7,7 +7,7 @@ the place may be what came from there already. All of it was on the server when 
 from __future__ import annotations
 
 from connector.log.gtid.source_gtids import Gtids
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Prepared
@@ -60,7 +60,7 @@ class UnknownAlone:
 
     def _wanted(self, item: Item) -> bool:
         """Whether it is told: of a transaction that is known the end alone."""
-        if isinstance(item, Passed | Redefined):
+        if isinstance(item, PositionAdvance | Redefined):
             return True
         part = item.piece if isinstance(item, Prepared) else item
         if part.begin is not None:
@@ -71,15 +71,15 @@ class UnknownAlone:
     def _told(self, item: Item) -> Item:
         if isinstance(item, Redefined):
             return item
-        if isinstance(item, Passed):
+        if isinstance(item, PositionAdvance):
             end = item.end
         else:
             part = item.piece if isinstance(item, Prepared) else item
             if part.ending is None:
                 return item
             end = part.ending.end
-        if self._gtid is not None and not isinstance(item, Passed):
-            item, self._gtid = Passed(end, self._gtid), None
+        if self._gtid is not None and not isinstance(item, PositionAdvance):
+            item, self._gtid = PositionAdvance(end, self._gtid), None
         if end >= self._until:
             self._known.gtids = None
         return item

@@ -35,7 +35,7 @@ from connector.spark.debezium.envelope import SPARK_MESSAGES, Envelopes
 from connector.spark.debezium.sink import Progress, Sink
 from connector.spark.session import root_cause
 from connector.spark.source.ends import Ends
-from connector.spark.source.offset import Place
+from connector.spark.source.offset import LogOffset
 from connector.spark.source.read import stream_thl
 
 LOG: Final = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Rows:
         self._sink = Sink(config, wanted.prefix, partitions=wanted.partitions, clock=clock)
         self._progress: Progress | None = None
         self._error: ConnectorError | None = None
-        self._last: Place | None = None  # where to end, with `until_now`
+        self._last: LogOffset | None = None  # where to end, with `until_now`
 
     def run(self) -> Progress | None:
         """Write until asked to stop.
@@ -109,7 +109,7 @@ class Rows:
             self._sink.close()
         return self._progress
 
-    def _start(self) -> Place:
+    def _start(self) -> LogOffset:
         """Behind what was written, proved to be of this log."""
         with Ends(self._config, self._clock) as ends:
             if self._wanted.until_now:
@@ -123,11 +123,11 @@ class Rows:
                     seqno=self._progress.seqno,
                 )
             found = ends.behind(self._progress.seqno)
-            place = Place(self._progress.log_id, found.seqno, self._progress.epoch, found.partitions)
+            place = LogOffset(self._progress.log_id, found.seqno, self._progress.epoch, found.partitions)
             ends.prove(place)
             return place
 
-    def _follow(self, start: Place) -> None:
+    def _follow(self, start: LogOffset) -> None:
         folder = checkpoint.fresh(self._folder)
         stream = stream_thl(
             self._spark,
@@ -163,9 +163,9 @@ class Rows:
         told = progress["sources"][0]["endOffset"] if progress else None
         if told is None:
             return False
-        return Place.from_json(told if isinstance(told, dict) else json.loads(told)).seqno >= self._last.seqno
+        return LogOffset.from_json(told if isinstance(told, dict) else json.loads(told)).seqno >= self._last.seqno
 
-    def _guarded(self, start: Place) -> Callable[[DataFrame, int], None]:
+    def _guarded(self, start: LogOffset) -> Callable[[DataFrame, int], None]:
         """What Spark calls for each micro-batch; the error that ends it is kept, because Spark makes a text of it."""
 
         def take(batch: DataFrame, _number: int) -> None:
@@ -177,7 +177,7 @@ class Rows:
 
         return take
 
-    def _write(self, batch: DataFrame, start: Place) -> None:
+    def _write(self, batch: DataFrame, start: LogOffset) -> None:
         """One Kafka transaction; none for a micro-batch without rows, which is read again after a restart."""
         messages = batch.mapInArrow(_enveloping(self._wanted.prefix, self._wanted.tombstones), SPARK_MESSAGES)
         if len(start.partitions) > 1:

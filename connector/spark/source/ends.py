@@ -13,14 +13,14 @@ from typing import Final, Self
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
-from connector.kafka.handshake import shake_hands
+from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Seqno
-from connector.log.reading.offset_range import Bounds
+from connector.log.reading.offset_range import OffsetRange
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.history import History
 from connector.log.writing.tail import REPARTITIONED
-from connector.spark.source.offset import Behind, Place
+from connector.spark.source.offset import LogOffset, PartitionOffset
 
 PATIENCE: Final = 5.0  # seconds for what a Kafka transaction wrote to be seen in all partitions
 
@@ -54,7 +54,7 @@ class Ends:
         """End the connections."""
         self._log.__exit__(None, None, None)
 
-    def earliest(self) -> Place:
+    def earliest(self) -> LogOffset:
         """Before the first event behind which everything is still there: 0 where retention deleted nothing."""
         record = self._position()
         floor = NO_SEQNO
@@ -68,7 +68,7 @@ class Ends:
                 floor = max(floor, record.tails.get(partition, NO_SEQNO))
         return self._place(floor, record)
 
-    def behind(self, seqno: Seqno) -> Place:
+    def behind(self, seqno: Seqno) -> LogOffset:
         """Behind an event that is finished.
 
         Raises:
@@ -77,7 +77,7 @@ class Ends:
         """
         return self._place(seqno, self._position())
 
-    def latest(self, before: Place | None = None, most: int = 0) -> Place:
+    def latest(self, before: LogOffset | None = None, most: int = 0) -> LogOffset:
         """Behind the last finished event.
 
         Args:
@@ -118,15 +118,15 @@ class Ends:
                 )
             self._clock.sleep(0.02)
 
-    def prove(self, place: Place) -> None:
+    def prove(self, place: LogOffset) -> None:
         """Show that a place lies on the log's history, and that what follows it is there.
 
         Raises:
             HistoriesDiffer: it is of another log or of another history, or what follows it is deleted.
         """
-        shake_hands(self._config, place.position(self._config.service))
+        handshake(self._config, place.position(self._config.service))
 
-    def portions(self, start: Place, end: Place, split: int) -> list[Bounds]:
+    def portions(self, start: LogOffset, end: LogOffset, split: int) -> list[OffsetRange]:
         """What lies between two places, cut into portions of so many offsets."""
         found = []
         trapped = self._known(self._position()).trapped
@@ -140,7 +140,7 @@ class Ends:
             first = max(begin.offset, low)
             for at in range(first, until.offset, split):
                 found.append(
-                    Bounds(
+                    OffsetRange(
                         partition=number,
                         begin=at,
                         end=min(at + split, until.offset),
@@ -167,7 +167,7 @@ class Ends:
     def _partitions(self) -> range:
         return range(self._log.partitions(self._config.topic))
 
-    def _place(self, seqno: Seqno, record: PositionRecord) -> Place:
+    def _place(self, seqno: Seqno, record: PositionRecord) -> LogOffset:
         history = self._known(record)
         epoch = NO_EPOCH if seqno == NO_SEQNO else history.covering(seqno).epoch
         partitions = {}
@@ -183,8 +183,8 @@ class Ends:
                     seqno=seqno + 1,
                     deleted=tail,
                 )
-            partitions[number] = Behind(offset, tail)
-        return Place(history.log_id, seqno, epoch, partitions)
+            partitions[number] = PartitionOffset(offset, tail)
+        return LogOffset(history.log_id, seqno, epoch, partitions)
 
     def _known(self, record: PositionRecord) -> History:
         """The log's history up to a position that was read. Control is read again when there is a newer epoch."""

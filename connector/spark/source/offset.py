@@ -12,7 +12,7 @@ from connector.log.transaction.position import TargetPosition
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class PartitionOffset:
     """Where a partition goes on behind an event.
 
     Args:
@@ -25,7 +25,7 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogOffset:
     """Behind one event of a log.
 
     Args:
@@ -37,7 +37,7 @@ class Place:
     log_id: LogId
     seqno: Seqno
     epoch: Epoch
-    partitions: Mapping[int, Behind]
+    partitions: Mapping[int, PartitionOffset]
 
     def as_json(self) -> dict[str, Any]:
         """As Spark keeps it."""
@@ -49,7 +49,7 @@ class Place:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Place:
+    def from_json(cls, found: Mapping[str, Any]) -> LogOffset:
         """Read it.
 
         Raises:
@@ -57,7 +57,7 @@ class Place:
         """
         try:
             partitions = {
-                int(number): Behind(int(at["offset"]), Seqno(int(at["tail"])))
+                int(number): PartitionOffset(int(at["offset"]), Seqno(int(at["tail"])))
                 for number, at in found["partitions"].items()
             }
             return cls(LogId(found["log_id"]), Seqno(int(found["seqno"])), Epoch(int(found["epoch"])), partitions)

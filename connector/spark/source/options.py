@@ -4,7 +4,7 @@ service                    the name of the log
 kafka.bootstrap.servers    the brokers; any other `kafka.…` is a property of librdkafka
 topic_prefix               thl, where the topics are not called otherwise
 startingSeqno              the first event that is wanted; earliest where nothing is said
-startingOffsets            earliest, latest (streams), or what `Place.as_json` gives, as text
+startingOffsets            earliest, latest (streams), or what `LogOffset.as_json` gives, as text
 endingSeqno                the last event that is wanted (batch); where nothing is said, the log's last
 maxEventsPerTrigger        how many events a micro-batch has at most (streams); 0: as many as there are
 newQuery                   true: the checkpoint is empty, so the first micro-batch can be bounded, too
@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from connector.config.model import Config, Kafka
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
-from connector.spark.source.offset import Place
+from connector.spark.source.offset import LogOffset
 
 _KAFKA: Final = "kafka."
 _BOOTSTRAP: Final = "kafka.bootstrap.servers"
@@ -55,7 +55,7 @@ class Options:
     """
 
     config: Config
-    start: Seqno | Place | str = "earliest"
+    start: Seqno | LogOffset | str = "earliest"
     end: Seqno | None = None
     most: int = 0
     new: bool = False
@@ -110,7 +110,7 @@ def as_options(config: Config) -> dict[str, str]:
     }
 
 
-def _start(told: Mapping[str, str]) -> Seqno | Place | str:
+def _start(told: Mapping[str, str]) -> Seqno | LogOffset | str:
     if "startingSeqno" in told:
         if "startingOffsets" in told:
             raise ConfigError("startingSeqno and startingOffsets are both given")
@@ -119,7 +119,7 @@ def _start(told: Mapping[str, str]) -> Seqno | Place | str:
     if text in ("earliest", "latest"):
         return text
     try:
-        return Place.from_json(json.loads(text))
+        return LogOffset.from_json(json.loads(text))
     except ValueError as error:
         raise ConfigError(f"startingOffsets is neither earliest, latest nor an offset: {text[:80]}") from error
 

@@ -1,7 +1,7 @@
 """The format `thl`: Spark's Python data source, batch and streaming.
 
 Spark calls `partitions` and the offsets in a process beside the driver, `read` in workers of executors; all of these
-import this package. An offset is a `Place`: only finished events lie before it, so a micro-batch, and a batch, has
+import this package. An offset is a `LogOffset`: only finished events lie before it, so a micro-batch, and a batch, has
 whole transactions, and all of them. Where a query goes on from its checkpoint, that place has to lie on the log's
 history before anything is read.
 """
@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 from connector.clock import SystemClock
 from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import Seqno
-from connector.log.reading.offset_range import Bounds
+from connector.log.reading.offset_range import OffsetRange
 from connector.spark.source.columns import spark_schema
 from connector.spark.source.ends import Ends
-from connector.spark.source.offset import Place
+from connector.spark.source.offset import LogOffset
 from connector.spark.source.options import Options
 from connector.spark.source.task import Task
 
@@ -30,10 +30,10 @@ NAME = "thl"
 
 
 @dataclass
-class PortionOfLog(InputPartition):
+class OffsetRangePartition(InputPartition):
     """What one task reads."""
 
-    bounds: Bounds
+    bounds: OffsetRange
 
 
 class LogSource(DataSource):
@@ -83,7 +83,7 @@ class BatchReader(DataSourceReader):
                 )
             if options.end is not None and options.end < end.seqno:
                 end = ends.behind(max(options.end, start.seqno))
-            return [PortionOfLog(bounds) for bounds in ends.portions(start, end, options.split)]
+            return [OffsetRangePartition(bounds) for bounds in ends.portions(start, end, options.split)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """One portion. Spark calls it without any where there is none."""
@@ -102,7 +102,7 @@ class StreamReader(DataSourceStreamReader):
             raise ConfigError("a stream has no endingSeqno")
         self._options = options
         self._ends: Ends | None = None
-        self._latest: Place | None = None
+        self._latest: LogOffset | None = None
         self._proven = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
@@ -121,14 +121,14 @@ class StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The portions of a micro-batch."""
-        begin, until = Place.from_json(start), Place.from_json(end)
+        begin, until = LogOffset.from_json(start), LogOffset.from_json(end)
         if until.seqno < begin.seqno:
             raise ConfigError("newQuery was said of a query that goes on from a checkpoint")
         ends = self._there()
         if not self._proven:
             ends.prove(begin)
             self._proven = True
-        return [PortionOfLog(bounds) for bounds in ends.portions(begin, until, self._options.split)]
+        return [OffsetRangePartition(bounds) for bounds in ends.portions(begin, until, self._options.split)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """One portion."""
@@ -145,9 +145,9 @@ class StreamReader(DataSourceStreamReader):
         return self._ends
 
 
-def _start(ends: Ends, options: Options) -> Place:
+def _start(ends: Ends, options: Options) -> LogOffset:
     match options.start:
-        case Place() as place:
+        case LogOffset() as place:
             ends.prove(place)
             return place
         case "earliest":
@@ -159,6 +159,6 @@ def _start(ends: Ends, options: Options) -> Place:
 
 
 def _read(options: Options, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-    if not isinstance(partition, PortionOfLog):
+    if not isinstance(partition, OffsetRangePartition):
         return iter(())
     return Task(options.config, partition.bounds, SystemClock(), layout=options.layout).batches()

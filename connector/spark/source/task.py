@@ -21,9 +21,9 @@ from connector.kafka.client import LOG, failure, properties
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
-from connector.log.format.row_parts import Chunks
+from connector.log.format.row_parts import RowParts
 from connector.log.ids import Outcome
-from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, Bounds, Portion
+from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, OffsetRange, OffsetRangeReader
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 
@@ -47,14 +47,14 @@ class Task:
         layout: whether rows tell the columns of their tables.
     """
 
-    def __init__(self, config: Config, bounds: Bounds, clock: Clock, *, layout: bool) -> None:
+    def __init__(self, config: Config, bounds: OffsetRange, clock: Clock, *, layout: bool) -> None:
         self._config = config
         self._bounds = bounds
         self._clock = clock
         self._schema = arrow_schema(layout=layout)
         self._scanner = Scanner(config.topic)
         self._changes = Changes(config.topic, layout)
-        self._chunks = Chunks(config.topic)
+        self._chunks = RowParts(config.topic)
         self._held: list[Message] = []
         self._size = 0
         self._again: int | None = None  # where the event that is too large to be held begins
@@ -67,7 +67,7 @@ class Task:
             LogDamaged: something is missing, or is not what it should be.
             HistoriesDiffer: the topic holds another log.
         """
-        portion = Portion(self._config.topic, self._bounds)
+        portion = OffsetRangeReader(self._config.topic, self._bounds)
         for messages in self._messages(self._bounds.begin):
             done = yield from self._scanned(portion, messages)
             if done or portion.finished:
@@ -75,7 +75,7 @@ class Task:
         if self._changes.rows:
             yield self._changes.take(self._schema)
 
-    def _scanned(self, portion: Portion, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
+    def _scanned(self, portion: OffsetRangeReader, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
         """Take messages; returns whether nothing behind them is wanted."""
         while True:
             if len(messages) > 1 and portion.take_run(messages.run()):

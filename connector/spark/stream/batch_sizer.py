@@ -22,7 +22,7 @@ POLL_LARGE: Final = 8
 SMALL: Final = 2_000  # messages in a row of which none is large, before many are polled
 
 
-class Pace:
+class BatchSizer:
     """The number, and when it changes.
 
     Args:

@@ -27,7 +27,7 @@ from connector.config.model import Kafka
 from connector.errors import BrokerUnavailable, ConfigError
 from connector.spark import settings as profile
 from connector.spark.session import Query, Session, answering, messages
-from connector.spark.stream.socket_sink import Frames, Relay
+from connector.spark.stream.socket_sink import Frames, SocketSink
 
 MOST: Final = 8 << 20  # bytes that are taken at once, about
 RECEIVE: Final = 1 << 20
@@ -60,7 +60,7 @@ class Continuous:
             with answering():
                 frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
                 # It has an effect, so it is not to be called otherwise than once for every row.
-                send = udf(Relay(address), "boolean").asNondeterministic()
+                send = udf(SocketSink(address), "boolean").asNondeterministic()
                 rows = frame.select(send("partition", "offset", "value").alias("sent"))
                 writer = rows.writeStream.format("noop").trigger(continuous=profile.EPOCH)
             self._query = Query(session, writer)

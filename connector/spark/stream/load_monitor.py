@@ -21,7 +21,7 @@ MOST_WINDOWS: Final = 60
 REFUSED_WINDOWS: Final = 600
 
 
-class Calm:
+class LoadMonitor:
     """Counts what comes.
 
     Args:

@@ -19,10 +19,10 @@ HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; A
 ABSENT: Final = -1
 
 
-_BEFORE: list[Relay] = []  # of this worker
+_BEFORE: list[SocketSink] = []  # of this worker
 
 
-class Relay:
+class SocketSink:
     """The function that Spark calls. A worker's copy is connected at its task's start, before any row.
 
     Args:
@@ -65,11 +65,11 @@ class Relay:
         return self._connection
 
 
-def _connected(address: str) -> Relay:
+def _connected(address: str) -> SocketSink:
     # Spark ends a worker by closing its socket, and the worker tells of that with a traceback. An error of ours
     # takes Spark's own way to the driver.
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
-    relay = Relay(address)
+    relay = SocketSink(address)
     relay.connect()
     # A worker goes from task to task; what is left of the one before would look like a task that still runs.
     while _BEFORE:

@@ -26,9 +26,9 @@ from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.log_end import LogEnd
 from connector.spark import settings as profile
 from connector.spark.session import Session
-from connector.spark.stream.batch_sizer import Pace
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.load_monitor import Calm
+from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.micro_batches import MicroBatches, TooLarge
 
 LOG: Final = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ LOG: Final = logging.getLogger(__name__)
 LOOK: Final = 5.0  # seconds between two looks at where the log's end is, in the latency profile
 
 
-class Reading:
+class LogStream:
     """The messages of a service's event topic.
 
     Args:
@@ -58,7 +58,7 @@ class Reading:
         config: Config,
         offsets: Mapping[int, int],
         clock: Clock,
-        calm: Calm,
+        calm: LoadMonitor,
         *,
         largest: int = 0,
     ) -> None:
@@ -66,7 +66,7 @@ class Reading:
         self._config = config
         self._offsets = dict(offsets)
         self._clock = clock
-        self._pace = Pace(config.apply.batch_messages, config.apply.batch_bytes)
+        self._pace = BatchSizer(config.apply.batch_messages, config.apply.batch_bytes)
         self._calm = calm
         self._left_out: frozenset[int] = frozenset()
         self._possible = config.apply.continuous and len(offsets) < session.slots

@@ -16,7 +16,7 @@ from connector.targets.ddl.session import Session
 from connector.targets.narrowing import Narrowing, Unfit, narrowing, recoded
 from connector.targets.operations import AlterTable, Filled, Kept, Operation, RenameTable, Unknowable, Value
 from connector.targets.table import Table, make_table
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 from connector.targets.types import Widening, widening
 
 Origin = Kept | Filled | Unknowable
@@ -67,8 +67,8 @@ class _ByHand:
 
 
 def alter_table(
-    reader: Reader, catalog: Catalog, *, sql_mode: str, session: Session, by_hand: bool = False
-) -> tuple[list[Operation], Catalog]:
+    reader: Reader, catalog: TargetSchema, *, sql_mode: str, session: Session, by_hand: bool = False
+) -> tuple[list[Operation], TargetSchema]:
     """Read what follows ALTER TABLE.
 
     Args:
@@ -141,7 +141,7 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Sess
     return found
 
 
-def _of_excluded(reader: Reader, catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
+def _of_excluded(reader: Reader, catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
     """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
     new = name
     while not reader.at_end:
@@ -166,7 +166,7 @@ def _of_excluded(reader: Reader, catalog: Catalog, name: TableName) -> tuple[lis
     return [RenameTable(table, new, optional=True)], catalog.without(name).with_table(table.renamed(new))
 
 
-def drop_key(catalog: Catalog, name: TableName) -> tuple[list[Operation], Catalog]:
+def drop_key(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
     """What DROP INDEX `PRIMARY` does."""
     before = catalog.get(name)
     after = replace(before, layout=replace(before.layout, key=()))

@@ -18,7 +18,7 @@ from connector.log.transaction.layout import TableName
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, CreateTable, Operation, RenameTable, Truncate
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog, changed
+from connector.targets.target_schema import TargetSchema, changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class ByHand:
         tables: those whose rows are somebody else's work; `ANY` for one that cannot be told.
     """
 
-    catalog: Catalog
+    catalog: TargetSchema
     tables: tuple[TableName, ...]
 
 
-def done_by_hand(ddl: Ddl, catalog: Catalog, dictionary: Dictionary) -> ByHand:
+def done_by_hand(ddl: Ddl, catalog: TargetSchema, dictionary: Dictionary) -> ByHand:
     """Take a DDL event for done.
 
     Args:

@@ -10,12 +10,12 @@ from connector.targets.ddl.column_defaults import default
 from connector.targets.ddl.session import Session
 from connector.targets.operations import CreateTable, DropTable, Operation
 from connector.targets.table import Table, make_table
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 
 
 def create_table(
-    reader: Reader, catalog: Catalog, *, sql_mode: str, replace: bool, session: Session
-) -> tuple[list[Operation], Catalog]:
+    reader: Reader, catalog: TargetSchema, *, sql_mode: str, replace: bool, session: Session
+) -> tuple[list[Operation], TargetSchema]:
     """Read what follows CREATE TABLE.
 
     Args:

@@ -22,7 +22,7 @@ from connector.targets.ddl.alter import alter_table, drop_key
 from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
 from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
-from connector.targets.target_schema import Catalog, Excluded, go_on_without
+from connector.targets.target_schema import Excluded, TargetSchema, go_on_without
 
 WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time", "sort_buffer_size")
 
@@ -39,10 +39,10 @@ class Plan:
 
     command: str
     operations: tuple[Operation, ...]
-    catalog: Catalog
+    catalog: TargetSchema
 
 
-def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: bool = False) -> Plan:
+def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_hand: bool = False) -> Plan:
     """Understand a statement.
 
     Args:
@@ -67,7 +67,7 @@ def plan(statement: Statement, catalog: Catalog, commit_time: int, *, by_hand: b
     return plans[0]
 
 
-def located(error: ConnectorError, seqno: int, statement: Statement, catalog: Catalog) -> ConnectorError:
+def located(error: ConnectorError, seqno: int, statement: Statement, catalog: TargetSchema) -> ConnectorError:
     """The same error with the event and the statement it is about, and the ways out of a refusal.
 
     Args:
@@ -90,7 +90,7 @@ def located(error: ConnectorError, seqno: int, statement: Statement, catalog: Ca
     )
 
 
-def _dispensable(statement: Statement, catalog: Catalog) -> tuple[TableName, ...]:
+def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName, ...]:
     """The tables without which a statement would not stop, besides those that the applier goes on without; none where
     it stops all the same."""
     try:
@@ -108,7 +108,7 @@ def _dispensable(statement: Statement, catalog: Catalog) -> tuple[TableName, ...
 
 
 def _plan(
-    tokens: list[Token], statement: Statement, catalog: Catalog, sql_mode: str, session: Session, *, by_hand: bool
+    tokens: list[Token], statement: Statement, catalog: TargetSchema, sql_mode: str, session: Session, *, by_hand: bool
 ) -> Plan:
     reader = Reader(tokens, statement.schema, mariadb=session.mariadb, implicit=session.implicit and not by_hand)
     failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
@@ -117,7 +117,7 @@ def _plan(
     def nothing() -> Plan:
         return Plan(command, (), catalog)
 
-    def doing(operations: list[Operation], after: Catalog) -> Plan:
+    def doing(operations: list[Operation], after: TargetSchema) -> Plan:
         reader.expect_end()
         return Plan(command, tuple(operations), after)
 
@@ -186,7 +186,7 @@ def _pass_waiting(reader: Reader) -> None:
     reader.expect("FOR")
 
 
-def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operation], Catalog]:
+def _database(reader: Reader, catalog: TargetSchema, verb: str) -> tuple[list[Operation], TargetSchema]:
     if verb == "CREATE":
         reader.accept("IF", "NOT", "EXISTS")
         schema = reader.name()
@@ -203,7 +203,7 @@ def _database(reader: Reader, catalog: Catalog, verb: str) -> tuple[list[Operati
     return [*operations, DropSchema(schema)], catalog
 
 
-def _dropped(catalog: Catalog, name: TableName) -> tuple[tuple[Operation, ...], Catalog]:
+def _dropped(catalog: TargetSchema, name: TableName) -> tuple[tuple[Operation, ...], TargetSchema]:
     """The end of a table, if we have it; one that the applier goes on without is no longer one of these."""
     excluded, table = name in catalog.excluded, catalog.find(name)
     gone = () if table is None else (DropTable(table, optional=excluded),)
@@ -211,7 +211,7 @@ def _dropped(catalog: Catalog, name: TableName) -> tuple[tuple[Operation, ...], 
     return gone, after.including(name) if excluded else after
 
 
-def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
+def _drop(reader: Reader, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
     """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
     optional = reader.accept("IF", "EXISTS") or reader.mariadb
     operations: list[Operation] = []
@@ -228,7 +228,7 @@ def _drop(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
     return operations, catalog
 
 
-def _rename(reader: Reader, catalog: Catalog) -> tuple[list[Operation], Catalog]:
+def _rename(reader: Reader, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
     reader.accept("IF", "EXISTS")
     while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connector.clock import Clock
 from connector.config.model import Target as Options
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import unverified
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
@@ -12,7 +12,7 @@ from connector.targets.postgres.target import PostgresTarget
 __all__ = ["open_session", "open_target", "unverified"]
 
 
-def open_target(options: Options, clock: Clock, columns: TransactionColumns | None) -> PostgresTarget:
+def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> PostgresTarget:
     """Open a session that applies."""
     return PostgresTarget(options.url.get_secret_value(), clock, audit=options.audit, columns=columns)
 

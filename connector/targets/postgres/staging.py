@@ -14,7 +14,7 @@ import psycopg
 
 from connector import failpoints as faults
 from connector.errors import ValueNotRepresentable
-from connector.log.compact.net_changes import Images, NetRows
+from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.postgres.copy import HEADER, TRAILER, Kind, Unfit, copy_rows
 from connector.targets.postgres.merge import Counts, Step, merge
@@ -62,7 +62,7 @@ class Staging:
         self._made = 0
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
-    def put(self, net: NetRows, before: Staged | None) -> Staged:
+    def put(self, net: NetChanges, before: Staged | None) -> Staged:
         """Take net operations.
 
         Args:

@@ -23,9 +23,9 @@ from connector import failpoints as faults
 from connector import metrics
 from connector.clock import Clock
 from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
-from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -47,8 +47,8 @@ from connector.targets.postgres.names import NAMING, column_name, table_name
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Catalog, Excluded, changed, exclusions
-from connector.targets.unique_key_index import ToldKeys
+from connector.targets.target_schema import Excluded, TargetSchema, changed, exclusions
+from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
 
@@ -74,20 +74,18 @@ class PostgresTarget:
         columns: those of the transaction that each table has; the layouts of what is staged have them, too.
     """
 
-    def __init__(
-        self, url: str, clock: Clock, *, audit: bool = False, columns: TransactionColumns | None = None
-    ) -> None:
+    def __init__(self, url: str, clock: Clock, *, audit: bool = False, columns: MetadataColumns | None = None) -> None:
         self._clock = clock
         self._audit = audit
         self._columns = columns.columns if columns else ()
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._saved = Catalog()  # as the last commit left it
-        self._catalog = Catalog()
+        self._saved = TargetSchema()  # as the last commit left it
+        self._catalog = TargetSchema()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
-        self._told_keys = ToldKeys()
+        self._told_keys = UniqueKeyIndex()
         self._left_out: list[LeftOut] = []
         self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
         self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
@@ -99,7 +97,7 @@ class PostgresTarget:
         self._staging = Staging(self._db, len(self._columns))
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> TargetSchema:
         """The tables we made."""
         return self._catalog
 
@@ -140,7 +138,7 @@ class PostgresTarget:
         faults.point("target.after_claim")
         return position
 
-    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+    def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
         with translated():
             if not last:
@@ -165,7 +163,7 @@ class PostgresTarget:
         for statement in ddl.statements:
 
             def place(
-                error: ConnectorError, at: Statement = statement, before: Catalog = self._catalog
+                error: ConnectorError, at: Statement = statement, before: TargetSchema = self._catalog
             ) -> ConnectorError:
                 return located(error, ddl.seqno, at, before)
 
@@ -277,7 +275,7 @@ class PostgresTarget:
             self._catalog = self._saved if same else self._catalog.counted(self._counted)
             self._counted.clear()
 
-    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
+    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
         """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
         found = adopted(
             tables,

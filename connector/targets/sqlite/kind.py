@@ -8,12 +8,12 @@ from urllib.parse import unquote, urlsplit
 from connector.clock import Clock
 from connector.config.model import Target as Options
 from connector.errors import ConfigError
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.sqlite.signal_table import SqliteSession
 from connector.targets.sqlite.target import SqliteTarget
 
 
-def open_target(options: Options, clock: Clock, columns: TransactionColumns | None) -> SqliteTarget:
+def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> SqliteTarget:
     """Open the file, which is created if it is not there."""
     return SqliteTarget(_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
 

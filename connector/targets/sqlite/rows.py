@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from connector.ddl.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
-from connector.log.compact.net_changes import Images, NetRows, Partial
+from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.operations import Value
 from connector.targets.sqlite.ddl import names, quoted, table_name
@@ -27,7 +27,7 @@ _GONE = "temp.thl_gone"
 _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # as SQLite's "Result and Error Codes" call it
 
 
-def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> None:
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) -> None:
     """Do deletes, then updates, then inserts, inside the open transaction. Inserts are whole (`completing`).
 
     Raises:
@@ -72,7 +72,7 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetRows) -> No
 
 
 def _moved(
-    connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial
+    connection: sqlite3.Connection, name: str, matches: str, net: NetChanges, partial: Partial
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """Old key and whole new row of each row that gets another key: what is absent is read."""
     columns = [column.name for column in net.layout.columns]
@@ -90,7 +90,7 @@ def _moved(
     return found
 
 
-def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetRows, partial: Partial) -> None:
+def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetChanges, partial: Partial) -> None:
     """Set the columns that are told, of each row."""
     columns, key = net.layout.columns, net.layout.key
     statements: dict[tuple[int, ...], str] = {}
@@ -108,7 +108,7 @@ def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetRow
             raise _missing(net, base)
 
 
-def _told(images: Images, net: NetRows) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
+def _told(images: Images, net: NetChanges) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
     """Of each image its values, the columns that are absent, and the key under which its row stands."""
     width = len(net.layout.columns)
     for row in decoded(images.data, images.ends, width + 1 + len(net.layout.key)):
@@ -119,7 +119,7 @@ def _told(images: Images, net: NetRows) -> Iterator[tuple[tuple[Value, ...], tup
         yield row[:width], absent, row[width + 1 :]
 
 
-def _missing(net: NetRows, base: tuple[Value, ...]) -> TargetDiffers:
+def _missing(net: NetChanges, base: tuple[Value, ...]) -> TargetDiffers:
     what = f"a row of {net.layout.name} is to be changed and is not there"
     return TargetDiffers(what, table=net.layout.name, rows=shown(net.layout, base))
 
@@ -128,39 +128,39 @@ def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[
     return decoded(images.data, images.ends, columns, wanted)
 
 
-def _delete(connection: sqlite3.Connection, sql: str, keys: list[tuple[Value, ...]], net: NetRows) -> None:
+def _delete(connection: sqlite3.Connection, sql: str, keys: list[tuple[Value, ...]], net: NetChanges) -> None:
     count = _many(connection, sql, keys, net, "deleted")
     if count != len(keys):
         found = missing_rows(connection, net.layout, keys, len(keys) - count, deleted=True)
         raise _miscounted(count, len(keys), net, "deleted", found)
 
 
-def _insert(connection: sqlite3.Connection, sql: str, rows: list[tuple[Value, ...]], net: NetRows) -> None:
+def _insert(connection: sqlite3.Connection, sql: str, rows: list[tuple[Value, ...]], net: NetChanges) -> None:
     count = _many(connection, sql, rows, net, "inserted")
     if count != len(rows):
         raise _miscounted(count, len(rows), net, "inserted")
 
 
-def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetRows, done: str) -> int:
+def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ...]], net: NetChanges, done: str) -> int:
     try:
         return connection.executemany(sql, values).rowcount
     except sqlite3.IntegrityError as error:
         raise _refused(error, net, done) from error
 
 
-def _refused(error: sqlite3.IntegrityError, net: NetRows, done: str) -> ConnectorError:
+def _refused(error: sqlite3.IntegrityError, net: NetChanges, done: str) -> ConnectorError:
     if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
         what = f"a row of {net.layout.name} could not be {done}: {error}"
         return ValueNotRepresentable(what, hint=go_on_without(net.layout.name))
     return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
 
 
-def _miscounted(count: int, expected: int, net: NetRows, done: str, rows: str = "") -> TargetDiffers:
+def _miscounted(count: int, expected: int, net: NetChanges, done: str, rows: str = "") -> TargetDiffers:
     what = f"{count} rows of {net.layout.name} were {done}, and the log has {expected}"
     return TargetDiffers(what, table=net.layout.name, rows=rows or None)
 
 
-def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetRows) -> None:
+def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: NetChanges) -> None:
     rowid = rowid_name([column.name for column in net.layout.columns])
     columns = net.layout.columns[: len(table.columns)]
     newest = "".join(f"t.{quoted(column.name)} DESC, " for column in table.transaction[:1])

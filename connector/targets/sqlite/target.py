@@ -21,9 +21,9 @@ from connector import failpoints as faults
 from connector import metrics
 from connector.clock import Clock
 from connector.errors import ConnectorError, Fenced, TargetUnavailable, Unsupported
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
-from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetRows
+from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
@@ -40,8 +40,8 @@ from connector.targets.sqlite.errors import translated
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Catalog, Excluded, changed, exclusions
-from connector.targets.unique_key_index import ToldKeys
+from connector.targets.target_schema import Excluded, TargetSchema, changed, exclusions
+from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class SqliteTarget:
         *,
         audit: bool = False,
         wait: float = WAIT_SECONDS,
-        columns: TransactionColumns | None = None,
+        columns: MetadataColumns | None = None,
     ) -> None:
         self._clock = clock
         self._columns = columns.columns if columns else ()
@@ -77,10 +77,10 @@ class SqliteTarget:
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._saved = Catalog()  # as the last commit left it
-        self._catalog = Catalog()
+        self._saved = TargetSchema()  # as the last commit left it
+        self._catalog = TargetSchema()
         self._naming = SqliteNaming()
-        self._told_keys = ToldKeys()
+        self._told_keys = UniqueKeyIndex()
         self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
         self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
         if sqlite3.sqlite_version_info < OLDEST:
@@ -94,7 +94,7 @@ class SqliteTarget:
                 self._patiently(f"PRAGMA {pragma}")
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> TargetSchema:
         """The tables we made."""
         return self._catalog
 
@@ -134,7 +134,7 @@ class SqliteTarget:
         faults.point("target.after_claim")
         return position
 
-    def stage(self, changes: Sequence[NetRows], *, last: bool) -> None:
+    def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Do the changes in the open transaction: invisible until it commits. `last` makes no difference here."""
         del last
         with translated():
@@ -270,7 +270,7 @@ class SqliteTarget:
             self._catalog = self._saved if same else self._catalog.counted(self._counted)
             self._counted.clear()
 
-    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> Catalog:
+    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
         """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
         found = adopted(
             tables,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from connector.config.model import Filters
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.log.transaction.xa import Logged
 from connector.log.writing.fragment import Fragment
@@ -158,9 +158,9 @@ def read_all(data: bytes, *, packets: bool = False, filters: Filters | None = No
     return found
 
 
-def pieces(log: bytes) -> list[Piece]:
+def pieces(log: bytes) -> list[TransactionBatch]:
     """The transactions of a log."""
-    return [piece for piece in read_all(log) if isinstance(piece, Piece)]
+    return [piece for piece in read_all(log) if isinstance(piece, TransactionBatch)]
 
 
 def encoder(partitions: int = 1) -> Encoder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connector.log.compact.compact import Collapse
+from connector.log.compact.compact import Compactor
 from connector.log.compact.scan import Messages, Scanner
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import TargetPosition
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
@@ -26,7 +26,9 @@ def ledger_run() -> Work:
     first, run = messages.message(0), messages.since(1).run()
 
     def work() -> int:
-        ledger = Ledger[object, Messages](topic="thl.micro", partitions=1, position=TargetPosition(service="micro"))
+        ledger = EventSequencer[object, Messages](
+            topic="thl.micro", partitions=1, position=TargetPosition(service="micro")
+        )
         ledger.take(first.header, first.partition, first.offset, first)
         if not ledger.take_run(run):
             raise AssertionError("the events of the benchmark are no run")
@@ -37,7 +39,7 @@ def ledger_run() -> Work:
 
 @micro("row", inputs.SMALL_ROWS)
 def collapse_small() -> Work:
-    scanned, collapse = _scanned(inputs.small_log()), Collapse("thl.micro")
+    scanned, collapse = _scanned(inputs.small_log()), Compactor("thl.micro")
 
     def work() -> object:
         for messages in scanned:
@@ -49,7 +51,7 @@ def collapse_small() -> Work:
 
 @micro("row", inputs.LARGE)
 def collapse_large() -> Work:
-    scanned, collapse = _scanned(inputs.large_log()), Collapse("thl.micro")
+    scanned, collapse = _scanned(inputs.large_log()), Compactor("thl.micro")
 
     def work() -> object:
         rows = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Seqno
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.progress import Progress
 from tests.bench.micro import inputs
@@ -73,7 +73,7 @@ def _ledger(partitions: int) -> Work:
     headers = [header(n, prev=n - partitions if n >= partitions else -1) for n in range(EVENTS)]
 
     def work() -> int:
-        ledger = Ledger[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
+        ledger = EventSequencer[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
         released = 0
         for number, each in enumerate(headers):
             ledger.take(each, number % partitions, number // partitions, number)

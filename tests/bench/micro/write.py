@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connector.log.compact.compact import Collapse
-from connector.log.compact.net_changes import NetRows
+from connector.log.compact.compact import Compactor
+from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.scan import Scanner
 from connector.targets.postgres.copy import copy_rows
 from connector.targets.postgres.types import bit_count, copy_kind
@@ -12,8 +12,8 @@ from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro
 
 
-def _net() -> NetRows:
-    collapse = Collapse("thl.micro")
+def _net() -> NetChanges:
+    collapse = Compactor("thl.micro")
     held = 0
     for messages in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
         for message in messages:

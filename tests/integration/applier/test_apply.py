@@ -19,9 +19,9 @@ from pydantic import SecretStr
 
 from connector import cli
 from connector.applier.applier import Applier
-from connector.applier.excluded_tables import Without
+from connector.applier.excluded_tables import ExcludedTables
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import UntilTime
+from connector.applier.stop_condition import ToTime
 from connector.applier.undo import undo
 from connector.clock import SystemClock
 from connector.config.model import Apply, Config, Kafka, Target
@@ -44,11 +44,11 @@ from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.logs import fields_of
 from connector.sandbox.environment import Broker
 from connector.spark.session import Session
-from connector.spark.stream.batch_sizer import Pace
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.status.collect import applier_status
 from connector.status.report import Limits, ProducerStatus, State, problems_of
 from connector.status.target import read_target
-from connector.targets.open import open_desk, open_target
+from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request
 from tests.contract.target_again import random_records
 from tests.support.fragments import change, in_parts, record, statement
@@ -56,7 +56,7 @@ from tests.support.log_writer import MESSAGE_BYTES, LogWriter
 from tests.support.spark import session
 
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"
-REFUSED = Pace.refused
+REFUSED = BatchSizer.refused
 TEXT = {"name": "v", "type": "varchar(100)", "unsigned": False, "charset": "utf8mb4", "labels": [], "nullable": True}
 COMMITTED = 1_700_000_000_000_000  # as `record` has it, of event 0
 ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [], "nullable": False}
@@ -232,11 +232,11 @@ def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
 ) -> None:
     refused: list[int] = []
 
-    def told(pace: Pace) -> bool:
+    def told(pace: BatchSizer) -> bool:
         refused.append(pace.messages)
         return REFUSED(pace)
 
-    monkeypatch.setattr(Pace, "refused", told)
+    monkeypatch.setattr(BatchSizer, "refused", told)
     log = LogWriter(config)
     log.online()
     log.events([create(0), *(record(n, [rows(n, value="x" * 200_000)], last_barrier=0) for n in range(1, 201))])
@@ -396,7 +396,7 @@ def test_a_time_that_has_passed_ends_it_before_what_came_later_or_at_the_log_s_e
     log.online()
     log.events([create(0), *inserts(1, 60)])
     for time, last in ((COMMITTED + 25, 25), (SystemClock().now(), 60)):
-        position = Applier(config, spark, SystemClock(), Event(), until=UntilTime(time)).run()
+        position = Applier(config, spark, SystemClock(), Event(), until=ToTime(time)).run()
         assert position is not None
         assert position.seqno == last
         assert found(config) == list(range(1, last + 1))
@@ -513,7 +513,7 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
         assert position.seqno == 10
     assert found(config) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
     assert applied(config) == list(range(11))
-    with open_desk(config.target) as desk:
+    with open_signal_table(config.target) as desk:
         doubtful = desk.inconsistent(config.service)
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
@@ -567,20 +567,20 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         with pytest.raises(Unsupported, match="n"):
             applier(9, skips=done(4))
     assert found(config) == [1, 2, 3, 5]
-    with closing(open_target(config.target, SystemClock())) as target, open_desk(config.target) as desk:
+    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as desk:
         with pytest.raises(Unsupported, match=r"event 4 was left out or done by hand"):
             undo(config, target, desk, Seqno(2))
         assert [(one.table, one.since) for one in desk.inconsistent(config.service)] == [("orders", 4)]
     with pytest.raises(Unsupported, match="left out or done by hand"):
         applier(9, first=Seqno(3))
 
-    without = Without([TableName("shop", "orders")], "me@here", "not wanted here")
+    without = ExcludedTables([TableName("shop", "orders")], "me@here", "not wanted here")
     for _ in range(2):
         end = applier(9, without=without)
         assert end is not None
         assert end.consistent
     assert found(config) == [1, 2, 3, 5]
-    with open_desk(config.target) as desk:
+    with open_signal_table(config.target) as desk:
         excluded = desk.excluded(config.service)
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), Ends(), 0, known=True, excluded=excluded)
@@ -591,7 +591,7 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         assert db.execute('SELECT id FROM "shop.other"').fetchall() == [(9,)]
     with (
         closing(open_target(config.target, SystemClock())) as target,
-        open_desk(config.target) as desk,
+        open_signal_table(config.target) as desk,
         pytest.raises(Unsupported, match=r"without shop\.orders since event 6"),
     ):
         undo(config, target, desk, Seqno(4))
@@ -637,7 +637,7 @@ def written_by(config: Config) -> dict[int, Any]:
 
 
 def request(config: Config) -> Request | None:
-    with open_desk(config.target) as desk:
+    with open_signal_table(config.target) as desk:
         return desk.request(config.service)
 
 

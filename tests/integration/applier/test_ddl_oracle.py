@@ -15,7 +15,7 @@ from connector.targets.ddl.plan import plan
 from connector.targets.narrowing import Narrowing, Value, narrowing
 from connector.targets.operations import AlterTable, Filled
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 from connector.targets.types import family, widening
 from tests.contract.target_ddl import FILLED, NARROWED
 from tests.contract.target_values import VALUES
@@ -67,7 +67,7 @@ def table_of(cursor: Cursor, schema: str = SCHEMA) -> Table:
     """Table t as SHOW CREATE TABLE says it, read by our own parser."""
     cursor.execute("SHOW CREATE TABLE t")
     ((_, sql),) = cursor.fetchall()
-    return plan(Statement(schema, sql), Catalog(), 0).catalog.get(TableName(schema, "t"))
+    return plan(Statement(schema, sql), TargetSchema(), 0).catalog.get(TableName(schema, "t"))
 
 
 @pytest.mark.parametrize(("definition", "column", "value"), FILLED, ids=[line[0] for line in FILLED])
@@ -77,7 +77,7 @@ def test_existing_rows_hold_what_we_say(
     mysql.execute("DROP TABLE IF EXISTS t")
     mysql.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     mysql.execute("INSERT INTO t VALUES (1)")
-    before = Catalog([table_of(mysql)])
+    before = TargetSchema([table_of(mysql)])
     sql = f"ALTER TABLE t ADD COLUMN {definition}"
     mysql.execute(sql)
     options = {"time_zone": "+05:30", "timestamp": "1700000000.123456"}
@@ -122,7 +122,7 @@ def test_types_are_what_the_server_makes_of_them(mysql: Cursor, definition: str)
     mysql.execute("DROP TABLE IF EXISTS t")
     sql = f"CREATE TABLE t (c {definition}) CHARACTER SET utf8mb4"
     mysql.execute(sql)
-    ours = plan(Statement(SCHEMA, sql), Catalog(), 0).catalog.get(TableName(SCHEMA, "t"))
+    ours = plan(Statement(SCHEMA, sql), TargetSchema(), 0).catalog.get(TableName(SCHEMA, "t"))
     shown = table_of(mysql)
     assert [(family(column), column.type, column.labels) for column in ours.columns] == [
         (family(column), column.type, column.labels) for column in shown.columns

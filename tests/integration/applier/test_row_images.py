@@ -16,15 +16,15 @@ import pytest
 
 from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import Backlog
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
 from connector.config.model import Config, Target
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.ids import Epoch, Seqno
-from connector.log.reading.event_sequencer import Ledger
-from connector.log.transaction.batch import Piece
+from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.batch import TransactionBatch
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids
 from connector.mysql.server.source_state import gtid_executed
@@ -100,21 +100,21 @@ class Source:
         for statement in statements:
             self.cursor.execute(statement)
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[TransactionBatch]:
         """Everything since the start; a table of its own marks the end."""
         self.run("CREATE TABLE the_end (a INT)")
         found = read_from(
             self.server, AfterGtids(self.start), ended, filters=Filter(self.config.source.filters), piece_bytes=100_000
         )
-        return [piece for piece in found if isinstance(piece, Piece)]
+        return [piece for piece in found if isinstance(piece, TransactionBatch)]
 
 
 def ended(found: list[Any]) -> bool:
-    last = next((piece for piece in reversed(found) if isinstance(piece, Piece)), None)
+    last = next((piece for piece in reversed(found) if isinstance(piece, TransactionBatch)), None)
     return last is not None and any("the_end" in getattr(change, "sql", "") for change in last.changes)
 
 
-def messages(pieces: list[Piece]) -> tuple[list[bytes], int]:
+def messages(pieces: list[TransactionBatch]) -> tuple[list[bytes], int]:
     """The log that a producer would have made, and its last seqno."""
     encoder = Encoder(
         service="s", source_id="db:3306", partitions=1, limits=Limits(fragment=1 << 16, shard=1 << 22, message=1 << 20)
@@ -124,7 +124,7 @@ def messages(pieces: list[Piece]) -> tuple[list[bytes], int]:
     return [encoded(marker(1, 0, -1, log_id=LOG_ID)), *(one.value for one in fragments)], fragments[-1].seqno
 
 
-def apply(config: Config, pieces: list[Piece], draw: random.Random, gtid_set: str = "") -> None:
+def apply(config: Config, pieces: list[TransactionBatch], draw: random.Random, gtid_set: str = "") -> None:
     values, last = messages(pieces)
     target = open_target(config.target, SystemClock())
     try:
@@ -133,8 +133,8 @@ def apply(config: Config, pieces: list[Piece], draw: random.Random, gtid_set: st
         core = ApplyCore(
             target,
             position,
-            Ledger[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
-            Backlog(TOPIC, Elsewhere(())),
+            EventSequencer[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
+            PartitionBuffers(TOPIC, Elsewhere(())),
             log_id=known.log_id,
             gtid_set=gtid_set or known.epochs[0].gtid_set,
             topic=TOPIC,

@@ -13,7 +13,7 @@ import pytest
 
 from connector.errors import Unsupported
 from connector.inspect.formats.tungsten import present
-from connector.log.transaction.batch import Passed, Piece, Rows
+from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch
 from connector.mysql.server.dump import AfterGtids
 from connector.sandbox.environment import SqlServer
 from tests.support.binlog import Image, changes, images, read_from, row_changes
@@ -54,7 +54,9 @@ def whole(values: Image, bits: bytes, base: list[Any]) -> tuple[Any, ...]:
     return tuple(row)
 
 
-def replayed(found: list[Piece | Passed]) -> tuple[dict[int, tuple[Any, ...]], Counter[tuple[Any, ...]], int]:
+def replayed(
+    found: list[TransactionBatch | PositionAdvance],
+) -> tuple[dict[int, tuple[Any, ...]], Counter[tuple[Any, ...]], int]:
     """The tables as the images leave them: `k` by key, `n` counted; and how many changes had partial images."""
     keyed: dict[int, tuple[Any, ...]] = {}
     counted: Counter[tuple[Any, ...]] = Counter()
@@ -119,7 +121,9 @@ def test_a_random_load_under_every_row_image(mysql_server: SqlServer, cursor: An
 
     found = read_from(mysql_server, AfterGtids(start), lambda found: bool(row_changes(found, "the_end")))
 
-    without = [piece for piece in found if not (isinstance(piece, Piece) and row_changes([piece], "the_end"))]
+    without = [
+        piece for piece in found if not (isinstance(piece, TransactionBatch) and row_changes([piece], "the_end"))
+    ]
     keyed, counted, partial = replayed(without)
     assert keyed == said
     assert counted == copies

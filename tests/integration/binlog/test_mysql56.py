@@ -15,7 +15,7 @@ from connector.clock import SystemClock
 from connector.config.model import Apply, Config, Source, Target
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SandboxError
 from connector.log.ids import Seqno
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.mysql.preflight.heartbeat_row import write_heartbeat
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server import connection as capture
@@ -94,7 +94,7 @@ def test_every_value_is_what_a_select_says_and_what_a_load_gives(watched: Watche
     for number, (_, definition, values) in enumerate(CASES):
         watched.run(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
         watched.run(*(f"INSERT INTO t{number} (v) VALUES ({value})" for value in values))
-    found = [item for item in watched.read() if isinstance(item, Piece)]
+    found = [item for item in watched.read() if isinstance(item, TransactionBatch)]
     load = {name.table: rows for name, rows in loaded(as_source(server, do=(SCHEMA,))).items()}
     layouts = {table.layout.name.table: table.layout for table in watched.dictionary().tables.values()}
     for change in rows_of(list(found)):

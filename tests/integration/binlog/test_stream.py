@@ -12,7 +12,7 @@ from connector.config.model import Filters
 from connector.errors import PreflightError, SourceUnavailable, Unsupported
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Action, Kind, Outcome
-from connector.log.transaction.batch import Passed, Piece, Rows, Statement
+from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.reader import BinlogReader
@@ -65,7 +65,7 @@ class Shop:
 
 def _at(found: list[Item]) -> SourcePosition:
     for item in reversed(found):
-        if isinstance(item, Passed):
+        if isinstance(item, PositionAdvance):
             return item.end
         if item.ending:
             return item.ending.end
@@ -79,8 +79,8 @@ def shop(mysql_server: SqlServer) -> Any:
     shop.connection.close()
 
 
-def pieces(found: list[Item]) -> list[Piece]:
-    return [item for item in found if isinstance(item, Piece)]
+def pieces(found: list[Item]) -> list[TransactionBatch]:
+    return [item for item in found if isinstance(item, TransactionBatch)]
 
 
 def test_a_transaction_is_one_piece_with_its_gtid_clock_and_places(shop: Shop) -> None:
@@ -187,8 +187,12 @@ def test_what_is_filtered_still_moves_the_position(shop: Shop) -> None:
 
     found = shop.read(filters=Filter(Filters(ignore=(f"{SCHEMA}.other",))))
 
-    gtids = [item.gtid if isinstance(item, Passed) else item.begin and item.begin.gtid for item in found]
-    assert [type(item) for item in found if isinstance(item, Piece) or item.gtid] == [Passed, Passed, Piece]
+    gtids = [item.gtid if isinstance(item, PositionAdvance) else item.begin and item.begin.gtid for item in found]
+    assert [type(item) for item in found if isinstance(item, TransactionBatch) or item.gtid] == [
+        PositionAdvance,
+        PositionAdvance,
+        TransactionBatch,
+    ]
     assert len(set(filter(None, gtids))) == 3
     assert [change.layout.name.table for change in changes(found) if isinstance(change, Rows)] == ["t"]
 
@@ -202,10 +206,10 @@ def test_a_stream_goes_on_from_a_file_and_an_offset_behind_a_rotation(shop: Shop
 
     assert [after for _, _, after in row_changes(found, "t")] == [[3, "y", None], [4, "z", None]]
     first, passed, *_ = found
-    assert isinstance(first, Piece)
+    assert isinstance(first, TransactionBatch)
     assert first.begin is not None
     assert first.begin.start == place
-    assert isinstance(passed, Passed)
+    assert isinstance(passed, PositionAdvance)
     assert passed.end.offset == 4
     assert passed.end.file > place.file
 
@@ -223,7 +227,7 @@ def test_gtids_that_we_have_are_not_sent_again(shop: Shop) -> None:
 
     assert [after[0] for _, _, after in row_changes(both, "t") if after] == [2, 3, 4]
     assert [after[0] for _, _, after in row_changes(one, "t") if after] == [3, 4]
-    first = next(item for item in both if isinstance(item, Piece))
+    first = next(item for item in both if isinstance(item, TransactionBatch))
     assert first.begin is not None
     assert first.begin.gtid is not None
     assert first.begin.gtid.split(":")[1] == "a_tag"
@@ -242,7 +246,7 @@ def test_logs_without_checksums_and_without_gtids_are_read(shop: Shop) -> None:
         shop.run("SET GLOBAL binlog_checksum = CRC32", *(f"SET GLOBAL gtid_mode = {step}" for step in steps))
 
     assert [after[0] for _, _, after in row_changes(found, "t") if after] == [1, 2]
-    first = next(item for item in found if isinstance(item, Piece))
+    first = next(item for item in found if isinstance(item, TransactionBatch))
     assert first.begin is not None
     assert first.begin.gtid is None
     assert first.begin.start == place

@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 from connector.errors import CorruptBinlog, Unsupported
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.sandbox.environment import SqlServer
 from tests.integration.mariadb.test_log import CASES, said_of, same
 from tests.support.binlog import row_changes
@@ -108,7 +108,7 @@ def test_every_value_is_what_a_select_says(watched: Watched) -> None:
     for number, (_, definition, values) in enumerate(CASES):
         watched.run(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
         watched.run(*(f"INSERT INTO t{number} (v) VALUES ({value})" for value in values))
-    found = [item for item in watched.read() if isinstance(item, Piece)]
+    found = [item for item in watched.read() if isinstance(item, TransactionBatch)]
     for number, (how, definition, _) in enumerate(CASES):
         said = said_of(watched.cursor, f"t{number}", how, definition)
         values_ = [after[1] for _, _, after in row_changes(found, f"t{number}") if after]

@@ -11,7 +11,7 @@ import pytest
 
 from connector.errors import Unsupported
 from connector.log.ids import Kind
-from connector.log.transaction.batch import Passed, Piece, Rows, Statement
+from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableLayout
 from connector.mysql.values.charsets import charset_of
 from connector.sandbox.environment import SqlServer
@@ -215,7 +215,7 @@ def test_transactions_are_those_that_were_committed(cursor: Any) -> None:
 
     found = whole_file(log)
 
-    pieces = [piece for piece in found if isinstance(piece, Piece) and piece.begin and piece.ending]
+    pieces = [piece for piece in found if isinstance(piece, TransactionBatch) and piece.begin and piece.ending]
     told = [
         (
             piece.begin.kind,
@@ -250,12 +250,18 @@ def test_transactions_are_those_that_were_committed(cursor: Any) -> None:
     cursor.execute("SELECT @@server_id")
     assert server == str(cursor.fetchone()[0])
     numbers = [int(gtid.rpartition("-")[2]) for gtid in gtids if gtid.startswith(f"0-{server}-")]
-    started = next(item for item in found if isinstance(item, Passed) and item.gtid)  # the ALTER that only started
+    started = next(
+        item for item in found if isinstance(item, PositionAdvance) and item.gtid
+    )  # the ALTER that only started
     assert gtids[7].startswith(f"7-{server}-")
     assert sorted([*numbers, int(str(started.gtid).rpartition("-")[2])]) == list(range(numbers[0], numbers[0] + 10))
     assert started.gtid == f"0-{server}-{numbers[0] + 7}"
     begins = [piece.begin.start for piece in pieces if piece.begin]
-    ends = [item.end if isinstance(item, Passed) else item.ending.end for item in found if getattr(item, "ending", 1)]
+    ends = [
+        item.end if isinstance(item, PositionAdvance) else item.ending.end
+        for item in found
+        if getattr(item, "ending", 1)
+    ]
     assert begins[1:] == [end for end in ends if end in begins[1:]]
     statement = pieces[0].changes[0]
     assert isinstance(statement, Statement)

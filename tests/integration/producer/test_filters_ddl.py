@@ -25,7 +25,7 @@ from connector.mysql.transforms.filters import Filter
 from connector.sandbox.environment import SqlServer
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import CreateTable, DropTable, RenameTable, Truncate
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 from tests.support.binlog import changes, images, whole_file
 from tests.support.mysql import connect
 
@@ -122,7 +122,7 @@ DEFAULTS = ("{o}", "{s}", "")
 class Shown:
     """The captured tables as the log shows them: their columns, and the first value of each row."""
 
-    catalog: Catalog
+    catalog: TargetSchema
     rows: dict[TableName, list[Any]]
 
     def statement(self, statement: Statement) -> None:
@@ -217,7 +217,7 @@ def closed(cursor: Any) -> Path:
 def compare(server: SqlServer, name: str, script: str, default: str) -> None:
     log, found = written(server, name, script, default)
     for called, filter in FILTERS.items():
-        shown = Shown(Catalog(), {})
+        shown = Shown(TargetSchema(), {})
         stops = called in STOPS.get(name, ())
         try:
             for change in changes(whole_file(log, filters=filter)):

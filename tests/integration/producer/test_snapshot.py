@@ -15,13 +15,13 @@ from connector.clock import Clock
 from connector.config.model import Source
 from connector.errors import PreflightError, SourceChanged, SourceUnavailable
 from connector.log.ids import Action, Kind, Outcome
-from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.xa import Logged
 from connector.mysql.server import snapshot_point as moment
 from connector.mysql.server.connection import Connection, connect, query
 from connector.mysql.server.dump import AfterGtids
-from connector.mysql.server.snapshot_point import Moment, await_decided, fix_moment
+from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_moment
 from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
@@ -167,7 +167,7 @@ def test_under_load_it_shows_exactly_what_its_gtids_say(database: tuple[Source, 
             writer.join()
 
 
-def snapshot_set(pieces: list[Piece]) -> str:
+def snapshot_set(pieces: list[TransactionBatch]) -> str:
     begin = pieces[-1].begin
     assert begin is not None
     return begin.metadata["gtid_set"]
@@ -261,7 +261,7 @@ def test_an_xa_transaction_that_is_prepared_at_the_moment_costs_an_attempt(
         attempts.append(len(attempts))
         prepared(source, name, f"at{len(attempts)}", len(attempts))
 
-    def each_is_decided(connection: Connection, *, load: bool) -> Moment:
+    def each_is_decided(connection: Connection, *, load: bool) -> SnapshotPoint:
         found = fix_moment(connection, load=load)
         run(source, name, f"XA COMMIT 'at{len(attempts)}'")
         if len(attempts) == 2:

@@ -14,14 +14,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import Backlog
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
 from connector.config.model import Config, Target
 from connector.kafka.log_reader import LogReader
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.gtid.source_gtids import lacking
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.writing.history import History
 from connector.sandbox.environment import Broker, SqlServer
 from connector.targets.open import open_target
@@ -104,8 +104,8 @@ def apply(config: Config, target: Target) -> None:
         core = ApplyCore(
             to,
             start,
-            Ledger[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
-            Backlog(config.topic, Elsewhere(())),
+            EventSequencer[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
+            PartitionBuffers(config.topic, Elsewhere(())),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set,
             topic=config.topic,

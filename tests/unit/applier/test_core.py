@@ -16,16 +16,16 @@ from prometheus_client import REGISTRY
 from connector import metrics
 from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import Backlog
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import Until, UntilSeqno
+from connector.applier.stop_condition import ToSeqno, Until
 from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
-from connector.log.compact.metadata_columns import TransactionColumns
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.writing.control import ControlState, EpochRecord, LogRecord
 from connector.log.writing.history import History
 from connector.targets.target import Target
@@ -83,14 +83,14 @@ class Rig:
         partitions: int = 1,
         skips: Skips | None = None,
         elsewhere: Sequence[bytes] = (),
-        columns: TransactionColumns | None = None,
+        columns: MetadataColumns | None = None,
     ) -> None:
         position = target.claim("shop")
         self.core = ApplyCore(
             target,
             position,
-            Ledger[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
-            Backlog(TOPIC, Elsewhere(elsewhere)),
+            EventSequencer[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
+            PartitionBuffers(TOPIC, Elsewhere(elsewhere)),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,
@@ -295,7 +295,7 @@ def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_after_until_is_applied() -> None:
     target = MemoryTarget()
-    rig = Rig(target, history([0], 4), until=UntilSeqno(Seqno(2)))
+    rig = Rig(target, history([0], 4), until=ToSeqno(Seqno(2)))
     rig.core.take(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     assert not rig.core.done
     rig.core.take(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))

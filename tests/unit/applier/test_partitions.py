@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import Backlog
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
 from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_sequencer import EventSequencer
 from tests.support.fragments import batch, encoded, marker, record
 from tests.support.memory_target import MemoryTarget
 from tests.unit.applier.test_core import LOG_ID, TOPIC, history, ids, insert
@@ -74,15 +74,15 @@ class Topic:
         """Nothing is held."""
 
 
-def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, Ledger[Message, Messages]]:
+def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, EventSequencer[Message, Messages]]:
     position = target.claim("shop")
     known = history(topic.firsts, topic.last)
-    ledger = Ledger[Message, Messages](topic=TOPIC, partitions=topic.count, position=position, history=known)
+    ledger = EventSequencer[Message, Messages](topic=TOPIC, partitions=topic.count, position=position, history=known)
     core = ApplyCore(
         target,
         position,
         ledger,
-        Backlog(TOPIC, topic),
+        PartitionBuffers(TOPIC, topic),
         log_id=known.log_id,
         gtid_set="",
         topic=TOPIC,

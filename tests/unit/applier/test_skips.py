@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import UntilSeqno
+from connector.applier.stop_condition import ToSeqno
 from connector.errors import ConfigError, Unsupported
 from connector.log.ids import Seqno
 from tests.support.fragments import in_parts, statement
@@ -19,7 +19,7 @@ def applied(*records: dict[str, Any], skip: int, until: int | None = None, done:
     """The target after a log from which an event was left out, and of which one was done by hand."""
     target = MemoryTarget()
     skips = Skips([Seqno(skip)], "me@here", "it does not fit", done=None if done is None else Seqno(done))
-    last = None if until is None else UntilSeqno(Seqno(until))
+    last = None if until is None else ToSeqno(Seqno(until))
     values = log(*records)
     rig = Rig(target, history([0], records[-1]["seqno"]), skips=skips, until=last)
     rig.core.take(table(values))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.applier import core as core_module
-from connector.applier.stop_condition import Until, UntilEvent, UntilGtid, UntilHeartbeat, UntilSeqno, UntilTime
+from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime, Until
 from connector.commands.arguments import gtid
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
@@ -25,10 +25,10 @@ COMMITTED = 1_700_000_000_000_000
 def untils(seqno: int) -> list[Until]:
     """The four names of event N, as `record` makes it."""
     return [
-        UntilSeqno(Seqno(seqno)),
-        UntilEvent("binlog.000001", 1000 + seqno),
-        UntilGtid(f"{UUID}:{seqno + 1}"),
-        UntilTime(COMMITTED + seqno),
+        ToSeqno(Seqno(seqno)),
+        ToEvent("binlog.000001", 1000 + seqno),
+        ToGtid(f"{UUID}:{seqno + 1}"),
+        ToTime(COMMITTED + seqno),
     ]
 
 
@@ -54,8 +54,8 @@ def test_in_any_batches_it_ends_exactly_there(
     assert target.position.seqno == seqno
     assert {row[0]: row[1] for row in target.tables.get("shop.orders", Keyed([0])).rows.values()} == states[seqno]
     # Whether anything was committed later, only a later event tells.
-    assert rig.core.done is (not isinstance(until, UntilTime) or seqno < len(states) - 1)
-    if rig.core.done and not isinstance(until, UntilTime):
+    assert rig.core.done is (not isinstance(until, ToTime) or seqno < len(states) - 1)
+    if rig.core.done and not isinstance(until, ToTime):
         assert Rig(target, history(firsts, len(states) - 1), until=until).core.done
 
 
@@ -80,7 +80,7 @@ def test_of_a_large_event_that_is_beyond_nothing_stays(monkeypatch: pytest.Monke
                 rig.core.take(table([value], offset=at))
         assert rig.core.done
         assert (ids(target), target.position and target.position.seqno) == ({1}, 0)
-        if isinstance(until, UntilTime):
+        if isinstance(until, ToTime):
             assert target.log[-1] == "discard"
 
 
@@ -88,7 +88,7 @@ def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too()
     records = [record(n, [insert(n)]) for n in range(3)] + [
         record(3, [insert(3)], event_id=f"binlog.000002:{500:016d};7")
     ]
-    for until, last in ((UntilEvent("binlog.000001", 1001), 1), (UntilEvent("binlog.000001", 9999), 2)):
+    for until, last in ((ToEvent("binlog.000001", 1001), 1), (ToEvent("binlog.000001", 9999), 2)):
         target = MemoryTarget()
         rig = Rig(target, history([0], 3), until=until)
         rig.core.take(table(log(*records)))
@@ -97,7 +97,7 @@ def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too()
     far = [record(0, [insert(0)], event_id=f"binlog.000001:{500:016d};7"),
            record(1, [insert(1)], event_id=f"binlog.000001:{700:016d};7")]  # fmt: skip
     target = MemoryTarget()
-    Rig(target, history([0], 1), until=UntilEvent("binlog.000001", 600)).core.take(table(log(*far)))
+    Rig(target, history([0], 1), until=ToEvent("binlog.000001", 600)).core.take(table(log(*far)))
     assert ids(target) == {0}
 
 
@@ -109,7 +109,7 @@ def test_files_are_in_the_order_of_their_numbers_and_another_server_s_are_not_co
         record(3, [insert(3)], event_id=f"binlog.1000001:{500:016d};7"),
     ]
     target = MemoryTarget()
-    Rig(target, history([0], 3), until=UntilEvent("binlog.1000000", 800)).core.take(table(log(*records)))
+    Rig(target, history([0], 3), until=ToEvent("binlog.1000000", 800)).core.take(table(log(*records)))
     assert ids(target) == {0, 1, 2}
 
 
@@ -117,7 +117,7 @@ def test_commit_times_that_do_not_ascend_end_it_at_the_first_that_is_later() -> 
     times = [10, 30, 20, 40]
     target = MemoryTarget()
     records = [record(n, [insert(n)], commit_time=time) for n, time in enumerate(times)]
-    Rig(target, history([0], 3), until=UntilTime(20)).core.take(table(log(*records)))
+    Rig(target, history([0], 3), until=ToTime(20)).core.take(table(log(*records)))
     assert ids(target) == {0}
 
 
@@ -130,7 +130,7 @@ def test_a_transaction_of_an_initial_load_is_there_at_the_load_s_end() -> None:
         record(3, [insert(3)], gtid=f"{UUID}:101", last_barrier=2),
     ]
     target = MemoryTarget()
-    rig = Rig(target, history([0], 3), until=UntilGtid(f"{UUID}:7"))
+    rig = Rig(target, history([0], 3), until=ToGtid(f"{UUID}:7"))
     rig.core.take(table(log(*records)))
     assert target.position is not None
     assert (rig.core.done, target.position.seqno, target.position.consistent) == (True, 2, True)
@@ -141,14 +141,12 @@ def test_mariadb_s_number_that_is_not_in_the_log_ends_before_the_next_of_its_dom
     for until, last in (("0-1-8", 2), ("0-1-7", 1)):
         target = MemoryTarget()
         records = [record(n, [insert(n)], gtid=one) for n, one in enumerate(gtids)]
-        rig = Rig(target, history([0], 3, gtid_set="0-1-4"), until=UntilGtid(until))
+        rig = Rig(target, history([0], 3, gtid_set="0-1-4"), until=ToGtid(until))
         rig.core.take(table(log(*records)))
         assert (rig.core.done, target.position and target.position.seqno) == (True, last)
 
 
-@pytest.mark.parametrize(
-    "until", [UntilSeqno(Seqno(4)), UntilEvent("binlog.000001", 1004), UntilTime(COMMITTED + 4)], ids=str
-)
+@pytest.mark.parametrize("until", [ToSeqno(Seqno(4)), ToEvent("binlog.000001", 1004), ToTime(COMMITTED + 4)], ids=str)
 def test_a_target_that_is_beyond_is_refused(until: Until) -> None:
     target = MemoryTarget()
     Rig(target, history([0], 5)).core.take(table(log(*(record(n, [insert(n)]) for n in range(6)))))
@@ -158,10 +156,10 @@ def test_a_target_that_is_beyond_is_refused(until: Until) -> None:
 
 def test_a_target_that_has_the_transaction_stays_where_it_is() -> None:
     position = TargetPosition(service="shop", gtid_set=f"{UUID}:1-7")
-    assert UntilGtid(f"{UUID}:7").reached(position)
-    assert not UntilGtid(f"{UUID}:8").reached(position)
-    assert not UntilGtid("0-1-7").reached(position)
-    assert not UntilGtid("0-1-7").reached(TargetPosition(service="shop"))
+    assert ToGtid(f"{UUID}:7").reached(position)
+    assert not ToGtid(f"{UUID}:8").reached(position)
+    assert not ToGtid("0-1-7").reached(position)
+    assert not ToGtid("0-1-7").reached(TargetPosition(service="shop"))
 
 
 def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_not_count() -> None:
@@ -171,7 +169,7 @@ def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_n
     )
     target = MemoryTarget()
     for read, last, done in ((0, 1, True), (3, 4, True), (6, 5, False)):
-        rig = Rig(target, history([0], 5), until=UntilHeartbeat("mine"))
+        rig = Rig(target, history([0], 5), until=ToHeartbeat("mine"))
         assert not rig.core.done
         rig.core.take(table(values[read:], offset=read))  # from where the target is
         assert (rig.core.done, target.position and target.position.seqno) == (done, last)

@@ -18,8 +18,8 @@ from connector.consume.position import ConsumerPosition
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.format.shard import partition_of
 from connector.log.ids import LogId, Seqno, ShardId
-from connector.log.reading.event_sequencer import Ledger
-from connector.log.reading.shard_sequencer import Joined
+from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.history import History
 from tests.support.events import MemoryLog, Story, shard_in
@@ -58,7 +58,7 @@ class Reading:
         log = story.log
         assert isinstance(log, MemoryLog)
         self.random, self.limit = random.Random(seed), limit
-        self.joined: Joined[Fragments] | None = None
+        self.joined: ShardSequencer[Fragments] | None = None
         offsets = dict.fromkeys(range(log.partitions), 0) | dict(start.offsets)
         history = History(LogId(log.log_id), tuple(log.epochs), Seqno(story.seqno))
         if start.shards is None:
@@ -66,14 +66,14 @@ class Reading:
             target = TargetPosition(
                 service="s", log_id=start.log_id, seqno=start.seqno, epoch=start.epoch, offsets=start.offsets
             )
-            ledger: Ledger[Fragments, Any] = Ledger(
+            ledger: EventSequencer[Fragments, Any] = EventSequencer(
                 topic="t", partitions=log.partitions, position=target, history=history
             )
             self.order: WholeLog | SomeShards = WholeLog(ledger, "s", history.log_id)
         else:
             chosen = {0, *(partition_of(shard, log.partitions) for shard in start.shards)}
             offsets = {partition: offsets[partition] for partition in chosen}
-            self.joined = Joined(
+            self.joined = ShardSequencer(
                 topic="t",
                 log_id=history.log_id,
                 shards=start.shards,

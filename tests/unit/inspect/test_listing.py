@@ -13,7 +13,7 @@ import pytest
 
 from connector.errors import ConfigError
 from connector.inspect.events.attempts import Attempt
-from connector.inspect.events.choice import SLACK, Choice, EventPlace
+from connector.inspect.events.choice import SLACK, Choice, EventLocation
 from connector.inspect.events.log import Listed
 from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
@@ -323,10 +323,10 @@ def an_attempt(**ending: Any) -> Attempt:
         (Choice(until=999), False),
         (Choice(gtid="u:1"), True),
         (Choice(gtid="u:2"), False),
-        (Choice(event=EventPlace.parse("b.000002:100")), True),
-        (Choice(event=EventPlace.parse("b.000002:0000000000000100;7")), True),
-        (Choice(event=EventPlace.parse("b.000002:100;8")), False),
-        (Choice(event=EventPlace.parse("b.000003:100")), False),
+        (Choice(event=EventLocation.parse("b.000002:100")), True),
+        (Choice(event=EventLocation.parse("b.000002:0000000000000100;7")), True),
+        (Choice(event=EventLocation.parse("b.000002:100;8")), False),
+        (Choice(event=EventLocation.parse("b.000003:100")), False),
     ],
 )
 def test_what_is_wanted(choice: Choice, wanted: bool) -> None:
@@ -348,4 +348,4 @@ def test_a_time_is_over_only_when_clocks_cannot_explain_it() -> None:
 
 def test_an_event_id_that_is_none_is_told() -> None:
     with pytest.raises(ConfigError, match="an event id is like"):
-        EventPlace.parse("b.000002")
+        EventLocation.parse("b.000002")

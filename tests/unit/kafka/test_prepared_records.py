@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.kafka.prepared_records import Found, PreparedState, closing, opened, piece_key, voided
+from connector.kafka.prepared_records import PreparedReader, PreparedState, closing, opened, piece_key, voided
 from connector.log.ids import Kind
 from connector.log.transaction.pending import Pending, PendingSet, Stored
 from connector.log.transaction.position import SourcePosition
@@ -27,7 +27,7 @@ def made(xid: str, attempt: str, count: int) -> Pending:
 
 
 def found(records: list[Stored]) -> PreparedState:
-    reading = Found()
+    reading = PreparedReader()
     for offset, stored in enumerate(records):
         reading.take(offset, stored.key, stored.value)
     return reading.state(len(records))

@@ -10,7 +10,7 @@ import pytest
 from connector.config.model import Config, Filters, Source
 from connector.errors import ConfigError, SourceUnavailable
 from connector.log.ids import Action
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.producer import heartbeats as module
 from connector.producer.heartbeats import Marker, heartbeats
@@ -26,37 +26,37 @@ def a_beat(service: str, name: str, layout: TableLayout = TABLE) -> list[Any]:
     return [rows(layout, Action.DELETE, (old, None)), rows(layout, Action.INSERT, (None, new))]
 
 
-def told(piece: Piece) -> dict[str, str]:
+def told(piece: TransactionBatch) -> dict[str, str]:
     marked = Marker(CONFIG).marked([piece])[0]
-    assert isinstance(marked, Piece)
+    assert isinstance(marked, TransactionBatch)
     assert (marked.changes, marked.ending) == (piece.changes, piece.ending)
     return dict(marked.begin.metadata) if marked.begin else {}
 
 
 def test_a_heartbeat_has_its_name() -> None:
-    assert told(Piece(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
-    assert told(Piece(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
+    assert told(TransactionBatch(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
+    assert told(TransactionBatch(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
 
 
 @pytest.mark.parametrize(
     "piece",
     [
-        Piece(BEGIN, a_beat("other", "mine"), ENDING),
-        Piece(BEGIN, a_beat("shop", "mine", TableLayout(TableName("ops", "other"), COLUMNS)), ENDING),
-        Piece(BEGIN, [inserts(1)], ENDING),
-        Piece(BEGIN, [inserts(1), *a_beat("shop", "mine")], ENDING),
-        Piece(BEGIN, a_beat("shop", "mine")[:1], ENDING),
-        Piece(BEGIN, a_beat("shop", "mine"), None),
-        Piece(None, a_beat("shop", "mine"), ENDING),
-        Piece(BEGIN, [], ENDING),
+        TransactionBatch(BEGIN, a_beat("other", "mine"), ENDING),
+        TransactionBatch(BEGIN, a_beat("shop", "mine", TableLayout(TableName("ops", "other"), COLUMNS)), ENDING),
+        TransactionBatch(BEGIN, [inserts(1)], ENDING),
+        TransactionBatch(BEGIN, [inserts(1), *a_beat("shop", "mine")], ENDING),
+        TransactionBatch(BEGIN, a_beat("shop", "mine")[:1], ENDING),
+        TransactionBatch(BEGIN, a_beat("shop", "mine"), None),
+        TransactionBatch(None, a_beat("shop", "mine"), ENDING),
+        TransactionBatch(BEGIN, [], ENDING),
     ],
 )
-def test_what_is_none_is_left_alone(piece: Piece) -> None:
+def test_what_is_none_is_left_alone(piece: TransactionBatch) -> None:
     assert told(piece) == {}
 
 
 def test_what_is_no_piece_passes() -> None:
-    passed = Passed(END, None)
+    passed = PositionAdvance(END, None)
     assert Marker(CONFIG).marked([passed]) == [passed]
 
 

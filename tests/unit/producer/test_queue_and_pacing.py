@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import BrokerUnavailable
 from connector.log.ids import Seqno
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.position import SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.pacing import LONGEST_REST, Pacing
@@ -57,8 +57,8 @@ def test_work_larger_than_the_queue_waits_alone() -> None:
 
 def test_what_has_no_bytes_is_kept_in_order() -> None:
     queue = WorkQueue(5)
-    queue.put([Passed(SourcePosition("f", 4), None)])
-    assert queue.take(0) == ([Passed(SourcePosition("f", 4), None)], 0)
+    queue.put([PositionAdvance(SourcePosition("f", 4), None)])
+    assert queue.take(0) == ([PositionAdvance(SourcePosition("f", 4), None)], 0)
     assert queue.take(0) is None
 
 

@@ -18,17 +18,17 @@ from connector.errors import ConfigError
 from connector.kafka.records import position_record
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.log.writing.control import ControlState
 from connector.log.writing.online import SourceFacts, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.fragments import gtids_of
-from connector.producer.publish.loaded import Loaded
+from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
-from connector.producer.publish.replica_gate import Held
+from connector.producer.publish.replica_gate import ReplicaLagging
 from tests.support import encoding as making
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -46,7 +46,7 @@ def encoder() -> Encoder:
 def event(by: Encoder, gtid: str | None, statements: int = 1) -> list[Any]:
     begin = replace(making.BEGIN, gtid=gtid)
     changes = [Statement("a", "x" * 40)] * statements
-    return [*by.take(Piece(begin, changes, making.ENDING))]
+    return [*by.take(TransactionBatch(begin, changes, making.ENDING))]
 
 
 gtids = st.one_of(st.none(), st.builds("{}:{}".format, st.sampled_from([UUID, OTHER]), st.integers(1, 12)))
@@ -64,9 +64,9 @@ def items_of(steps: list[tuple[str, str | None, int]]) -> tuple[list[Work], Gtid
             every.add(gtid)
         match what:
             case "passed":
-                work.append(Passed(PLACE, gtid))
+                work.append(PositionAdvance(PLACE, gtid))
             case "loaded":
-                work.append(Loaded(gtid))
+                work.append(SnapshotCompleted(gtid))
             case _:
                 fragments = event(by, gtid, 3 if what == "long" else 1)
                 if cut == 1 and what == "long":
@@ -89,7 +89,10 @@ def test_what_a_work_brings_is_every_gtid_that_ends_in_it(steps: list[tuple[str,
 
 def test_an_event_that_does_not_end_brings_nothing() -> None:
     assert gtids_of(event(encoder(), f"{UUID}:3", 3)[:-1]) == ""
-    assert gtids_of([Passed(PLACE, "0-1-7"), Passed(PLACE, "0-1-8"), Passed(PLACE, "1-1-3")]) == "0-1-8,1-1-3"
+    assert (
+        gtids_of([PositionAdvance(PLACE, "0-1-7"), PositionAdvance(PLACE, "0-1-8"), PositionAdvance(PLACE, "1-1-3")])
+        == "0-1-8,1-1-3"
+    )
 
 
 class Kafka:
@@ -139,7 +142,7 @@ class Slow:
             while not given_up():
                 assert SystemClock().monotonic() < give_up
                 SystemClock().sleep(0.001)
-            raise Held
+            raise ReplicaLagging
         if self.kafka.committed:
             assert self.has(self.kafka.gtids)
         self.there = GtidSet.parse(f"{self.there},{gtids}")
@@ -168,7 +171,9 @@ def test_nothing_is_committed_that_is_not_there_and_no_transaction_is_open_meanw
     by.drain()
     assert str(GtidSet.parse(kafka.gtids)) == str(every) == str(hold.there)
     fragments = [value for topic, value in kafka.committed if topic == CONFIG.topic]
-    assert fragments == [item.value for work in divided for item in work if not isinstance(item, Passed | Loaded)]
+    assert fragments == [
+        item.value for work in divided for item in work if not isinstance(item, PositionAdvance | SnapshotCompleted)
+    ]
 
 
 def test_a_new_log_waits_for_what_it_begins_behind_and_for_what_its_load_holds() -> None:
@@ -176,7 +181,7 @@ def test_a_new_log_waits_for_what_it_begins_behind_and_for_what_its_load_holds()
     hold = Slow(kafka)
     by = publisher(kafka, hold, f"{UUID}:1-5")
     assert str(hold.there) == f"{UUID}:1-5"
-    by.put([*event(encoder(), None), Loaded(f"{UUID}:1-9")])
+    by.put([*event(encoder(), None), SnapshotCompleted(f"{UUID}:1-9")])
     by.drain()
     assert str(hold.there) == f"{UUID}:1-9"
 
@@ -191,9 +196,9 @@ def test_what_is_held_is_given_up_whole_with_all_behind_it(how: str) -> None:
     by.put(event(made, f"{UUID}:3"))
     assert hold.waiting.wait(60)
     if how == "drain":
-        with pytest.raises(Held):
+        with pytest.raises(ReplicaLagging):
             by.drain(hurried=True)
-        with pytest.raises(Held):
+        with pytest.raises(ReplicaLagging):
             by.put([])
     else:
         by.end()

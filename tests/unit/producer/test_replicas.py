@@ -16,7 +16,7 @@ from connector.config.model import Config, Publish, Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.log.gtid.source_gtids import Lacking, lacking
 from connector.producer import replicas
-from connector.producer.publish.replica_gate import Held
+from connector.producer.publish.replica_gate import ReplicaLagging
 from connector.producer.replicas import Replicas
 from connector.sandbox.ports import free_port
 
@@ -106,7 +106,7 @@ def test_who_is_told_lets_go(answer: Answer, how: str) -> None:
     hold = Replicas(config("a"), stop, SystemClock())
     if how == "stop":
         stop.set()
-    with pytest.raises(Held):
+    with pytest.raises(ReplicaLagging):
         hold.wait(WANTED, lambda: how == "given up")
     assert since("a") == 0
 
@@ -141,7 +141,7 @@ def test_what_the_source_has_lost_itself_is_given_up(answer: Answer, monkeypatch
         assert SystemClock().monotonic() < give_up
         return False
 
-    with pytest.raises(Held):
+    with pytest.raises(ReplicaLagging):
         hold.wait(WANTED, not_yet)
 
 
@@ -154,7 +154,7 @@ def test_one_that_is_not_there_is_told_and_let_go() -> None:
         asked.append(True)
         return len(asked) > 2
 
-    with pytest.raises(Held):
+    with pytest.raises(ReplicaLagging):
         hold.wait(WANTED, given_up)
     assert not hold.has(WANTED)
     hold.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import Kind, Outcome
-from connector.log.transaction.batch import Begin, Ending, Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Prepared
@@ -17,16 +17,16 @@ def at(number: int) -> SourcePosition:
     return SourcePosition("bin.000001", 100 * number)
 
 
-def begin(gtid: str | None) -> Begin:
-    return Begin(
+def begin(gtid: str | None) -> TransactionStart:
+    return TransactionStart(
         server_id=1, thread_id=1, gtid=gtid, last_committed=0, sequence_number=0, start=at(1), kind=Kind.TRANSACTION,
         metadata={},
     )  # fmt: skip
 
 
-def whole(number: int | None, place: int) -> Piece:
+def whole(number: int | None, place: int) -> TransactionBatch:
     gtid = None if number is None else f"{UUID}:{number}"
-    return Piece(begin(gtid), [], Ending(at(place), 0, Outcome.COMMIT))
+    return TransactionBatch(begin(gtid), [], TransactionEnd(at(place), 0, Outcome.COMMIT))
 
 
 class Stream:
@@ -50,27 +50,30 @@ def told(*items: Item, until: int = 99) -> list[Item]:
 
 
 def test_what_is_known_is_passed_over_whole() -> None:
-    first, last = Piece(begin(f"{UUID}:3"), [], None), Piece(None, [], Ending(at(3), 0, Outcome.COMMIT))
+    first, last = (
+        TransactionBatch(begin(f"{UUID}:3"), [], None),
+        TransactionBatch(None, [], TransactionEnd(at(3), 0, Outcome.COMMIT)),
+    )
     unknown = whole(6, 4)
     assert told(whole(2, 2), first, last, unknown) == [
-        Passed(at(2), f"{UUID}:2"), Passed(at(3), f"{UUID}:3"), unknown,
+        PositionAdvance(at(2), f"{UUID}:2"), PositionAdvance(at(3), f"{UUID}:3"), unknown,
     ]  # fmt: skip
 
 
 def test_what_has_no_gtid_is_told() -> None:
     anonymous = whole(None, 3)
-    assert told(whole(2, 2), anonymous) == [Passed(at(2), f"{UUID}:2"), anonymous]
+    assert told(whole(2, 2), anonymous) == [PositionAdvance(at(2), f"{UUID}:2"), anonymous]
 
 
 def test_what_is_prepared_and_known_is_passed_over() -> None:
     unknown = Prepared("x", whole(7, 3), one_phase=False)
-    assert told(Prepared("x", whole(2, 2), one_phase=False), unknown) == [Passed(at(2), f"{UUID}:2"), unknown]
+    assert told(Prepared("x", whole(2, 2), one_phase=False), unknown) == [PositionAdvance(at(2), f"{UUID}:2"), unknown]
 
 
 def test_behind_the_end_that_the_log_had_nothing_is_looked_up() -> None:
     known = Known(parse_gtids(f"{UUID}:1-5"))
-    end = Passed(at(4), None)
+    end = PositionAdvance(at(4), None)
     stream = UnknownAlone(Stream(whole(5, 3), end), known, at(4))
-    assert [*stream.read(0), *stream.read(0)] == [Passed(at(3), f"{UUID}:5"), end]
+    assert [*stream.read(0), *stream.read(0)] == [PositionAdvance(at(3), f"{UUID}:5"), end]
     assert known.gtids is None
     assert f"{UUID}:5" not in known

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import PreflightError, SourceUnavailable
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.producer.sources.watched_stream import EVERY, WatchedStream
 from tests.support.clock import Slept
 
-PASSED = Passed(SourcePosition("bin.000001", 4), None)
+PASSED = PositionAdvance(SourcePosition("bin.000001", 4), None)
 
 
 class Stream:

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from connector.spark.stream.batch_sizer import FEWEST, MOST, POLL, POLL_LARGE, SMALL, Pace
+from connector.spark.stream.batch_sizer import FEWEST, MOST, POLL, POLL_LARGE, SMALL, BatchSizer
 
 SIZE = 48 << 20
 
 
 @pytest.mark.parametrize(("message", "expected"), [(300, MOST), (64 << 10, 768), (1 << 20, FEWEST)])
 def test_as_many_messages_as_fit(message: int, expected: int) -> None:
-    pace = Pace(3000, SIZE)
+    pace = BatchSizer(3000, SIZE)
     assert pace.seen(3000, 3000 * message)
     assert pace.messages == expected
     assert not pace.seen(expected, expected * message)
 
 
 def test_a_batch_that_ended_at_the_log_s_end_tells_nothing() -> None:
-    pace = Pace(1000, SIZE)
+    pace = BatchSizer(1000, SIZE)
     assert not pace.seen(500, 500 * 300)
     assert pace.messages == 1000
 
 
 def test_what_is_not_far_off_stays() -> None:
-    pace = Pace(1000, SIZE)
+    pace = BatchSizer(1000, SIZE)
     assert not pace.seen(1000, SIZE * 2)
     assert not pace.seen(1000, SIZE // 2)
 
 
 def test_what_did_not_fit_at_all_is_read_in_smaller_batches_down_to_one() -> None:
-    pace = Pace(1000, SIZE)
+    pace = BatchSizer(1000, SIZE)
     seen = []
     while pace.refused():
         seen.append(pace.messages)
@@ -39,7 +39,7 @@ def test_what_did_not_fit_at_all_is_read_in_smaller_batches_down_to_one() -> Non
 
 
 def test_many_are_polled_once_so_many_have_come_that_none_is_large() -> None:
-    pace = Pace(1000, SIZE)
+    pace = BatchSizer(1000, SIZE)
     for _ in range(2):
         assert pace.poll == POLL_LARGE
         pace.seen(SMALL - 1, SIZE)

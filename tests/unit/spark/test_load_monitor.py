@@ -11,7 +11,7 @@ from connector.spark.stream.load_monitor import (
     QUIET_MESSAGES,
     REFUSED_WINDOWS,
     WINDOWS,
-    Calm,
+    LoadMonitor,
 )
 
 
@@ -20,7 +20,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.calm = Calm(self.now)
+        self.calm = LoadMonitor(self.now)
 
     def seconds(self, count: int, messages: int = 0, size: int = 0, *, full: bool = False) -> bool:
         for _ in range(count):

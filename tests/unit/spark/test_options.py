@@ -9,10 +9,10 @@ import pytest
 from connector.config.model import Config, Kafka
 from connector.errors import ConfigError
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.spark.source.offset import Behind, Place
+from connector.spark.source.offset import LogOffset, PartitionOffset
 from connector.spark.source.options import Options, as_options
 
-PLACE = Place(LogId("a" * 32), Seqno(41), Epoch(3), {0: Behind(77, Seqno(41)), 1: Behind(5)})
+PLACE = LogOffset(LogId("a" * 32), Seqno(41), Epoch(3), {0: PartitionOffset(77, Seqno(41)), 1: PartitionOffset(5)})
 LOG = {"service": "shop", "kafka.bootstrap.servers": "h:1"}
 
 
@@ -31,7 +31,7 @@ def test_options_come_in_any_case() -> None:
 
 def test_an_offset_is_json_and_comes_back() -> None:
     text = json.dumps(PLACE.as_json())
-    assert Place.from_json(json.loads(text)) == PLACE
+    assert LogOffset.from_json(json.loads(text)) == PLACE
     assert Options.read({**LOG, "startingOffsets": text}).start == PLACE
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.spark.stream.socket_sink import ABSENT, HEADER, Frames, Relay
+from connector.spark.stream.socket_sink import ABSENT, HEADER, Frames, SocketSink
 
 MESSAGES = st.lists(
     st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.none() | st.binary(max_size=200)), max_size=20
@@ -41,7 +41,7 @@ def test_a_worker_s_copy_is_connected_before_the_first_row(tmp_path: Path, monke
         listening.bind(address)
         listening.listen(1)
         listening.settimeout(5)
-        relay = pickle.loads(pickle.dumps(Relay(address)))  # noqa: S301 (our own)
+        relay = pickle.loads(pickle.dumps(SocketSink(address)))  # noqa: S301 (our own)
         connection, _ = listening.accept()
         with connection:
             assert relay(3, 7, bytearray(b"value"))

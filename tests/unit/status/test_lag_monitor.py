@@ -74,7 +74,7 @@ def until(name: str, wanted: float) -> None:
 
 def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lookout(CONFIG, SystemClock()):
+    with lookout.lag_monitor(CONFIG, SystemClock()):
         until("thl_behind_events", 200)
         metrics.applied_seqno.labels("watched").set(300)
         until("thl_catch_up_seconds", 0)
@@ -82,7 +82,7 @@ def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None
 
 def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lookout(CONFIG, SystemClock()):
+    with lookout.lag_monitor(CONFIG, SystemClock()):
         until("thl_behind_events", 200)
         reader.trapped = (Range(Seqno(201), Seqno(300)),)
         until("thl_behind_events", 100)
@@ -93,7 +93,7 @@ def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
 
 def test_brokers_that_are_gone_leave_it_unknown_until_they_are_back(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lookout(CONFIG, SystemClock()):
+    with lookout.lag_monitor(CONFIG, SystemClock()):
         until("thl_behind_events", 200)
         reader.newest = None
         deadline = time.monotonic() + 20
@@ -117,7 +117,7 @@ def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
     monkeypatch.setattr(reader, "position", position)
     monkeypatch.setattr(lookout, "LEAVE", 0.1)
     began = time.monotonic()
-    with lookout.lookout(CONFIG, SystemClock()):
+    with lookout.lag_monitor(CONFIG, SystemClock()):
         assert asked.wait(20)
     answered.set()
     assert time.monotonic() - began < 20
@@ -125,7 +125,7 @@ def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
 
 def test_without_metrics_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookout, "Thread", lambda **_: pytest.fail("a thread was started"))
-    with lookout.lookout(Config(service="watched"), SystemClock()):
+    with lookout.lag_monitor(Config(service="watched"), SystemClock()):
         pass
 
 

@@ -12,11 +12,11 @@ from connector.log.transaction.layout import TableName
 from connector.targets.ddl.by_hand import ByHand, RealTable, done_by_hand
 from connector.targets.ddl.plan import plan
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 
 
-def tables(*texts: str) -> Catalog:
-    catalog = Catalog()
+def tables(*texts: str) -> TargetSchema:
+    catalog = TargetSchema()
     for text in texts:
         catalog = plan(Statement("shop", text, {}), catalog, 0).catalog
     return catalog
@@ -25,7 +25,7 @@ def tables(*texts: str) -> Catalog:
 class Beside:
     """A target that has the tables of a catalogue, under the source's types."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: TargetSchema) -> None:
         self._catalog = catalog
 
     def real(self, name: TableName) -> RealTable | None:
@@ -37,7 +37,7 @@ class Beside:
         return RealTable({column.name: column.type for column in table.columns}, key)
 
 
-def done(before: Catalog, real: Catalog, *texts: str) -> ByHand:
+def done(before: TargetSchema, real: TargetSchema, *texts: str) -> ByHand:
     statements = [Statement("shop", text, {}) for text in texts]
     return done_by_hand(Ddl(seqno=Seqno(7), statements=statements, commit_time=0), before, Beside(real))
 

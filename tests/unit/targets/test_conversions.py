@@ -17,9 +17,9 @@ from connector.targets.ddl.characters import decoded, encoded, holds
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, Filled, Value
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 
-BEFORE = plan(Statement("s", "CREATE TABLE t (id INT) CHARACTER SET utf8mb4"), Catalog(), 0).catalog
+BEFORE = plan(Statement("s", "CREATE TABLE t (id INT) CHARACTER SET utf8mb4"), TargetSchema(), 0).catalog
 UTF8 = {"character_set_client": "utf8mb4", "collation_connection": "255", "time_zone": "+05:30"}
 LATIN1 = {"character_set_client": "latin1", "collation_connection": "8"}
 MIXED = {"character_set_client": "utf8mb4", "collation_connection": "8"}

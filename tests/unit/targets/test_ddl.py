@@ -27,13 +27,13 @@ from connector.targets.operations import (
     Unknowable,
 )
 from connector.targets.table import Table
-from connector.targets.target_schema import Catalog, Excluded
+from connector.targets.target_schema import Excluded, TargetSchema
 
 T = TableName("shop", "t")
 
 
-def planned(sql: str, catalog: Catalog | None = None, *, schema: str = "shop", **options: str) -> Plan:
-    return plan(Statement(schema, sql, options), catalog or Catalog(), 1_700_000_000_000_000)
+def planned(sql: str, catalog: TargetSchema | None = None, *, schema: str = "shop", **options: str) -> Plan:
+    return plan(Statement(schema, sql, options), catalog or TargetSchema(), 1_700_000_000_000_000)
 
 
 def made(sql: str, **options: str) -> Table:
@@ -43,8 +43,8 @@ def made(sql: str, **options: str) -> Table:
     return operation.table
 
 
-def tables(*statements: str) -> Catalog:
-    catalog = Catalog()
+def tables(*statements: str) -> TargetSchema:
+    catalog = TargetSchema()
     for sql in statements:
         catalog = planned(sql, catalog).catalog
     return catalog
@@ -493,10 +493,10 @@ def test_whatever_is_said_is_understood_or_stops(sql: str) -> None:
 def test_what_only_mariadb_says_beside_the_tables() -> None:
     told = {DIALECT: MARIADB_DIALECT}
 
-    def mariadb(catalog: Catalog, sql: str) -> Catalog:
+    def mariadb(catalog: TargetSchema, sql: str) -> TargetSchema:
         return plan(Statement("s", sql, told), catalog, 0).catalog
 
-    there = mariadb(mariadb(Catalog(), "CREATE TABLE t (id INT)"), "CREATE TABLE u (id INT)")
+    there = mariadb(mariadb(TargetSchema(), "CREATE TABLE t (id INT)"), "CREATE TABLE u (id INT)")
     waited = mariadb(
         there, "SET STATEMENT max_statement_time=1, lock_wait_timeout=5 FOR ALTER TABLE t NOWAIT ADD v INT"
     )
@@ -509,7 +509,7 @@ def test_what_only_mariadb_says_beside_the_tables() -> None:
         plan(Statement("s", "DROP TABLE t, missing"), there, 0)
 
 
-def without(catalog: Catalog, *names: str) -> Catalog:
+def without(catalog: TargetSchema, *names: str) -> TargetSchema:
     for name in names:
         entry = Excluded(since=Seqno(1), at=0, by="me@here", because="why")
         catalog = catalog.excluding(TableName("shop", name), entry)

@@ -14,7 +14,7 @@ from connector.targets.narrowing import Has, Narrowing, narrowing
 from connector.targets.postgres.types import copy_kind, postgres_type
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import from_json, make_table, to_json
-from connector.targets.target_schema import Catalog, changed
+from connector.targets.target_schema import TargetSchema, changed
 from connector.targets.types import Widening, parse, widening
 from tests.support.net import column, layout
 
@@ -126,7 +126,7 @@ def test_a_type_that_is_not_ours_stops(text: str) -> None:
 
 
 def test_a_catalogue_and_a_layout_agree_where_both_know() -> None:
-    catalog = Catalog([make_table(TableName("s", "t"), [column("a int"), column("b varchar(9)")], ["a"])])
+    catalog = TargetSchema([make_table(TableName("s", "t"), [column("a int"), column("b varchar(9)")], ["a"])])
     catalog.check(layout("s.t", ["a int", "b longtext"], ["a"]))  # lengths are counted differently
     for wrong in (["a int", "b blob"], ["a int unsigned", "b text"], ["b text", "a int"], ["a int", "b datetime"]):
         with pytest.raises(TargetDiffers):
@@ -142,7 +142,7 @@ def test_a_table_comes_back_from_its_bookkeeping() -> None:
 def test_what_changed_between_two_catalogues() -> None:
     one, two = (make_table(TableName("s", name), [column("a int")], []) for name in "ab")
     other = make_table(one.name, [column("a bigint")], [])
-    before = Catalog([one, two])
+    before = TargetSchema([one, two])
     assert changed(before, before) == ([], [])
     assert changed(before, before.without(one.name)) == ([one.name], [])
     assert changed(before, before.with_table(other)) == ([one.name], [other])

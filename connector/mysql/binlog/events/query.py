@@ -21,7 +21,7 @@ from connector.log.transaction.position import Finished
 from connector.mysql.binlog.events.xa import xa_statement
 from connector.mysql.fields import Fields
 from connector.mysql.values.charsets import charset_of, decode_leniently, shown, strays
-from connector.mysql.values.row_transform import Shape
+from connector.mysql.values.row_transform import RowTransform
 
 
 def _leading(executed: str) -> re.Pattern[str]:
@@ -66,7 +66,7 @@ class Wanted(Protocol):
     def actions(self, schema: str, table: str) -> Collection[str]:
         """Of a table that is for us: what is; insert, update, delete, ddl."""
 
-    def shape(self, layout: TableLayout) -> Shape | None:
+    def shape(self, layout: TableLayout) -> RowTransform | None:
         """What a rule makes of its rows; None: nothing."""
 
     def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:

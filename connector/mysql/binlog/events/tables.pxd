@@ -3,13 +3,13 @@
 from libc.stdint cimport uint64_t
 
 from connector.mysql.memory cimport Cursor
-from connector.mysql.values.row_transform cimport Shape
+from connector.mysql.values.row_transform cimport RowTransform
 from connector.mysql.values.rows cimport RowCodec
 
 cdef class Table:
     cdef readonly object layout
     cdef readonly RowCodec codec
-    cdef readonly Shape shape  # what a rule makes of its rows; None: they are as they are
+    cdef readonly RowTransform shape  # what a rule makes of its rows; None: they are as they are
     cdef readonly int wanted
     cdef bint named
     cdef bint hidden  # the first column is a key that the server made

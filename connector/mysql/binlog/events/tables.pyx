@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp
 
 from connector.mysql.memory cimport Cursor, damaged, left, little, packed, take
-from connector.mysql.values.row_transform cimport Shape
+from connector.mysql.values.row_transform cimport RowTransform
 from connector.mysql.values.rows cimport RowCodec
 
 from connector.mysql.values.columns import keeping_invalid
@@ -40,7 +40,7 @@ cdef class Table:
     """
 
     def __init__(
-        self, bytes definition, layout, RowCodec codec, bint named, int wanted, Shape shape=None, bint hidden=False
+        self, bytes definition, layout, RowCodec codec, bint named, int wanted, RowTransform shape=None, bint hidden=False
     ):
         self.definition = definition
         self.hidden = hidden

@@ -18,7 +18,7 @@ from connector.inspect.formats.json_event import JsonPrinter
 from connector.inspect.formats.json_rows import JsonRows
 from connector.inspect.formats.tungsten_rows import TungstenRows
 from connector.log.ids import Action, Seqno
-from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from tests.support.batches import BEGIN, ENDING, LAYOUT, OTHER, inserts, rows
 from tests.support.binlog_command import INT, RECORDED, SERVER, binlog, gtid, transactions
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
@@ -98,7 +98,7 @@ def test_a_transaction_without_gtid(tmp_path: Path) -> None:
 def printed(*pieces: list[Rows | Statement]) -> bytes:
     printer = JsonPrinter()
     printer.begin(BEGIN)
-    body = b"".join(printer.piece(Seqno(0), Piece(None, changes, None)) for changes in pieces)
+    body = b"".join(printer.piece(Seqno(0), TransactionBatch(None, changes, None)) for changes in pieces)
     return printer.head(Seqno(0), ENDING) + body + printer.tail()
 
 

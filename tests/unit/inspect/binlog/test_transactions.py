@@ -12,7 +12,7 @@ from connector.inspect.formats.tungsten_event import TungstenPrinter
 from connector.inspect.selection import Range, Selection
 from connector.inspect.transactions import LATEST, Printer, Transactions
 from connector.log.ids import Outcome
-from connector.log.transaction.batch import Ending, Piece
+from connector.log.transaction.batch import TransactionBatch, TransactionEnd
 from tests.support.batches import BEGIN, END, inserts
 
 
@@ -20,7 +20,7 @@ def printed(printer: Printer, *commit_times: int) -> bytes:
     out = io.BytesIO()
     transactions = Transactions(printer, Selection(Range()), out)
     for time in commit_times:
-        transactions.take(Piece(BEGIN, [inserts(1)], Ending(END, time, Outcome.COMMIT)))
+        transactions.take(TransactionBatch(BEGIN, [inserts(1)], TransactionEnd(END, time, Outcome.COMMIT)))
     return out.getvalue()
 
 

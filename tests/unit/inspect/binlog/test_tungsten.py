@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connector.inspect.formats.tungsten import lines, present
 from connector.inspect.formats.tungsten_event import Header, TungstenPrinter
 from connector.log.ids import Action, Seqno
-from connector.log.transaction.batch import Ending, Piece, Statement
+from connector.log.transaction.batch import Statement, TransactionBatch, TransactionEnd
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from tests.support.batches import BEGIN, ENDING, LAYOUT, inserts, rows
 from tests.support.binlog_command import binlog, transactions
@@ -29,10 +29,10 @@ SEQ# = 3 / FRAG# = {} (last frag)
 """
 
 
-def printed(*pieces: tuple[list[Any], Ending | None]) -> str:
+def printed(*pieces: tuple[list[Any], TransactionEnd | None]) -> str:
     printer = TungstenPrinter()
     printer.begin(BEGIN)
-    body = b"".join(printer.piece(Seqno(3), Piece(None, changes, ending)) for changes, ending in pieces)
+    body = b"".join(printer.piece(Seqno(3), TransactionBatch(None, changes, ending)) for changes, ending in pieces)
     return (printer.head(Seqno(3), ENDING) + body + printer.tail()).decode()
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged, Unsupported
-from connector.log.compact.compact import Collapse
-from connector.log.compact.metadata_columns import transaction_columns
-from connector.log.compact.net_changes import NetRows
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import metadata_columns
+from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import Column, TableName
 from tests.support.compact_model import Counted, Keyed, Row, decoded
 from tests.support.fragments import PREFIX, change, encoded, record, scanned, statement
@@ -23,9 +23,9 @@ VALUE = st.one_of(
 )
 
 
-def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetRows]:
+def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetChanges]:
     """Each change a fragment of its own; `times`: how often the same collapse is used before."""
-    collapse = Collapse("t")
+    collapse = Compactor("t")
     for _ in range(times):
         for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
             collapse.add(message)
@@ -33,7 +33,7 @@ def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetRows]:
     return net
 
 
-def counts(net: NetRows) -> tuple[int, int, int]:
+def counts(net: NetChanges) -> tuple[int, int, int]:
     return len(net.inserts), len(net.updates), len(net.deletes)
 
 
@@ -127,7 +127,7 @@ def test_of_equal_rows_without_a_key_the_newest_goes_first(together: bool) -> No
     row = [(None, [1, "a"])]
     steps = [change("insert", row, key=[]), change("insert", row, key=[]), change("delete", [([1, "a"], None)], key=[])]
     messages = scanned([encoded(record(5 + n, [one])) for n, one in enumerate(steps)])
-    collapse = Collapse("t", transaction_columns([("seqno", "_seqno")]))
+    collapse = Compactor("t", metadata_columns([("seqno", "_seqno")]))
     left: list[tuple[Any, ...]] = []
     for message in messages:
         collapse.add(message)
@@ -160,7 +160,7 @@ def test_a_layout_is_read_whole_and_once() -> None:
         "nullable": False,
     }
     one = INSERT | {"columns": [INSERT["columns"][0], described]}
-    collapse = Collapse("t")
+    collapse = Compactor("t")
     layouts = []
     for _ in range(2):
         for message in scanned([encoded(record(0, [one]))]):
@@ -174,7 +174,7 @@ def test_a_layout_is_read_whole_and_once() -> None:
 
 def test_several_changes_of_several_tables_in_one_fragment() -> None:
     other = change("insert", [(None, [9, None])], table="items")
-    collapse = Collapse("t")
+    collapse = Compactor("t")
     (message,) = scanned([encoded(record(0, [INSERT, other, UPDATE]))])
     assert collapse.add(message) == 3
     assert collapse.rows == 3
@@ -223,7 +223,7 @@ def test_damaged_changes_raise_only_ours(data: st.DataObject) -> None:
     body = bytearray(good[len(PREFIX) : -4])
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(60, len(body) - 1))] = data.draw(st.integers(0, 255))
-    collapse = Collapse("t")
+    collapse = Compactor("t")
     try:
         for message in scanned([PREFIX + bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "big")]):
             collapse.add(message)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged, Unsupported
-from connector.log.compact.compact import Collapse
-from connector.log.compact.net_changes import NetRows
+from connector.log.compact.compact import Compactor
+from connector.log.compact.net_changes import NetChanges
 from connector.targets.default_values import completed
 from connector.targets.table import make_table
 from tests.support.compact_model import Counted, Partly, Row, decoded
@@ -75,7 +75,7 @@ def histories(draw: st.DrawFn, key: tuple[int, ...]) -> tuple[list[tuple[int, di
 
 def applied(changes: list[tuple[int, dict[str, Any]]], target: Partly | Counted) -> None:
     """Batch by batch, by one collapse."""
-    collapse = Collapse("t")
+    collapse = Compactor("t")
     for batch in sorted({number for number, _ in changes}):
         values = [encoded(record(n, [one])) for n, (number, one) in enumerate(changes) if number == batch]
         for message in scanned(values):
@@ -105,8 +105,8 @@ def test_a_table_without_a_key_ends_as_the_source_s(
     assert sorted(map(str, target.rows.elements())) == sorted(map(str, rows))
 
 
-def net_of(*changes: dict[str, Any]) -> list[NetRows]:
-    collapse = Collapse("t")
+def net_of(*changes: dict[str, Any]) -> list[NetChanges]:
+    collapse = Compactor("t")
     for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
         collapse.add(message)
     return collapse.take()

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.log.format.first_fields import Place, place_of
+from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Epoch, Kind, Seqno
-from connector.producer.encode.fragment import EventHead, FragmentWriter
+from connector.producer.encode.fragment import EventHeader, FragmentWriter
 from connector.schema import framing
 
 
-def fragment(place: Place, shard: str, number: int | None = None) -> bytes:
-    head = EventHead(place.seqno, place.epoch, place.kind, shard, place.prev_seqno, -1, 1, 2, None, 0, 0, b"\x00")
+def fragment(place: FirstFields, shard: str, number: int | None = None) -> bytes:
+    head = EventHeader(place.seqno, place.epoch, place.kind, shard, place.prev_seqno, -1, 1, 2, None, 0, 0, b"\x00")
     head.end("x", 1, 0)
     return FragmentWriter(framing(number).opening, "db:3306").write(head, place.fragno, place.last_frag, 0, [])
 
 
 longs = st.integers(-1, 2**63 - 1)
 places = st.builds(
-    Place,
+    FirstFields,
     seqno=longs.map(Seqno),
     fragno=st.integers(0, 2**31 - 1),
     last_frag=st.booleans(),
@@ -32,19 +32,19 @@ places = st.builds(
 
 
 @given(places, st.text(max_size=200), st.none() | st.integers(0, 2**31 - 1))
-def test_every_place_survives(place: Place, shard: str, number: int | None) -> None:
-    found = place_of(fragment(place, shard, number), "t-0@0")
+def test_every_place_survives(place: FirstFields, shard: str, number: int | None) -> None:
+    found = first_fields(fragment(place, shard, number), "t-0@0")
     assert found == place
     assert found.finishes == (place.last_frag and place.kind is not Kind.EPOCH)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 10, 12, 15])
 def test_a_message_that_ends_early_is_damage(size: int) -> None:
-    place = Place(Seqno(70_000), 0, True, Epoch(3), Kind.TRANSACTION, Seqno(69_999))
+    place = FirstFields(Seqno(70_000), 0, True, Epoch(3), Kind.TRANSACTION, Seqno(69_999))
     with pytest.raises(LogDamaged):
-        place_of(fragment(place, "a-long-shard")[:size], "t-0@0")
+        first_fields(fragment(place, "a-long-shard")[:size], "t-0@0")
 
 
 def test_a_message_of_someone_else_is_damage() -> None:
     with pytest.raises(LogDamaged, match="not a fragment"):
-        place_of(b'{"a": 1, "b": "some json"}', "t-0@0")
+        first_fields(b'{"a": 1, "b": "some json"}', "t-0@0")

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.log.compact.compact import Collapse
-from connector.log.format.decoded_parts import Chunks
-from connector.log.format.row_parts import Chunks as Messages
+from connector.log.compact.compact import Compactor
+from connector.log.format.decoded_parts import DecodedParts
+from connector.log.format.row_parts import RowParts as Messages
 from tests.support.fragments import CHANGE, change, encoded, record, scanned, statement, whole
 
 Fragment = tuple[int, list[dict[str, Any]]]  # its number and changes
@@ -30,7 +30,7 @@ def part(data: bytes, start: int, stop: int, size: int | None = None) -> dict[st
 
 def by_decoded(fragments: list[Fragment]) -> list[Any]:
     """How many changes each fragment adds."""
-    joining = Chunks(of, "t-0@0")
+    joining = DecodedParts(of, "t-0@0")
     return [len(joining.whole(fragno, changes)) for fragno, changes in fragments]
 
 
@@ -110,12 +110,12 @@ def test_rows_come_out_as_they_went_in(step: int, values: list[bytes]) -> None:
         )
         for number, start in enumerate(cuts)
     ]
-    joining, collapse = Messages("t"), Collapse("t")
+    joining, collapse = Messages("t"), Compactor("t")
     for message in filter(None, map(joining.whole, scanned(parts))):
         message.own()
         collapse.add(message)
     (net,) = collapse.take()
-    direct = Collapse("t")
+    direct = Compactor("t")
     for message in scanned([encoded(record(7, [item]))]):
         direct.add(message)
     assert net == direct.take()[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.log.gtid.gtid_range import GtidRun
+from connector.log.gtid.gtid_range import GtidRange
 from connector.log.gtid.mysql import GtidSet
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -19,7 +19,7 @@ GTIDS = st.builds(
 
 @given(st.lists(GTIDS | st.integers(1, 30).map(lambda number: f"{A}:{number}"), max_size=40))
 def test_a_set_made_by_runs_is_the_set_made_one_by_one(gtids: list[str]) -> None:
-    single, by_runs, run = GtidSet(), GtidSet(), GtidRun()
+    single, by_runs, run = GtidSet(), GtidSet(), GtidRange()
     for gtid in gtids:
         single.add(gtid)
         if run.goes_on(gtid):
@@ -35,7 +35,7 @@ def test_a_set_made_by_runs_is_the_set_made_one_by_one(gtids: list[str]) -> None
 
 
 def test_only_the_next_number_of_the_same_source_goes_on() -> None:
-    run = GtidRun()
+    run = GtidRange()
     assert not run.goes_on(f"{A}:1")
 
     run.begin(f"{A}:9")
@@ -47,7 +47,7 @@ def test_only_the_next_number_of_the_same_source_goes_on() -> None:
 
 
 def test_what_is_no_plain_gtid_begins_no_run() -> None:
-    run = GtidRun()
+    run = GtidRange()
     for text in (None, "", ":", "7", f"{A}:", f"{A}:x", f"{A}:0", f"{A}:{10**18}"):
         run.begin(text)
         assert run.first is None, text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import HistoriesDiffer, Unsupported
-from connector.log.gtid.gtid_range import GtidRun
+from connector.log.gtid.gtid_range import GtidRange
 from connector.log.gtid.mariadb import DomainGtid, DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import lacking, of_mariadb, parse_gtids
@@ -163,7 +163,7 @@ def test_trapped_transactions_are_listed() -> None:
 
 
 def test_a_run_of_gtids_is_counted() -> None:
-    run = GtidRun()
+    run = GtidRange()
     run.begin("0-1-9")
     assert run.goes_on("0-1-10")
     assert not run.goes_on("0-1-10")

@@ -7,13 +7,13 @@ from typing import Any
 
 from connector.log.format.header import FragmentHeader
 from connector.log.reading import event_range as rule
-from connector.log.reading.event_range import Run
-from connector.log.reading.event_sequencer import Ledger
+from connector.log.reading.event_range import EventRange
+from connector.log.reading.event_sequencer import EventSequencer
 
 Message = tuple[int, FragmentHeader, Any]  # offset, header, body
 
 
-def take_in_runs(ledger: Ledger[Any, Any], partition: int, messages: Sequence[Message]) -> int:
+def take_in_runs(ledger: EventSequencer[Any, Any], partition: int, messages: Sequence[Message]) -> int:
     """Tell a ledger of a partition's next messages.
 
     Returns:
@@ -38,9 +38,9 @@ def _follows(before: Message, after: Message) -> bool:
     return after[0] > before[0] and rule.follows(before[1], after[1])
 
 
-def _run(partition: int, messages: Sequence[Message]) -> Run[Any]:
+def _run(partition: int, messages: Sequence[Message]) -> EventRange[Any]:
     first = messages[0][1]
-    return Run(
+    return EventRange(
         partition,
         first.seqno,
         first.prev_seqno,

@@ -34,13 +34,13 @@ def nothing(*_: Any, **__: Any) -> None:
 
 def ignores(patch: Patch, *messages: str) -> None:
     """The ledger does not mind what it would have called so."""
-    damaged = ledger.Ledger._damaged
+    damaged = ledger.EventSequencer._damaged
 
     def tolerant(self: Any, chain: Any, offset: Any, header: Any, message: str) -> None:
         if not message.startswith(messages):
             damaged(self, chain, offset, header, message)
 
-    patch.setattr(ledger.Ledger, "_damaged", tolerant)
+    patch.setattr(ledger.EventSequencer, "_damaged", tolerant)
 
 
 def world(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
@@ -159,13 +159,13 @@ def the_epoch_does_not_tell_what_is_trapped(patch: Patch) -> None:
 
 
 def what_was_taken_back_is_not_held_against_a_fork(patch: Patch) -> None:
-    prove, init = history.History.prove_none_trapped, ledger.Ledger.__init__
+    prove, init = history.History.prove_none_trapped, ledger.EventSequencer.__init__
     patch.setattr(history.History, "prove_none_trapped", lambda self, seqno, epoch, *_: prove(self, seqno, epoch))
 
     def headless(self: Any, *, position: Any, **rest: Any) -> None:
         init(self, position=replace(position, head=-1), **rest)
 
-    patch.setattr(ledger.Ledger, "__init__", headless)
+    patch.setattr(ledger.EventSequencer, "__init__", headless)
 
 
 def a_trapped_last_event_is_compared(patch: Patch) -> None:
@@ -248,26 +248,26 @@ def what_is_pending_is_only_counted(patch: Patch) -> None:
 
 
 def the_target_starts_behind_what_it_lacks(patch: Patch) -> None:
-    patch.setattr(chain.Chain, "resumable", lambda self, _: self.next_offset if self.seen else None)
+    patch.setattr(chain.PartitionState, "resumable", lambda self, _: self.next_offset if self.seen else None)
 
 
 def the_target_starts_behind_the_next_event_only(patch: Patch) -> None:
     """As if what is finished, but waits for an earlier one, was on the target."""
 
-    def resumable(self: chain.Chain[Any], upto: int) -> int | None:
+    def resumable(self: chain.PartitionState[Any], upto: int) -> int | None:
         unfinished = [offsets[0] for seqno, offsets in self.starts if seqno == self.seqno]
         return unfinished[0] if unfinished else self.next_offset if self.seen else None
 
-    patch.setattr(chain.Chain, "resumable", resumable)
+    patch.setattr(chain.PartitionState, "resumable", resumable)
 
 
 def nothing_is_given_up(patch: Patch) -> None:
-    patch.setattr(ledger.Ledger, "_learn", nothing)
-    patch.setattr(ledger.Ledger, "_limit", lambda *_: chain.NO_LIMIT)
+    patch.setattr(ledger.EventSequencer, "_learn", nothing)
+    patch.setattr(ledger.EventSequencer, "_limit", lambda *_: chain.NO_LIMIT)
 
 
 def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
-    learn = ledger.Ledger._learn
+    learn = ledger.EventSequencer._learn
 
     def own(self: Any, chain: Any, offset: Any, header: Any, first: Any) -> None:
         chains, self._chains = self._chains, [chain]
@@ -275,7 +275,7 @@ def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
         learn(self, chain, offset, header, first)
         self._chains, self._events = chains, {s: e for s, e in events.items() if e.chain is not chain} | self._events
 
-    patch.setattr(ledger.Ledger, "_learn", own)
+    patch.setattr(ledger.EventSequencer, "_learn", own)
 
 
 def a_given_up_part_is_kept(patch: Patch) -> None:
@@ -299,7 +299,7 @@ def whoever_took_trapped_events_goes_on(patch: Patch) -> None:
 
 
 def whoever_is_reading_when_the_log_forks_goes_on(patch: Patch) -> None:
-    patch.setattr(ledger.Ledger, "_fork", nothing)
+    patch.setattr(ledger.EventSequencer, "_fork", nothing)
 
 
 def a_run_is_whatever_is_plain(patch: Patch) -> None:

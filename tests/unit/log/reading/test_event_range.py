@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from connector.errors import ConnectorError
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
-from connector.log.reading.event_range import Run, follows, is_plain, newest_barrier
-from connector.log.reading.event_sequencer import Ledger, Voided
+from connector.log.reading.event_range import EventRange, follows, is_plain, newest_barrier
+from connector.log.reading.event_sequencer import EventSequencer, Voided
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.fork import Forked, Range
 from connector.log.writing.history import History
@@ -42,11 +42,11 @@ CHANGES = st.sampled_from(
 )
 
 
-def flat(ledger: Ledger[Any, Any]) -> list[tuple[Any, ...]]:
+def flat(ledger: EventSequencer[Any, Any]) -> list[tuple[Any, ...]]:
     """What is released, event by event."""
     found: list[tuple[Any, ...]] = []
     for item in ledger.release():
-        if isinstance(item, Run):
+        if isinstance(item, EventRange):
             found += [(one.seqno, one.epoch, one, [body], True, True) for one, body in item.body]
         elif isinstance(item, Voided):
             found.append((item.seqno,))
@@ -87,7 +87,7 @@ def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
     log: list[tuple[int, FragmentHeader, str]], data: st.DataObject
 ) -> None:
     at = TargetPosition(service="shop", seqno=Seqno(data.draw(st.integers(-1, 3))), epoch=Epoch(1), offsets={})
-    one_by_one, in_runs = (Ledger[Any, Any](topic="t", partitions=2, position=at) for _ in range(2))
+    one_by_one, in_runs = (EventSequencer[Any, Any](topic="t", partitions=2, position=at) for _ in range(2))
     while log:
         size = data.draw(st.integers(1, 12))
         batch, log = log[:size], log[size:]
@@ -114,7 +114,7 @@ def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
 
 
 def test_a_run_is_taken_at_once() -> None:
-    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
     ledger.take(header(0), 0, 0, "a")
     assert take_in_runs(ledger, 0, [(n, header(n), "b") for n in range(1, 9)]) == 8
     assert ledger.resumable(Seqno(4)) == {0: 5}
@@ -122,17 +122,17 @@ def test_a_run_is_taken_at_once() -> None:
 
 
 def test_a_run_that_does_not_come_next_changes_nothing() -> None:
-    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
     ledger.take(header(0), 0, 0, "a")
-    assert not ledger.take_run(Run(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
+    assert not ledger.take_run(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
     assert ledger.released == 0
     assert ledger.resumable(Seqno(0)) == {0: 1}
 
 
-def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> Run[str]:
+def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> EventRange[str]:
     first = headers[0]
     offsets = range(offset, offset + len(headers))
-    return Run(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
+    return EventRange(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> Ru
         (run_of(header(1, barrier=0), header(2, barrier=0), offset=0), "read again from an earlier offset"),
     ],
 )
-def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: Run[str], refusal: str) -> None:
-    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: EventRange[str], refusal: str) -> None:
+    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
     ledger.take(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
     ledger.release()
     assert ledger.take_run(run) is not bool(refusal)
@@ -160,7 +160,7 @@ def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: R
 def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
     """Who reads one shard reads its partition and partition 0: elsewhere a barrier would be missed."""
     for partition in (0, 1):
-        ledger = Ledger[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
+        ledger = EventSequencer[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
         ledger.take(header(0), partition, 0, "a")
         headers = header(1), header(2, shard=UNKNOWN_SHARD)
         assert ledger.take_run(run_of(*headers, partition=partition)) is (partition == 0)
@@ -172,7 +172,7 @@ def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
 def test_trapped_events_of_a_run_are_passed_over() -> None:
     forked = replace(epochs(0, 4)[1], forked=Forked(f"{UUID}:3-4", (Range(Seqno(2), Seqno(3)),)))
     known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(3))
-    ledger = Ledger[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
+    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
     messages = [(seqno, header(seqno), f"m{seqno}") for seqno in range(4)]
     ledger.take(*_first(messages))
     assert take_in_runs(ledger, 0, messages[1:]) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Seqno
-from connector.log.reading.event_sequencer import Ledger, Release, Voided
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.history import History
 from tests.support.log_objects import LOG, control, header, marker
@@ -19,12 +19,12 @@ def ledger(
     epoch: int = 0,
     offsets: dict[int, int] | None = None,
     history: History | None = None,
-) -> Ledger[str, list[str]]:
+) -> EventSequencer[str, list[str]]:
     at = TargetPosition(service="shop", seqno=Seqno(seqno), epoch=Epoch(epoch), offsets=offsets or {})
-    return Ledger(topic="thl.shop", partitions=partitions, position=at, history=history)
+    return EventSequencer(topic="thl.shop", partitions=partitions, position=at, history=history)
 
 
-def told(of: Ledger[str, list[str]]) -> list[str]:
+def told(of: EventSequencer[str, list[str]]) -> list[str]:
     """Releases in short: `3[ab` began, `3]c` ended, `3[abc]` whole, `3-b` a middle part, `3x` voided."""
     out = []
     for item in of.release():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, LogId, Seqno
-from connector.log.reading.event_range import Run, follows, is_plain
-from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, TAKE, WHOLE, Bounds, Portion
+from connector.log.reading.event_range import EventRange, follows, is_plain
+from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, TAKE, WHOLE, OffsetRange, OffsetRangeReader
 from connector.log.writing.fork import ranges_of
 from tests.support.log_objects import LOG, header, marker
 
@@ -60,17 +60,17 @@ def logs(draw: st.DrawFn) -> Log:
     return log
 
 
-def bounds(log: Log, begin: int, end: int, *, first: bool, after: int = -1, upto: int | None = None) -> Bounds:
+def bounds(log: Log, begin: int, end: int, *, first: bool, after: int = -1, upto: int | None = None) -> OffsetRange:
     upto = max(log.finished) if upto is None else upto
-    return Bounds(
+    return OffsetRange(
         partition=0, begin=begin, end=end, after=Seqno(after), upto=Seqno(upto), tail=NO_SEQNO if first else None,
         last=Seqno(max((one for one in log.finished if one <= upto), default=-1)), log_id=LOG,
     )  # fmt: skip
 
 
-def read(messages: list[Message], wanted: Bounds, *, in_runs: bool = False) -> dict[int, list[int]]:
+def read(messages: list[Message], wanted: OffsetRange, *, in_runs: bool = False) -> dict[int, list[int]]:
     """Whole events that a portion gives, each with its fragments' offsets."""
-    portion, found, held = Portion("t", wanted), dict[int, list[int]](), list[int]()
+    portion, found, held = OffsetRangeReader("t", wanted), dict[int, list[int]](), list[int]()
     rest = [one for one in messages if one[0] >= wanted.begin]
     while rest:
         if in_runs and (run := run_of(rest)) and portion.take_run(run):
@@ -93,7 +93,7 @@ def read(messages: list[Message], wanted: Bounds, *, in_runs: bool = False) -> d
     raise AssertionError("the portion did not end")
 
 
-def run_of(rest: list[Message]) -> Run[None] | None:
+def run_of(rest: list[Message]) -> EventRange[None] | None:
     count = 1
     while count < len(rest) and follows(rest[count - 1][1], rest[count][1]):
         count += 1
@@ -101,7 +101,7 @@ def run_of(rest: list[Message]) -> Run[None] | None:
         return None
     one = rest[0][1]
     offsets = [offset for offset, _ in rest[:count]]
-    return Run(0, one.seqno, one.prev_seqno, one.last_barrier, offsets, rest[count - 1][1], None)
+    return EventRange(0, one.seqno, one.prev_seqno, one.last_barrier, offsets, rest[count - 1][1], None)
 
 
 def cuts(log: Log, step: int) -> list[tuple[int, int]]:
@@ -155,7 +155,7 @@ def test_an_event_that_began_before_the_portion_is_not_its() -> None:
 
 def test_a_portion_within_one_event_ends_where_it_ends() -> None:
     fragments = [(at, header(0, at, last=at == 9, prev=-1)) for at in range(10)]
-    portion = Portion("t", bounds(Log(fragments, {0: list(range(10))}), 3, 5, first=False))
+    portion = OffsetRangeReader("t", bounds(Log(fragments, {0: list(range(10))}), 3, 5, first=False))
     assert [portion.take(one, at) for at, one in fragments[3:6]] == [OTHER, OTHER, DONE]
 
 
@@ -172,16 +172,16 @@ def test_a_portion_within_one_event_ends_where_it_ends() -> None:
 )
 def test_what_cannot_be_there_is_refused(one: FragmentHeader, why: str) -> None:
     log = Log([(0, marker(1, 0)), (1, header(0)), (2, header(1))], {0: [1], 1: [2], 2: [3]})
-    portion = Portion("t", bounds(log, 0, 9, first=True))
+    portion = OffsetRangeReader("t", bounds(log, 0, 9, first=True))
     for at, before in log.messages:
         portion.take(before, at)
     with pytest.raises(LogDamaged, match=why):
         portion.take(one, 3)
 
 
-def opened(*messages: Message, first: bool = True, begin: int = 0, end: int = 9, upto: int = 9) -> Portion:
+def opened(*messages: Message, first: bool = True, begin: int = 0, end: int = 9, upto: int = 9) -> OffsetRangeReader:
     """A portion that has taken messages, behind which others are wanted."""
-    portion = Portion("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
+    portion = OffsetRangeReader("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
     for offset, one in messages:
         portion.take(one, offset)
     return portion
@@ -231,10 +231,10 @@ def test_it_is_finished_when_the_last_event_that_is_wanted_is() -> None:
     assert portion.finished
 
 
-def run_to_take(*, epoch: int = 1) -> Run[None]:
+def run_to_take(*, epoch: int = 1) -> EventRange[None]:
     """The events 2 to 4, at these offsets."""
     last = header(4, epoch=epoch)
-    return Run(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], last, None)
+    return EventRange(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], last, None)
 
 
 BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]
@@ -263,7 +263,7 @@ def test_a_run_that_comes_next_is_taken() -> None:
         "above what is wanted",
     ],
 )
-def test_a_run_that_does_not_simply_come_next_is_not_taken(portion: Portion) -> None:
+def test_a_run_that_does_not_simply_come_next_is_not_taken(portion: OffsetRangeReader) -> None:
     assert not portion.take_run(run_to_take())
 
 
@@ -271,7 +271,7 @@ def test_a_run_of_another_epoch_or_of_trapped_or_known_events_is_not_taken() -> 
     assert not opened(*BEFORE).take_run(run_to_take(epoch=2))
     log = Log([], {9: [9]})
     for change in ({"trapped": ranges_of([Seqno(3)])}, {"after": Seqno(2)}):
-        portion = Portion("t", replace(bounds(log, 0, 9, first=True), **change))
+        portion = OffsetRangeReader("t", replace(bounds(log, 0, 9, first=True), **change))
         for offset, one in BEFORE:
             portion.take(one, offset)
         assert not portion.take_run(run_to_take())
@@ -279,6 +279,6 @@ def test_a_run_of_another_epoch_or_of_trapped_or_known_events_is_not_taken() -> 
 
 @pytest.mark.parametrize("other", ["b" * 32, "0" * 32])
 def test_another_log_is_refused(other: str) -> None:
-    portion = Portion("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
+    portion = OffsetRangeReader("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
     with pytest.raises(HistoriesDiffer, match="another log"):
         portion.take(marker(1, 0, log_id=LogId(other)), 0)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connector.log.ids import Seqno
-from connector.log.reading.search import Met, before_time, first_of
+from connector.log.reading.search import Probe, before_time, first_of
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Partition:
     end: int
     reads: int = 0
 
-    def read(self, offset: int) -> Met[Header] | None:
+    def read(self, offset: int) -> Probe[Header] | None:
         self.reads += 1
         assert self.start <= offset < self.end
         behind = [o for o in self.at if o >= offset]
-        return Met(min(behind), self.at[min(behind)]) if behind else None
+        return Probe(min(behind), self.at[min(behind)]) if behind else None
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, LogId, Seqno, ShardId
-from connector.log.reading.shard_sequencer import Joined
+from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Forked, Range
 from connector.log.writing.history import History
 from tests.support.log_objects import LOG, epochs, header, marker
@@ -38,11 +38,11 @@ LOG_OF_TWO: list[Message] = [
 ]
 
 
-def joined(history: History | None = None) -> Joined[int]:
-    return Joined(topic="t", log_id=LOG, shards=[ShardId("shop")], offsets={0: 0, 1: 0}, history=history)
+def joined(history: History | None = None) -> ShardSequencer[int]:
+    return ShardSequencer(topic="t", log_id=LOG, shards=[ShardId("shop")], offsets={0: 0, 1: 0}, history=history)
 
 
-def given(one: Joined[int]) -> list[int]:
+def given(one: ShardSequencer[int]) -> list[int]:
     found = []
     while (event := one.next()) is not None:
         found.append(int(event.seqno))
@@ -91,9 +91,11 @@ def barrier(seqno: int, *, prev: int = -1, last: int = -1) -> FragmentHeader:
     return header(seqno, prev=prev, barrier=last, shard=UNKNOWN_SHARD)
 
 
-def reading(*messages: Message, floor: int = -1) -> Joined[int]:
+def reading(*messages: Message, floor: int = -1) -> ShardSequencer[int]:
     """One that has taken messages; the body of each is its offset."""
-    one: Joined[int] = Joined(topic="t", log_id=LOG, shards=[ShardId("shop")], offsets={0: 0, 1: 0}, floor=Seqno(floor))
+    one: ShardSequencer[int] = ShardSequencer(
+        topic="t", log_id=LOG, shards=[ShardId("shop")], offsets={0: 0, 1: 0}, floor=Seqno(floor)
+    )
     for partition, offset, message in messages:
         one.take(message, partition, offset, offset)
     return one

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connector.errors import HistoriesDiffer, LogDamaged, Unsupported
 from connector.kafka.records import control_message, control_state
 from connector.log.ids import Epoch, Kind, LogId, Seqno
-from connector.log.reading.event_sequencer import Ledger, Release, Voided
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.pending import Pending
@@ -198,9 +198,9 @@ def test_a_target_that_was_taken_back_over_a_fork_may_meet_its_marker_again() ->
 
 def ledger(
     seqno: int, epoch: int, history: History | None, partitions: int = 1, head: int = -1
-) -> Ledger[str, list[str]]:
+) -> EventSequencer[str, list[str]]:
     target = TargetPosition(service="shop", log_id=LOG, seqno=Seqno(seqno), epoch=Epoch(epoch), head=Seqno(head))
-    return Ledger(topic="thl.shop", partitions=partitions, position=target, history=history)
+    return EventSequencer(topic="thl.shop", partitions=partitions, position=target, history=history)
 
 
 def fork_marker(first: int = 9, *, epoch: int = 3, prev: int = 8) -> object:

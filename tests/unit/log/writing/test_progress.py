@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import LogDamaged
 from connector.log.ids import Seqno
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.position import Open, SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.progress import Progress, advance
@@ -52,19 +52,19 @@ def test_a_finished_event_moves_everything() -> None:
 
 
 def test_what_is_passed_over_moves_where_to_read_on_and_nothing_of_the_log() -> None:
-    moved = advance(BEGUN, Passed(NEXT, f"{UUID}:6"))
+    moved = advance(BEGUN, PositionAdvance(NEXT, f"{UUID}:6"))
     assert moved == replace(BEGUN, resume=NEXT, gtid_set=f"{UUID}:1-6")
-    assert advance(BEGUN, Passed(NEXT, None)) == replace(BEGUN, resume=NEXT)
+    assert advance(BEGUN, PositionAdvance(NEXT, None)) == replace(BEGUN, resume=NEXT)
 
 
 def test_nothing_is_passed_over_while_an_event_is_open() -> None:
     progress = Progress(BEGUN)
     progress.take(fragment(5, last=False))
     before = progress.record()
-    assert not progress.passed(Passed(NEXT, f"{UUID}:7"))
+    assert not progress.passed(PositionAdvance(NEXT, f"{UUID}:7"))
     assert progress.record() == before
     progress.take(fragment(5, 1))
-    assert progress.passed(Passed(SourcePosition("mysql-bin.000001", 700), f"{UUID}:7"))
+    assert progress.passed(PositionAdvance(SourcePosition("mysql-bin.000001", 700), f"{UUID}:7"))
     assert progress.record().gtid_set == f"{UUID}:1-7"
 
 
@@ -111,7 +111,7 @@ def test_an_initial_load_is_remembered_until_its_end_and_counts_as_seen() -> Non
 
 
 def test_a_source_without_gtids_stays_so() -> None:
-    moved = advance(replace(BEGUN, gtid_set=None), fragment(5), Passed(NEXT, f"{UUID}:9"))
+    moved = advance(replace(BEGUN, gtid_set=None), fragment(5), PositionAdvance(NEXT, f"{UUID}:9"))
     assert moved.gtid_set is None
 
 

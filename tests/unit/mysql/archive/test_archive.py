@@ -17,9 +17,9 @@ import pytest
 from connector.errors import ConfigError, CorruptBinlog, HistoriesDiffer, Unsupported
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import parse_gtids
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.source_position import SourcePosition
 from connector.log.transaction.xa import Logged
 from connector.mysql.archive.archive import Archive, ArchiveWriter
 from connector.mysql.archive.archived_log import covering, previous_gtids
@@ -271,7 +271,7 @@ def read_known(log: LogWriter, folder: Path, known: str | None) -> list[Logged]:
 def test_rows_of_known_transactions_need_no_names(tmp_path: Path) -> None:
     server = str(uuid.UUID(bytes=UUID))
     found = read_known(with_gtids(1, 2, 3, 4), tmp_path, f"{server}:1-2:4")
-    assert [item.gtid if isinstance(item, Passed) else None for item in found] == [
+    assert [item.gtid if isinstance(item, PositionAdvance) else None for item in found] == [
         f"{server}:1", f"{server}:2", None, f"{server}:4",
     ]  # fmt: skip
     assert [after for _, _, after in row_changes(found, "t")] == [[2]]

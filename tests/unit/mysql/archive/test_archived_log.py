@@ -12,9 +12,9 @@ from connector.errors import PreflightError
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import Gtids
 from connector.log.ids import Epoch, Seqno
-from connector.log.transaction.batch import Passed, Piece, Rows
-from connector.log.transaction.offset import SourcePosition
+from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch
 from connector.log.transaction.position import Digest, Finished
+from connector.log.transaction.source_position import SourcePosition
 from connector.mysql.archive.archive import Archive
 from connector.mysql.archive.archived_log import ArchivedLog, holds
 from connector.mysql.binlog.frames import EventFrames
@@ -85,7 +85,7 @@ class Reading:
         for _ in range(100):
             for item in self.log.read(0):
                 part = item
-                if isinstance(part, Piece):
+                if isinstance(part, TransactionBatch):
                     for change in part.changes:
                         assert isinstance(change, Rows)
                         found += [after[0] for _, after in images(change) if after]
@@ -101,9 +101,9 @@ class Silent:
     ended = False
     closed = False
 
-    def read(self, timeout: float) -> list[Passed]:
+    def read(self, timeout: float) -> list[PositionAdvance]:
         del timeout
-        return [Passed(SourcePosition("log.000009", 4), f"{SERVER}:1")]
+        return [PositionAdvance(SourcePosition("log.000009", 4), f"{SERVER}:1")]
 
     def close(self) -> None:
         self.closed = True
@@ -120,7 +120,7 @@ def test_with_gtids_what_is_known_is_left_out_and_the_stream_goes_on_behind_all(
     assert reading.opened == [("log.000001", f"{SERVER}:1:3"), ("log.000002", f"{SERVER}:1:3")]
     assert reading.live == [AfterGtids(f"{SERVER}:1-4")]
     # What the stream gives is not looked at: the server leaves out what is known.
-    assert reading.log.read(0) == [Passed(SourcePosition("log.000009", 4), f"{SERVER}:1")]
+    assert reading.log.read(0) == [PositionAdvance(SourcePosition("log.000009", 4), f"{SERVER}:1")]
 
 
 def test_without_them_it_begins_at_the_offset_and_goes_on_at_the_next_file(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_was_passed_over_counts_as_seen(tmp_path: Path, decode_all: bool) -
         log.commit()
     (tmp_path / "log.000001").write_bytes(log.data)
     reading = Reading(tmp_path, AfterGtids(f"{SERVER}:6"), decode_all=decode_all)
-    found = [item.gtid for item in reading.log.read(0) if isinstance(item, Passed)]
+    found = [item.gtid for item in reading.log.read(0) if isinstance(item, PositionAdvance)]
     assert found == [f"{SERVER}:5"]
     reading.rows()
     assert reading.live == [AfterGtids(f"{SERVER}:5-6")]

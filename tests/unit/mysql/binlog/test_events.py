@@ -14,7 +14,7 @@ from connector.config.model import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Kind, Outcome
-from connector.log.transaction.batch import Passed, Piece, Rows, Statement
+from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.events.format_description import format_description
 from connector.mysql.binlog.events.gtid_tagged import COMMITTED
@@ -152,7 +152,7 @@ def test_a_table_that_nobody_wants_may_hold_what_we_do_not_know(tmp_path: Path) 
 
     found = whole_file(tmp_path / "log.000001", filters=Filter(Filters(ignore=("s.t",))))
 
-    assert [type(item) for item in found] == [Passed]
+    assert [type(item) for item in found] == [PositionAdvance]
 
 
 def test_names_missing_from_the_metadata_are_refused(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_what_a_statement_ends_has_its_outcome(tmp_path: Path, end: bytes) -> No
     log.rows(30, 1, ONE)
     log.query(end)
     (piece,) = read_back(log, tmp_path)
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TransactionBatch)
     assert piece.ending is not None
     assert piece.ending.outcome is (Outcome.COMMIT if end == b"COMMIT" else Outcome.ROLLBACK)
     assert piece.ending.commit_time == 1_700_000_000_000_000
@@ -277,7 +277,15 @@ def test_a_definition_is_captured_by_the_tables_of_its_text_whatever_schemas_are
         "ALTER TABLE shop.t ADD a INT",
         "CREATE USER x",
     ]
-    assert [type(item) for item in found] == [Passed, Piece, Passed, Piece, Piece, Piece, Passed]
+    assert [type(item) for item in found] == [
+        PositionAdvance,
+        TransactionBatch,
+        PositionAdvance,
+        TransactionBatch,
+        TransactionBatch,
+        TransactionBatch,
+        PositionAdvance,
+    ]
 
 
 def test_a_definition_that_two_statements_say_is_one_event(tmp_path: Path) -> None:
@@ -288,14 +296,14 @@ def test_a_definition_that_two_statements_say_is_one_event(tmp_path: Path) -> No
 
     one, two = whole_file(tmp_path / "log.000001", filters=Filter(Filters(do=("shop",))))
 
-    assert isinstance(one, Piece)
+    assert isinstance(one, TransactionBatch)
     assert one.begin is not None
     assert one.begin.kind is Kind.DDL
     assert [getattr(change, "sql", "") for change in one.changes] == [
         "DROP TABLE IF EXISTS `shop`.`log`",
         "RENAME TABLE log_new TO log",
     ]
-    assert isinstance(two, Piece)
+    assert isinstance(two, TransactionBatch)
 
 
 def test_an_unknown_status_variable_is_refused(tmp_path: Path) -> None:
@@ -330,7 +338,7 @@ def test_a_compressed_transaction_is_a_transaction(tmp_path: Path) -> None:
     end = len(log.data)
     (piece,) = read_back(log, tmp_path)
     assert row_changes([piece], "t") == [("INSERT", None, [1]), ("INSERT", None, [2])]
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TransactionBatch)
     assert piece.ending is not None
     assert piece.ending.end == SourcePosition("log.000001", end)
 

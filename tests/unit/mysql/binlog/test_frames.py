@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ConnectorError, CorruptBinlog, PreflightError, SourceUnavailable
-from connector.log.transaction.batch import Piece
+from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Logged
 from connector.mysql.binlog.frames import PacketFrames
@@ -100,7 +100,7 @@ def test_the_sizes_that_bytes_come_in_change_nothing(sizes: list[int], buffer: i
 
     assert [after for _, _, after in row_changes(found, "t")] == [[bytes(number)] for number in range(30)]
     last = found[-1]
-    assert isinstance(last, Piece)
+    assert isinstance(last, TransactionBatch)
     assert last.ending is not None
     assert last.ending.end == SourcePosition("f.000001", len(small_log().data))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import CorruptBinlog
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Logged, end_of
 from tests.support.binlog import whole_file
@@ -64,7 +64,7 @@ def test_they_pass_between_transactions_and_tell_the_place(beat: type[None], tmp
         beat(log)
         places.append(len(log.data))
     found = read(log, tmp_path)
-    assert [type(item) for item in found] == [Piece, Passed, Piece, Passed]
+    assert [type(item) for item in found] == [TransactionBatch, PositionAdvance, TransactionBatch, PositionAdvance]
     assert [end_of(item) for item in found] == [SourcePosition(NAME.decode(), place) for place in places]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Kind
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.mysql import compression
 from connector.mysql.binlog.events import mariadb
@@ -57,15 +57,15 @@ def test_the_log_holds_what_was_recorded() -> None:
         *(("DELETE", short[n], None) for n in texts),
     ]
     assert row_changes(found, "m") == row_changes(found, "c") == [("INSERT", None, [1])]
-    pieces = [piece for piece in found if isinstance(piece, Piece) and piece.begin]
+    pieces = [piece for piece in found if isinstance(piece, TransactionBatch) and piece.begin]
     assert [piece.begin.gtid for piece in pieces if piece.begin] == [
         "0-2-1", "0-2-2", "0-2-3", "0-2-4", "7-2-1", *(f"0-2-{n}" for n in (5, 6, 7, 8, 9, 10, 12, 13)),
     ]  # fmt: skip
     kinds = [piece.begin.kind for piece in pieces if piece.begin]
     assert [n for n, kind in enumerate(kinds) if kind is Kind.DDL] == [0, 1, 5, 10, 11, 12]
-    assert [item for item in found if isinstance(item, Passed)] == [
-        Passed(pieces[-2].begin.start if pieces[-2].begin else SourcePosition("", 0), "0-2-11"),
-        Passed(SourcePosition("mariadb-bin.000002", 4), None),
+    assert [item for item in found if isinstance(item, PositionAdvance)] == [
+        PositionAdvance(pieces[-2].begin.start if pieces[-2].begin else SourcePosition("", 0), "0-2-11"),
+        PositionAdvance(SourcePosition("mariadb-bin.000002", 4), None),
     ]
     altered = [change for change in changes(found) if isinstance(change, Statement)][-2]
     assert (altered.sql, altered.options["alter"]) == ("ALTER TABLE shop.t DROP COLUMN g", "commit")

@@ -12,9 +12,9 @@ import pytest
 from connector.config.model import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Kind
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.mysql.binlog.log_files import LogFile
-from connector.mysql.binlog.log_reader import Reading, read_log
+from connector.mysql.binlog.log_reader import LogReading, read_log
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.support.binlog_writer import POST_HEADERS, ColumnDef, LogWriter, image
@@ -27,13 +27,13 @@ ONE = image([struct.pack("<i", 1)])
 INTVAR = struct.pack("<BQ", 2, 41)
 
 
-def read(data: bytes, folder: Path, name: str = "log.001") -> list[Piece | Passed]:
+def read(data: bytes, folder: Path, name: str = "log.001") -> list[TransactionBatch | PositionAdvance]:
     path = folder / name
     path.write_bytes(data)
     return whole_file(path, filters=KEEPING)
 
 
-def said(found: list[Piece | Passed]) -> list[tuple[str, str | None]]:
+def said(found: list[TransactionBatch | PositionAdvance]) -> list[tuple[str, str | None]]:
     return [(change.sql, change.options.get("insert_id")) for change in changes(found) if isinstance(change, Statement)]
 
 
@@ -55,7 +55,7 @@ def test_statements_of_3_23_and_4_are_read_with_their_places(tmp_path: Path, ver
         ("INSERT INTO t VALUES (NULL, '\u00e9')", "41"),
         ("DELETE FROM t", None),
     ]
-    pieces = [item for item in found if isinstance(item, Piece)]
+    pieces = [item for item in found if isinstance(item, TransactionBatch)]
     assert [piece.begin and (piece.begin.kind, piece.begin.start.offset) for piece in pieces] == [
         (Kind.DDL, created),
         (Kind.TRANSACTION, first),
@@ -64,7 +64,7 @@ def test_statements_of_3_23_and_4_are_read_with_their_places(tmp_path: Path, ver
     assert pieces[-1].ending is not None
     assert pieces[-1].ending.end.offset == end
     last = found[-1]
-    assert isinstance(last, Passed)
+    assert isinstance(last, PositionAdvance)
     assert (last.end.file, last.end.offset) == ("log.002", 4)
 
 
@@ -82,7 +82,7 @@ def test_what_4_1_says_of_a_session_belongs_to_the_statement_behind_it(tmp_path:
     at = log.query(b"SET ONE_SHOT CHARACTER_SET_CLIENT=33,COLLATION_CONNECTION=33,TIME_ZONE='Europe/Berlin'")
     log.query("INSERT INTO t VALUES ('\u00e9')".encode())
     (piece,) = read(log.data, tmp_path)
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TransactionBatch)
     assert piece.begin is not None
     assert piece.begin.start.offset == at
     (change,) = piece.changes
@@ -199,7 +199,7 @@ def test_a_replicas_log_has_the_sources_places(tmp_path: Path) -> None:
     relay += source.data[4:format_end] + first + second
     relay += relay_event(4, struct.pack("<Q", 4) + b"relay.000003", flags=0x40)
 
-    found = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, Piece)]
+    found = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, TransactionBatch)]
 
     assert said(list(found)) == [("DROP TABLE a", None), ("DROP TABLE b", None)]
     assert [item.ending and (item.ending.end.file, item.ending.end.offset) for item in found] == [
@@ -218,16 +218,16 @@ def test_a_replicas_log_that_does_not_name_its_source_has_its_own_places(tmp_pat
     relay = b"\xfebin" + sealed(bytes(own[:-4])) + relay_event(35, bytes(8), flags=0x40)
     begins = len(relay)
     relay += source.data[format_end:]
-    (piece,) = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, Piece)]
+    (piece,) = [item for item in read(relay, tmp_path, "relay.000002") if isinstance(item, TransactionBatch)]
     assert piece.begin is not None
     assert (piece.begin.start.file, piece.begin.start.offset) == ("relay.000002", begins)
 
 
 def test_the_sources_format_in_a_replicas_log_that_does_not_name_its_source_counts_too() -> None:
     """mysqlbinlog says `# at 596` and `# at 879` behind the two transactions."""
-    reading = Reading(KEEPING, 1 << 20, io.BytesIO())
+    reading = LogReading(KEEPING, 1 << 20, io.BytesIO())
     found = list(read_log(LogFile.at(RELAY), reading))
-    ends = [item.ending.end for item in found if isinstance(item, Piece) and item.ending]
+    ends = [item.ending.end for item in found if isinstance(item, TransactionBatch) and item.ending]
     assert [(end.file, end.offset) for end in ends] == [("relay.000005", 596), ("relay.000005", 879)]
 
 
@@ -254,7 +254,7 @@ def test_a_replicas_log_of_5_0_ends_with_an_event_of_its_own(tmp_path: Path, nam
     data = relay_of_5_0(named=named, last=last)
     found = read(data, tmp_path, "relay.000002")
     assert said(found) == [("DELETE FROM t", None)]
-    (piece,) = [item for item in found if isinstance(item, Piece)]
+    (piece,) = [item for item in found if isinstance(item, TransactionBatch)]
     assert piece.begin is not None
     assert piece.ending is not None
     own = len(data) - (19 + (20 if last == 4 else 0))
@@ -275,7 +275,7 @@ def test_servers_before_5_0_34_tell_places_in_the_transactions_cache(tmp_path: P
     end = start + 39 + len(cached)
     found = read(begun + cached + event(end, 16, bytes(8)), tmp_path, "log.000001")
     assert said(found) == [("INSERT INTO t VALUES (NULL)", "41")]
-    (piece,) = [item for item in found if isinstance(item, Piece)]
+    (piece,) = [item for item in found if isinstance(item, TransactionBatch)]
     assert piece.ending is not None
     assert piece.ending.end.offset == end + 27
     if not relay:
@@ -299,7 +299,7 @@ def test_rows_of_5_1_without_a_transaction_end_with_their_statement(tmp_path: Pa
     data = bare_rows(b"5.1.23-rc-log", 0, 1)
     begins, ends = len(described({})), len(data)
     data = appended(data, 2, QUERY_5_0 + b"DROP TABLE t")
-    found = [item for item in read(data, tmp_path) if isinstance(item, Piece)]
+    found = [item for item in read(data, tmp_path) if isinstance(item, TransactionBatch)]
     assert row_changes(found[:1], "t") == [("INSERT", None, [1]), ("INSERT", None, [1])]
     assert found[0].begin is not None
     assert found[0].ending is not None

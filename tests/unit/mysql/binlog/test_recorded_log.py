@@ -11,7 +11,7 @@ import pytest
 
 from connector.errors import ConnectorError, CorruptBinlog
 from connector.log.ids import Kind
-from connector.log.transaction.batch import Passed, Piece, Rows
+from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.reader import BinlogReader
 from tests.support.binlog import ALL, changes, row_changes, whole_file
@@ -59,15 +59,15 @@ def test_the_log_holds_what_was_recorded() -> None:
         ("INSERT", None, key(5, "tagged")),
         ("DELETE", key(5, "tagged"), None),
     ]
-    kinds = [piece.begin.kind for piece in found if isinstance(piece, Piece) and piece.begin]
+    kinds = [piece.begin.kind for piece in found if isinstance(piece, TransactionBatch) and piece.begin]
     assert kinds == [Kind.DDL] * 2 + [Kind.TRANSACTION] * 6 + [Kind.DDL]
-    gtids = [piece.begin.gtid or "" for piece in found if isinstance(piece, Piece) and piece.begin]
+    gtids = [piece.begin.gtid or "" for piece in found if isinstance(piece, TransactionBatch) and piece.begin]
     assert [gtid.partition(":")[2] for gtid in gtids] == ["1", "2", "3", "4", "5", "6", "tagged:1", "7", "8"]
-    assert found[-1] == Passed(SourcePosition("binlog.000002", 4), None)
+    assert found[-1] == PositionAdvance(SourcePosition("binlog.000002", 4), None)
 
 
 def test_places_follow_each_other_without_a_gap() -> None:
-    items = [item for item in whole_file(LOG) if isinstance(item, Piece)]
+    items = [item for item in whole_file(LOG) if isinstance(item, TransactionBatch)]
     ends = [item.ending.end for item in items if item.ending]
     starts = [item.begin.start for item in items if item.begin]
     assert starts[1:] == ends[:-1]
@@ -83,7 +83,7 @@ def test_the_size_of_pieces_changes_nothing_but_their_number(piece_bytes: int) -
 
 def test_a_log_cut_off_anywhere_gives_whole_transactions_and_then_an_error(tmp_path: Path) -> None:
     data = LOG.read_bytes()
-    borders = {item.ending.end.offset for item in whole_file(LOG) if isinstance(item, Piece) and item.ending}
+    borders = {item.ending.end.offset for item in whole_file(LOG) if isinstance(item, TransactionBatch) and item.ending}
     borders |= {end for _, end, kind in events(data) if kind in {15, 35}} | {4, len(data)}
     for size in range(len(data)):
         path = tmp_path / "cut.000001"

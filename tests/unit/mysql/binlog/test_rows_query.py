@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.config.model import Filters
-from connector.log.transaction.batch import Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.mysql.binlog.events.rows_query import rows_query
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, images, whole_file
@@ -82,7 +82,7 @@ def test_each_row_has_its_own_statement(log: LogWriter, tmp_path: Path, piece_by
 
 def test_where_it_is_not_wanted_rows_of_a_table_stay_together(log: LogWriter, tmp_path: Path) -> None:
     assert {query for query, _ in told(log, tmp_path, Filter(Filters()))} == {None}
-    first = next(item for item in whole_file(tmp_path / "log.000001") if isinstance(item, Piece))
+    first = next(item for item in whole_file(tmp_path / "log.000001") if isinstance(item, TransactionBatch))
     assert len(first.changes) == 1
 
 
@@ -153,7 +153,9 @@ def test_texts_count_as_what_they_take(tmp_path: Path) -> None:
     log.commit()
     assert len(told(log, tmp_path, wanted())) == 100
     pieces = whole_file(tmp_path / "log.000001", filters=wanted(), piece_bytes=10_000)
-    sizes = [sum(len(change.query or "") for change in item.changes) for item in pieces if isinstance(item, Piece)]
+    sizes = [
+        sum(len(change.query or "") for change in item.changes) for item in pieces if isinstance(item, TransactionBatch)
+    ]
     assert max(sizes) <= 12_000
 
 

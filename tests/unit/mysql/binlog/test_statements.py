@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connector.config.model import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Kind, Outcome
-from connector.log.transaction.batch import Passed, Piece, Rows, Statement
+from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.mysql.binlog.events.load_data import BLOCK
 from connector.mysql.binlog.events.statement_values import statement_values
 from connector.mysql.transforms.filters import Filter
@@ -25,7 +25,9 @@ INT = ColumnDef(3, unsigned=False)
 ONE = image([struct.pack("<i", 1)])
 
 
-def read(log: LogWriter, folder: Path, filters: Filter = KEEPING, piece_bytes: int = 1 << 20) -> list[Piece | Passed]:
+def read(
+    log: LogWriter, folder: Path, filters: Filter = KEEPING, piece_bytes: int = 1 << 20
+) -> list[TransactionBatch | PositionAdvance]:
     path = folder / "log.000001"
     path.write_bytes(log.data)
     return whole_file(path, filters=filters, piece_bytes=piece_bytes)
@@ -44,7 +46,7 @@ def executes(file_id: int, sql: bytes, *, start: int, end: int, duplicates: int 
     return struct.pack("<IIBHHIIIB", 7, 0, 1, 0, 0, file_id, start, end, duplicates) + b"s\0" + sql
 
 
-def said(found: list[Piece | Passed]) -> list[str]:
+def said(found: list[TransactionBatch | PositionAdvance]) -> list[str]:
     return [change.sql if isinstance(change, Statement) else "rows" for change in changes(found)]
 
 
@@ -119,7 +121,7 @@ def test_statements_and_rows_of_a_transaction_stay_in_order(tmp_path: Path) -> N
     log.query(b"ROLLBACK")
     (piece,) = read(log, tmp_path)
 
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TransactionBatch)
     assert said([piece]) == [
         "INSERT INTO t VALUES (@v)", "rows", "CREATE TEMPORARY TABLE x (a INT)", "SAVEPOINT `p`", "UPDATE t SET a = 2",
         "ROLLBACK TO `p`",
@@ -167,7 +169,7 @@ def test_a_statement_of_its_own_is_a_transaction_that_begins_with_its_values(tmp
     insert_id(log, 1)
     log.query(b"INSERT INTO t VALUES (NULL)")
     (piece,) = read(log, tmp_path)
-    assert isinstance(piece, Piece)
+    assert isinstance(piece, TransactionBatch)
     assert piece.begin is not None
     assert (piece.begin.kind, piece.begin.start.offset, piece.begin.thread_id) == (Kind.TRANSACTION, start, 7)
     assert piece.ending is not None
@@ -192,7 +194,7 @@ def test_a_statement_on_schemas_of_others_is_not_for_us(tmp_path: Path) -> None:
     log.query(b"INSERT INTO shop.t VALUES (3)", schema=b"other")
     found = read(log, tmp_path, Filter(Filters(do=("shop",)), keeps_statements=True))
     assert [sql[-2:-1] for sql in said(found)] == ["2", "3"]
-    assert isinstance(found[0], Passed)
+    assert isinstance(found[0], PositionAdvance)
 
 
 def test_many_statements_come_in_pieces(tmp_path: Path) -> None:
@@ -229,7 +231,7 @@ def test_the_file_of_load_data_comes_before_its_statement(tmp_path: Path, inside
     assert named == " INFILE '/x' INTO"
     assert (options["load_data_file"], options["load_data_duplicates"]) == ("5", "replace")
     assert len(found) > 2
-    assert isinstance(found[-1], Piece)
+    assert isinstance(found[-1], TransactionBatch)
     assert found[-1].ending is not None
     with pytest.raises(Unsupported, match="logged as a statement") as caught:
         read(log, tmp_path, ALL)

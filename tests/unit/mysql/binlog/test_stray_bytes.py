@@ -11,7 +11,7 @@ import pytest
 from connector.config.model import Filters
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction import statement_options as replay
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
@@ -20,7 +20,7 @@ from connector.mysql.schema_history.table_history import TableHistory
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.charsets import decode, decode_leniently, shown
 from connector.targets.ddl.plan import plan
-from connector.targets.target_schema import Catalog
+from connector.targets.target_schema import TargetSchema
 from tests.support.binlog import ALL, changes, row_changes, whole_file
 from tests.support.binlog_command import binlog
 from tests.support.binlog_writer import LogWriter
@@ -42,14 +42,14 @@ def test_a_comment_of_another_charset_is_shown_and_the_definition_applied() -> N
     last = statements[-1]
     assert last.sql == "CREATE TABLE c2 (id INT) /* caf\\xe9 */"
     assert replay.TEXT not in last.options
-    assert TableName("n", "c2") in plan(last, Catalog(), 0).catalog
+    assert TableName("n", "c2") in plan(last, TargetSchema(), 0).catalog
 
 
 def test_a_procedure_of_an_ignored_schema_stops_nothing() -> None:
     found = whole_file(RECORDED / "procedure-binary-literal.000001", filters=Filter(Filters(do=("n",))))
     assert not [change for change in changes(found) if isinstance(change, Statement) and "PROCEDURE" in change.sql]
     assert row_changes(found, "c1")
-    assert isinstance(found[0], Piece | Passed)
+    assert isinstance(found[0], TransactionBatch | PositionAdvance)
 
 
 def test_the_command_shows_both_and_the_bytes_where_they_matter() -> None:
@@ -76,8 +76,8 @@ def test_a_definition_whose_text_is_not_known_to_its_last_byte_is_published_and_
     table, procedure, altered = said(log, tmp_path)
     assert table.sql == "CREATE TABLE t (b INT COMMENT '\\xff') -- \\xe9"
     with pytest.raises(Unsupported, match="bytes that mean nothing"):
-        plan(table, Catalog(), 0)
-    assert plan(procedure, Catalog(), 0).operations == ()
+        plan(table, TargetSchema(), 0)
+    assert plan(procedure, TargetSchema(), 0).operations == ()
     assert replay.TEXT not in altered.options
 
 

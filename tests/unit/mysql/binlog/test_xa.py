@@ -10,7 +10,7 @@ import pytest
 from connector.config.model import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
-from connector.log.transaction.batch import Passed, Piece
+from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Decided, Logged, Prepared, end_of
 from connector.mysql.binlog.events.xa import xa_prepare, xa_statement
@@ -38,7 +38,7 @@ def xa(log: LogWriter, *numbers: int, one_phase: bool = False) -> LogWriter:
     return log
 
 
-def numbers(piece: Piece) -> list[object]:
+def numbers(piece: TransactionBatch) -> list[object]:
     return [after[0] for _, _, after in row_changes([piece], "t") if after]
 
 
@@ -72,7 +72,7 @@ def test_pieces_of_one_are_told_apart_from_the_first_on(tmp_path: Path) -> None:
 
 def test_one_phase_is_a_transaction_like_any_other(tmp_path: Path) -> None:
     (found,) = read_back(xa(LogWriter(), 1, one_phase=True), tmp_path)
-    assert isinstance(found, Piece)
+    assert isinstance(found, TransactionBatch)
     assert found.ending is not None
     assert found.ending.outcome is Outcome.COMMIT
     *_, last = in_small_pieces(xa(LogWriter(), 1, one_phase=True), tmp_path)
@@ -86,7 +86,7 @@ def test_one_with_nothing_for_us_is_told_when_it_is_prepared(tmp_path: Path) -> 
     assert isinstance(found, Prepared)
     assert (found.piece.changes, found.piece.begin is None, found.piece.ending is None) == ([], False, False)
     (found,) = in_small_pieces(xa(LogWriter(), 1, one_phase=True), tmp_path, filters=none)
-    assert isinstance(found, Passed)
+    assert isinstance(found, PositionAdvance)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.COMMIT, Outcome.ROLLBACK])

@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from connector.config.model import Filters, Source
 from connector.errors import Unsupported
 from connector.log.ids import Epoch, Outcome, Seqno
-from connector.log.transaction.batch import Passed, Piece, Statement
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.position import Digest, Finished, SourcePosition
 from connector.log.transaction.xa import Decided, Prepared
@@ -62,10 +62,10 @@ def told(found: list[object]) -> list[tuple[str, int]]:
     """What became of each transaction: rows or passed, and its GTID's number."""
     result = []
     for item in found:
-        if isinstance(item, Passed):
+        if isinstance(item, PositionAdvance):
             result.append(("passed", int((item.gtid or ":0").rpartition(":")[2])))
         else:
-            assert isinstance(item, Piece)
+            assert isinstance(item, TransactionBatch)
             ((_, _, after),) = row_changes([item], "t")
             assert after is not None
             assert item.begin is not None
@@ -85,7 +85,7 @@ def test_they_are_passed_with_their_gtids_and_counted(tmp_path: Path) -> None:
     found = read(log, tmp_path)
     assert told(found) == [("rows", 1), ("passed", 2), ("rows", 3)]
     passed = found[1]
-    assert isinstance(passed, Passed)
+    assert isinstance(passed, PositionAdvance)
     assert passed.end == SourcePosition("log.000001", second)
     assert counted() == before + 1
 
@@ -117,13 +117,13 @@ def test_a_statement_of_theirs_is_no_error_and_its_values_are_not_the_next_ones(
     log.commit()
     insert_id(log, 42)
     log.query(b"INSERT INTO t VALUES (2)")
-    assert [type(item) for item in read(log, tmp_path)] == [Passed, Passed]
+    assert [type(item) for item in read(log, tmp_path)] == [PositionAdvance, PositionAdvance]
 
     log.server_id = 1
     log.begin()
     log.query(b"INSERT INTO t VALUES (3)")
     log.commit()
-    (statement,) = changes(item for item in read(log, tmp_path, KEEPING) if isinstance(item, Piece))
+    (statement,) = changes(item for item in read(log, tmp_path, KEEPING) if isinstance(item, TransactionBatch))
     assert isinstance(statement, Statement)
     assert statement.sql == "INSERT INTO t VALUES (3)"
     assert "insert_id" not in statement.options
@@ -138,8 +138,8 @@ def test_a_file_that_theirs_loads_is_forgotten(tmp_path: Path) -> None:
         log.event(18, executes(5, b"LOAD DATA INFILE 'f' INTO TABLE t", start=9, end=20))
         log.commit()
     passed, kept = read(log, tmp_path, KEEPING)
-    assert isinstance(passed, Passed)
-    assert isinstance(kept, Piece)
+    assert isinstance(passed, PositionAdvance)
+    assert isinstance(kept, TransactionBatch)
     block, statement = changes([kept])
     assert isinstance(block, Statement)
     assert isinstance(statement, Statement)
@@ -169,7 +169,7 @@ def test_their_definitions_still_change_what_tables_are(tmp_path: Path) -> None:
     reader = BinlogReader(source, EventFrames(), filters=IGNORING, service="test", piece_bytes=9, naming=naming)
     found = [item for _ in range(3) for item in reader.read()]
     reader.close()
-    assert [type(item) for item in found] == [Passed, Redefined]
+    assert [type(item) for item in found] == [PositionAdvance, Redefined]
     assert naming.told == ["ALTER TABLE t ADD x INT"]
 
 
@@ -191,7 +191,7 @@ def test_of_an_xa_transaction_the_prepare_decides(tmp_path: Path) -> None:
     for item in (first, second):
         assert isinstance(item, Decided)
         assert (item.xid, item.ending.outcome) == (NAME, Outcome.COMMIT)
-    assert isinstance(one_phase, Passed)
+    assert isinstance(one_phase, PositionAdvance)
     assert counted() == before + 2
 
 

@@ -19,7 +19,7 @@ from connector.log.format import avro
 from connector.log.ids import Action
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.transforms.table_rules import hash_key, shape
-from connector.mysql.values.row_transform import Does, Shape
+from connector.mysql.values.row_transform import Does, RowTransform
 from connector.schema import fragment_schema
 
 KEY = b"0123456789abcdef"
@@ -107,7 +107,7 @@ def cases(draw: st.DrawFn) -> Case:
 def test_rows_are_what_the_model_makes_of_them(case: Case) -> None:
     action, done, before, after, rows = case
     kept = [index for index, part in enumerate(done) if part[0] is not Does.DROP]
-    made = Shape(TableLayout(NAME, ()), done, KEY)
+    made = RowTransform(TableLayout(NAME, ()), done, KEY)
     data, ends, old, new = made.rows(action, *written(rows), bits(before), bits(after))
     left = [after[index] for index in kept]
     if all(part[0] is Does.KEEP for part in done):  # another name alone: no row is looked at
@@ -132,7 +132,7 @@ def test_rows_are_what_the_model_makes_of_them(case: Case) -> None:
 @given(st.binary(max_size=30), st.lists(parts, min_size=1, max_size=4))
 def test_damaged_rows_are_refused_or_read_but_never_beyond_their_end(data: bytes, done: list[Any]) -> None:
     try:
-        Shape(TableLayout(NAME, ()), [(Does.HASH, 16, b""), *done], KEY).rows(Action.INSERT, data, b"", b"", b"")
+        RowTransform(TableLayout(NAME, ()), [(Does.HASH, 16, b""), *done], KEY).rows(Action.INSERT, data, b"", b"", b"")
     except CorruptBinlog:
         return
     assert not data

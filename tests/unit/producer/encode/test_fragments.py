@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog
 from connector.log.ids import NO_SEQNO, Action, Epoch, Seqno
-from connector.log.transaction.batch import Piece, Statement
+from connector.log.transaction.batch import Statement, TransactionBatch
 from connector.log.transaction.position import Digest
 from connector.log.writing.fragment import Fragment
 from connector.producer.encode.encoder import Encoder
-from connector.producer.encode.fragment import EventHead, FragmentWriter
+from connector.producer.encode.fragment import EventHeader, FragmentWriter
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.schema import framing, single_object_header
 from tests.support import encoding as making
@@ -33,7 +33,7 @@ def encoder(fragment: int = 1 << 16, shard: int = 1 << 22, message: int = 1 << 2
     return result
 
 
-def encode(pieces: list[Piece], by: Encoder) -> list[Fragment]:
+def encode(pieces: list[TransactionBatch], by: Encoder) -> list[Fragment]:
     return [fragment for piece in pieces for fragment in by.take(piece)]
 
 
@@ -77,7 +77,7 @@ def expected(event: list[making.Change | Statement]) -> list[tuple[Any, ...]]:
 
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
 def test_any_cut_holds_the_same_rows_in_order(
-    case: tuple[list[making.Change | Statement], list[Piece]], limit: int
+    case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int
 ) -> None:
     event, pieces = case
     fragments = encode(pieces, encoder(fragment=limit))
@@ -90,7 +90,7 @@ def test_any_cut_holds_the_same_rows_in_order(
 
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
 def test_any_cut_tells_which_statement_made_each_row(
-    case: tuple[list[making.Change | Statement], list[Piece]], limit: int
+    case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int
 ) -> None:
     event, pieces = case
     told, query = [], ""
@@ -110,7 +110,7 @@ def test_any_cut_tells_which_statement_made_each_row(
     st.integers(1, 600),
 )
 def test_digest_and_shard_do_not_depend_on_the_cut(
-    case: tuple[list[making.Change | Statement], list[Piece]], limit: int, held: int
+    case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int, held: int
 ) -> None:
     event, pieces = case
     one = encode(making.whole(event), encoder(shard=held))[-1]
@@ -160,7 +160,7 @@ def test_every_fragment_has_its_own_checksum_and_header(event: list[making.Chang
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
 def test_every_long_and_int_survives(number: int, small: int) -> None:
-    head = EventHead(number, number, 0, "s", number, number, number, number, None, number, number, b"\x00")
+    head = EventHeader(number, number, 0, "s", number, number, number, number, None, number, number, b"\x00")
     record = making.decoded(FragmentWriter(single_object_header(), "x").write(head, small, False, number, []))
     assert {record[name] for name in ("seqno", "epoch", "prev_seqno", "rows", "thread_id")} == {number}
     assert record["fragno"] == small
@@ -205,11 +205,11 @@ def test_a_large_event_leaves_before_it_ends() -> None:
     by = encoder(fragment=100, shard=500)
     big = [making.Change(layout("a"), Action.INSERT, [row("x" * 50) for _ in range(40)])]
     rows = making.whole(big)[0].changes
-    fragments = by.take(Piece(making.BEGIN, rows, None))
+    fragments = by.take(TransactionBatch(making.BEGIN, rows, None))
     assert fragments
     assert {fragment.key for fragment in fragments} == {b"#UNKNOWN"}
     assert by.open
-    last = by.take(Piece(None, [], making.ENDING))
+    last = by.take(TransactionBatch(None, [], making.ENDING))
     assert last[-1].finished is not None
     assert last[-1].finished.digest.rows == 40
     assert not by.open
@@ -217,7 +217,11 @@ def test_a_large_event_leaves_before_it_ends() -> None:
 
 def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
     by = encoder(fragment=100, shard=500)
-    by.take(Piece(making.BEGIN, making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])])[0].changes, None))
+    by.take(
+        TransactionBatch(
+            making.BEGIN, making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])])[0].changes, None
+        )
+    )
     by.begin(Numbering(epoch=Epoch(4), next_seqno=Seqno(42), tails={}, last_barrier=NO_SEQNO))
     record = making.decoded(encode(making.whole([]), by)[-1].value)
     assert (record["seqno"], record["epoch"], record["rows"]) == (42, 4, 0)
@@ -226,22 +230,22 @@ def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
 def test_pieces_out_of_order_are_refused() -> None:
     by = encoder()
     with pytest.raises(CorruptBinlog, match="outside"):
-        by.take(Piece(None, [], making.ENDING))
-    by.take(Piece(making.BEGIN, [], None))
+        by.take(TransactionBatch(None, [], making.ENDING))
+    by.take(TransactionBatch(making.BEGIN, [], None))
     with pytest.raises(CorruptBinlog, match="within"):
-        by.take(Piece(making.BEGIN, [], None))
+        by.take(TransactionBatch(making.BEGIN, [], None))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 2), (3, 2)])
 def test_a_slice_outside_its_rows_is_refused(start: int, stop: int) -> None:
-    head = EventHead(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
+    head = EventHeader(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
     writer = FragmentWriter(single_object_header(), "x")
     with pytest.raises(ValueError, match="not within"):
         writer.write(head, 0, False, 1, [(b"", 1, b"abc", start, stop)])
 
 
 def test_a_last_fragment_without_outcome_is_refused() -> None:
-    head = EventHead(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
+    head = EventHeader(0, 1, 0, "s", -1, -1, 1, 1, None, 0, 0, b"\x00")
     with pytest.raises(ValueError, match="outcome"):
         FragmentWriter(single_object_header(), "x").write(head, 0, True, 1, [])
 

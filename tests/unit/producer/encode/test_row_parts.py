@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import Unsupported
-from connector.log.format.decoded_parts import Chunks
+from connector.log.format.decoded_parts import DecodedParts
 from connector.log.ids import Action
 from connector.log.transaction.batch import Statement
 from connector.producer.encode.row_parts import OVERHEAD, chunks
@@ -60,7 +60,7 @@ def test_no_message_is_too_large_and_nothing_is_lost(
     event, pieces = case
     by = encoder(message=message, fragment=message // 2 // part, shard=1000 if early else 1 << 30)
     fragments = encode(pieces, by)
-    joining = Chunks(decode, "t-0@0")
+    joining = DecodedParts(decode, "t-0@0")
     found: list[Any] = []
     rows = 0
     for number, fragment in enumerate(fragments):
@@ -89,7 +89,7 @@ def test_a_message_without_room_is_an_error_that_names_the_table() -> None:
 @given(st.binary(max_size=100), st.binary(min_size=1, max_size=3000), st.integers(1, 700), st.booleans())
 def test_parts_are_cut_at_any_byte(head: bytes, data: bytes, size: int, rows: bool) -> None:
     change = (head, 3, data, 0, len(data)) if rows else data
-    joining = Chunks(partial(_same, (head + b"\x06" + data + b"\0") if rows else data), "t-0@0")
+    joining = DecodedParts(partial(_same, (head + b"\x06" + data + b"\0") if rows else data), "t-0@0")
     parts = [*chunks(change, OVERHEAD + size)]
     assert [whole for _, whole in parts] == [False] * (len(parts) - 1) + [True]
     assert all(len(part) <= OVERHEAD + size for part, _ in parts)

@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno
-from connector.log.transaction.batch import Begin, Ending, Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition
 from connector.producer.encode.encoder import Encoder
@@ -40,10 +40,10 @@ def encoded() -> bytes:
     row = io.BytesIO()
     fastavro.schemaless_writer(row, ROW, {"before": BEFORE, "after": AFTER})
     start, end = SourcePosition("mysql-bin.000002", 1501), SourcePosition("mysql-bin.000002", 2081)
-    piece = Piece(
-        Begin(1, 1748, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 41, 42, start, Kind.TRANSACTION),
+    piece = TransactionBatch(
+        TransactionStart(1, 1748, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 41, 42, start, Kind.TRANSACTION),
         [Rows(ORDERS, Action.UPDATE, row.getvalue(), array("Q", [len(row.getvalue())]))],
-        Ending(end, 1795240800000000, Outcome.COMMIT),
+        TransactionEnd(end, 1795240800000000, Outcome.COMMIT),
     )
     limits = Limits(fragment=65536, shard=1 << 20, message=1 << 20)
     encoder = Encoder(service="shop", source_id="mysql.example:3306", partitions=1, limits=limits)

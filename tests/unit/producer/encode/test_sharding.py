@@ -15,8 +15,8 @@ from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import BY_TABLE, ShardRule
 from connector.log.format.shard import partition_of, shard_of
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Action, Epoch, Kind, Outcome, Seqno, ShardId
-from connector.log.reading.shard_sequencer import Joined
-from connector.log.transaction.batch import Piece, Rows, Statement
+from connector.log.reading.shard_sequencer import ShardSequencer
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.writing.control import PartitionMap
 from connector.log.writing.fragment import Fragment
@@ -48,18 +48,18 @@ def change(table: TableName, rows: int = 1) -> making.Change:
     return making.Change(LAYOUTS[table], Action.INSERT, [{"before": None, "after": [n]} for n in range(rows)])
 
 
-def transaction(*tables: TableName, rows: int = 1) -> list[Piece]:
+def transaction(*tables: TableName, rows: int = 1) -> list[TransactionBatch]:
     """Rows in bytes, as the reader gives them: what is small goes the short way."""
     [whole] = making.whole([change(table, rows) for table in tables])
     changes = [Rows(one.layout, one.action, bytes(one.data), one.ends) for one in whole.changes]
-    return [Piece(whole.begin, changes, whole.ending)]
+    return [TransactionBatch(whole.begin, changes, whole.ending)]
 
 
 def decoded(fragments: list[Fragment]) -> list[dict[str, Any]]:
     return [making.decoded(fragment.value) for fragment in fragments]
 
 
-def take(by: Encoder, pieces: list[Piece]) -> list[dict[str, Any]]:
+def take(by: Encoder, pieces: list[TransactionBatch]) -> list[dict[str, Any]]:
     return decoded([fragment for piece in pieces for fragment in by.take(piece)])
 
 
@@ -75,7 +75,10 @@ def test_an_event_is_of_its_tables_one_shard_or_unknown(
 ) -> None:
     by = encoder(5, limits=limits, sharding=Sharding(rule=rule))
     [whole] = transaction(*tables, rows=rows)
-    pieces = [Piece(whole.begin, whole.changes[:1], None), Piece(None, whole.changes[1:], whole.ending)]
+    pieces = [
+        TransactionBatch(whole.begin, whole.changes[:1], None),
+        TransactionBatch(None, whole.changes[1:], whole.ending),
+    ]
     found = take(by, pieces if cut else [whole])
     expected = shard_of({rule.of(table) for table in tables})
     assert {record["shard"] for record in found} == {record["metadata"]["shard"] for record in found} == {expected}
@@ -88,9 +91,9 @@ def test_statements_and_ddl_are_of_no_shard(rule: ShardRule) -> None:
     [rows] = transaction(TABLES[0])
     statement = Statement(schema="a", sql="UPDATE t SET c = 1")
     for changes in ([statement], [*rows.changes, statement]):
-        assert take(by, [Piece(rows.begin, changes, rows.ending)])[0]["shard"] == UNKNOWN_SHARD
+        assert take(by, [TransactionBatch(rows.begin, changes, rows.ending)])[0]["shard"] == UNKNOWN_SHARD
     ddl = replace(making.BEGIN, kind=Kind.DDL)
-    assert take(by, [Piece(ddl, rows.changes, rows.ending)])[0]["shard"] == UNKNOWN_SHARD
+    assert take(by, [TransactionBatch(ddl, rows.changes, rows.ending)])[0]["shard"] == UNKNOWN_SHARD
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -105,12 +108,18 @@ def test_events_of_bookkeeping_alone_are_marked(cut: bool, limits: Limits, rule:
         ([ours], True), ([], False),
     ):  # fmt: skip
         [whole] = transaction(*tables, rows=3)
-        pieces = [Piece(whole.begin, whole.changes[:1], None), Piece(None, whole.changes[1:], whole.ending)]
+        pieces = [
+            TransactionBatch(whole.begin, whole.changes[:1], None),
+            TransactionBatch(None, whole.changes[1:], whole.ending),
+        ]
         found = take(by, pieces if cut else [whole])
         assert {record["metadata"].get("is_metadata") for record in found} == {"true" if marked else None}
     [whole] = transaction(ours)
     statement = Statement(schema="a", sql="UPDATE t SET c = 1")
-    assert "is_metadata" not in take(by, [Piece(whole.begin, [*whole.changes, statement], whole.ending)])[0]["metadata"]
+    assert (
+        "is_metadata"
+        not in take(by, [TransactionBatch(whole.begin, [*whole.changes, statement], whole.ending)])[0]["metadata"]
+    )
     held = encoder(limits=replace(SMALL, shard=10), sharding=sharding)  # it leaves before all of it is known
     found = take(held, transaction(ours, rows=99))
     assert len(found) > 1
@@ -172,7 +181,7 @@ def test_a_reader_of_shards_gets_all_of_them_up_to_the_next_rule_and_is_told(
     shards = chance.sample(names, chance.randint(1, len(names)))
     chosen = sorted({0, *(partition_of(shard, partitions) for shard in shards)})
     skipped = {p: next((n for n, h in enumerate(log[p]) if h.seqno >= begin), len(log[p])) for p in chosen}
-    joined: Joined[int] = Joined(
+    joined: ShardSequencer[int] = ShardSequencer(
         topic="t", log_id=LOG, shards=shards, offsets=skipped, floor=Seqno(begin - 1), generation=generation
     )
     given_, told = list[FragmentHeader](), None

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
-from connector.log.transaction.batch import Piece, Rows
+from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.encode.stored import Changes, Restoring, messages
 from tests.support import encoding as making
 
 
-def through(pieces: list[Piece], size: int) -> list[Changes]:
+def through(pieces: list[TransactionBatch], size: int) -> list[Changes]:
     """Kept and read back, all pieces by one reader."""
     restoring, found = Restoring(), []
     for piece in pieces:
@@ -31,7 +31,7 @@ def through(pieces: list[Piece], size: int) -> list[Changes]:
     return found
 
 
-def fragments(pieces: list[Piece], limit: int) -> list[bytes]:
+def fragments(pieces: list[TransactionBatch], limit: int) -> list[bytes]:
     encoder = Encoder(
         service="s", source_id="db:3306", partitions=3, limits=Limits(fragment=limit, shard=200, message=1 << 20)
     )
@@ -46,7 +46,7 @@ def test_every_piece_comes_back(data: Any, event: list[Any], size: int, limit: i
     found = through(pieces, size)
 
     assert found == [piece.changes for piece in pieces]
-    back = [Piece(piece.begin, changes, piece.ending) for piece, changes in zip(pieces, found, strict=True)]
+    back = [TransactionBatch(piece.begin, changes, piece.ending) for piece, changes in zip(pieces, found, strict=True)]
     assert fragments(back, limit) == fragments(pieces, limit)
 
 
@@ -55,7 +55,7 @@ def test_one_table_is_one_layout_whatever_happened_to_it() -> None:
     layout = making.TableLayout(making.TableName("s", "t"), (making.Column("c", "int"),), (0,))
     values: list[dict[str, Any]] = [{"before": None, "after": [1]}]
     pieces = [
-        Piece(None, list(making.whole([making.Change(layout, action, values)])[0].changes), None)
+        TransactionBatch(None, list(making.whole([making.Change(layout, action, values)])[0].changes), None)
         for action in (making.Action.INSERT, making.Action.UPDATE, making.Action.INSERT)
     ]
     found = [change for changes in through(pieces, 50) for change in changes]

@@ -14,8 +14,8 @@ from connector.errors import Fenced, LogDamaged
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
 from connector.log.reading import search as seek
-from connector.log.reading.event_range import Run
-from connector.log.reading.event_sequencer import Ledger, Release, Voided
+from connector.log.reading.event_range import EventRange
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.history import History, check_before, check_offsets
 from connector.log.writing.tail import TailFound
@@ -104,7 +104,7 @@ class Applier:
         self.token, self._position = target.claim()
         self._skips, self._first = frozenset(skips), first
         self._log_id = ""
-        self._ledger: Ledger[Any, Any] | None = None
+        self._ledger: EventSequencer[Any, Any] | None = None
         self._next: dict[int, int] = {}
         self._parts: list[Any] = []
         self._ready: list[tuple[Applied, str]] = []
@@ -130,12 +130,12 @@ class Applier:
         self._position = taken_back
 
     def _offsets_of(self, first: Seqno) -> dict[int, int]:
-        found: dict[int, seek.Met[FragmentHeader] | None] = {}
+        found: dict[int, seek.Probe[FragmentHeader] | None] = {}
         topic = [self._kafka.settled(EVENTS, partition.number) for partition in self._kafka.topics[EVENTS]]
         for partition in topic:
 
-            def read(offset: int, partition: Partition = partition) -> seek.Met[FragmentHeader] | None:
-                return next((seek.Met(entry.offset, entry.value[0]) for entry in partition.read(offset, 1)), None)
+            def read(offset: int, partition: Partition = partition) -> seek.Probe[FragmentHeader] | None:
+                return next((seek.Probe(entry.offset, entry.value[0]) for entry in partition.read(offset, 1)), None)
 
             found[partition.number] = seek.first_of(read, partition.start, partition.end, first)
         if first not in [met.header.seqno for met in found.values() if met]:
@@ -145,7 +145,9 @@ class Applier:
 
     def _rehearse(self, history: History, position: TargetPosition) -> None:
         topic = self._kafka.topics[EVENTS]
-        ledger: Ledger[Any, Any] = Ledger(topic="thl.shop", partitions=len(topic), position=position, history=history)
+        ledger: EventSequencer[Any, Any] = EventSequencer(
+            topic="thl.shop", partitions=len(topic), position=position, history=history
+        )
         done = position.seqno
         for partition in topic:
             for offset, (header, piece) in self._kafka.fetch(
@@ -166,7 +168,7 @@ class Applier:
         history, at, topic = self._agreed(), self._position, self._kafka.topics[EVENTS]
         self._log_id = history.log_id
         self._next = {p.number: max(at.offsets.get(p.number, 0), p.start) for p in topic}
-        self._ledger = Ledger(topic="thl.shop", partitions=len(topic), position=at, history=history)
+        self._ledger = EventSequencer(topic="thl.shop", partitions=len(topic), position=at, history=history)
 
     def _agreed(self) -> History:
         kafka, at = self._kafka, self._position
@@ -204,7 +206,7 @@ class Applier:
             if isinstance(item, Voided):
                 self.forget()
                 continue
-            if isinstance(item, Run):
+            if isinstance(item, EventRange):
                 for header, piece in item.body:
                     self._ready.append((Applied(header.seqno, header.epoch, (piece,)), header.event_id or ""))
                 continue

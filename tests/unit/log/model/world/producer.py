@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from connector.errors import ConnectorError, LogDamaged, Unsupported
-from connector.kafka.prepared_records import Found, PreparedState, closing, opened, piece_key, voided
+from connector.kafka.prepared_records import PreparedReader, PreparedState, closing, opened, piece_key, voided
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import BY_SCHEMA, ShardRule
 from connector.log.format.shard import partition_of
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
-from connector.log.transaction.batch import Passed
+from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import Pending, Stored
@@ -45,7 +45,7 @@ def read_position(kafka: Kafka) -> PositionRecord | None:
 
 def read_prepared(kafka: Kafka) -> PreparedState:
     """What is kept of prepared transactions."""
-    found = Found()
+    found = PreparedReader()
     for offset, (key, value) in enumerate(kafka.read_whole(PREPARED)):
         found.take(offset, key, value)
     return found.state(0)
@@ -256,7 +256,7 @@ class Producer:
                 continue
             if transaction is None or transaction.filtered:
                 if transaction is not None:
-                    self._progress.passed(Passed(transaction.end, transaction.gtid))
+                    self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
                 if uncommitted or transaction is not None:
                     yield from self._commit()
                     uncommitted = 0
@@ -279,7 +279,7 @@ class Producer:
             if fragment.finished and self.takes_away_in_one:
                 self._keep(gone)
             # The timer of an idle tail fires with what was seen last, whatever it is.
-            self._progress.passed(Passed(transaction.end, transaction.gtid))
+            self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
             uncommitted += 1
             yield f"wrote {fragment.seqno}/{fragment.fragno}"
             if uncommitted >= self._every:
@@ -320,7 +320,7 @@ class Producer:
         )
         replaced = self._pending.prepare(pending)
         self._keep(voided(replaced.attempt, replaced.messages) if replaced else [])
-        passed = Passed(transaction.end, transaction.gtid)
+        passed = PositionAdvance(transaction.end, transaction.gtid)
         if not self.keeps_in_one:
             self._progress.passed(passed)
             yield from self._commit()
@@ -337,7 +337,7 @@ class Producer:
         gone = opened(pending, self._pending.kept)
         if transaction.does == "rollback" or not pending.pieces:
             self._keep(gone)
-            self._progress.passed(Passed(transaction.end, transaction.gtid))
+            self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
             yield f"dropped {transaction.xid}"
             yield from self._commit()
             return

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.log.transaction.offset import SourcePosition, file_number
+from connector.log.transaction.source_position import SourcePosition, file_number
 
 PLACES = st.tuples(st.integers(0, 2_000_000), st.integers(0, 2**40))
 
