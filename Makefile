@@ -14,14 +14,10 @@ EXAMPLES ?= 1000000
 ARGS   ?=
 
 BIN     := $(VENV)/bin
-SOURCES := connector spark_apps tests setup.py
-PYX     := $(shell find connector -name '*.pyx' -o -name '*.pxd')
-# One folder of wheels per interpreter and set of pins: a changed pin is another folder, never a mixture.
-WHEELS   = $(CACHE)/wheels/$(shell $(PYTHON) -c 'import sys, hashlib, pathlib; \
-	print("cp%d%d-" % sys.version_info[:2] + \
-	hashlib.sha256(pathlib.Path("constraints.txt").read_bytes()).hexdigest()[:16])')
-
+SOURCES := connector spark_apps tests tools setup.py
+PREPARE := $(PYTHON) -m tools.prepare
 export THL_CACHE := $(CACHE)
+export VENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults fuzz pins clean
@@ -30,35 +26,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## What there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-venv: $(VENV)/.installed ## The virtual environment, with the exact versions of constraints.txt
+# Everything that is needed is prepared side by side (tools/prepare.py). Each file that is fetched must have a recorded
+# hash; with a warm cache no network is used, from a fresh clone either.
+venv: ## The virtual environment, with the exact versions of constraints.txt
+	@$(PREPARE) venv
 
-$(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
+build: ## The compiled modules, in place
+	@$(PREPARE) build
 
-# Wheels are collected first (built where only a source distribution exists, by tools that are pinned too) and the
-# environment is made from them without an index: that is what makes a second clone work offline. Each file that is
-# fetched has to have a hash that hashes.txt names; what lies in the cache is believed.
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@test -f '$(WHEELS)/.complete' || { \
-		echo 'collecting wheels into $(WHEELS)' && \
-		grep -E '^(setuptools|wheel)==' hashes.txt > '$(VENV)/build.txt' && \
-		$(BIN)/python -m pip install -q --no-deps --require-hashes -r '$(VENV)/build.txt' && \
-		$(BIN)/python -m pip wheel -q --no-deps --use-pep517 --no-build-isolation --require-hashes -w '$(WHEELS)' \
-			-r hashes.txt && \
-		touch '$(WHEELS)/.complete'; }
-	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' -r constraints.txt
-	$(BIN)/python -m pip install -q --no-index --find-links '$(WHEELS)' --no-build-isolation -c constraints.txt -e '.[dev,registry]'
-	@touch $@
-
-build: $(VENV)/.built ## The compiled modules, in place
-
-$(VENV)/.built: setup.py $(PYX) $(VENV)/.installed
-	$(BIN)/python setup.py -q build_ext --inplace
-	@touch $@
-
-fetch: build ## The servers and jars of the sandbox, into the cache
-	@$(BIN)/python -m connector.sandbox.fetch
+fetch: ## The servers and jars that tests need, into the cache
+	@$(PREPARE) fetch
 
 # Two processes with servers of their own, for tests mostly wait; those that take longest stand first. What failed is run
 # once more, alone, to tell what is broken from what is a race; either fails (tests/races.py).
@@ -87,8 +64,9 @@ check: build ## Style and types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-demo: fetch ## The main job on real servers: load, kill, compare
-	$(BIN)/thl demo $(ARGS)
+demo: ## The main job on real servers: load, kill, compare
+	@$(PREPARE) demo
+	@$(BIN)/thl demo $(ARGS)
 
 bench: fetch ## Rates, latencies, memory: three repeats, checked, as JSON into bench-results (20 minutes)
 	$(BIN)/python -m tests.bench $(ARGS)
@@ -113,7 +91,7 @@ fuzz: build ## Damaged binary logs, then wrong messages through their readers (F
 
 pins: build ## What is installed now into constraints.txt, and the checksums of all that is fetched: look at the difference
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt
-	$(BIN)/python -m connector.sandbox.pins
+	$(BIN)/python -m tools.pins
 
 clean: ## What was built; the cache stays
 	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from connector import redaction
 from connector.errors import SandboxError
-from connector.sandbox.environment import (
+from tests.support.servers.environment import (
     Broker,
     DatabaseServer,
     SqlServer,
@@ -25,8 +25,7 @@ from connector.sandbox.environment import (
     mysql_for_tests,
     postgres_for_tests,
 )
-from connector.sandbox.registry import RegistryServer
-from connector.sandbox.registry_programs import registry_jar
+from tests.support.servers.registry import RegistryServer, registry_jar
 
 # A machine that does something else meanwhile fails no test.
 settings.register_profile("thl", deadline=None, suppress_health_check=[HealthCheck.too_slow])

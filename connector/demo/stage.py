@@ -12,12 +12,12 @@ import yaml
 
 from connector import private_files as private
 from connector.errors import SandboxError
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching.jars import spark_kafka_jars
+from connector.sandbox.fetching.java import java_home
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.process import children
 from connector.sandbox.program import Program
-from connector.sandbox.spark import spark_kafka_jars
 
 SERVICE = "shop"
 

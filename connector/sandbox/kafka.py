@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Self
 
 from connector.errors import SandboxError
-from connector.sandbox import maven
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching.jars import kafka_jars
+from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program
-from connector.sandbox.settings import HOST, KAFKA, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS, KAFKA_VERSION
+from connector.sandbox.settings import HOST, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS
 from connector.sandbox.waiting import exchange, wait_until
 
 _START_TIMEOUT = 120.0
@@ -72,7 +72,7 @@ class KafkaBroker:
         self._controller_port = free_port()
         self._properties = self.folder / "server.properties"
         self._logging = self.folder / "log4j2.properties"
-        jars = maven.fetch(f"kafka-{KAFKA_VERSION}", KAFKA)
+        jars = kafka_jars()
         self._java = [
             str(java_home() / "bin" / "java"),
             *_JVM,

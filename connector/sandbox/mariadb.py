@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from connector.sandbox.mariadb_programs import mariadb_folder
+from connector.sandbox.fetching.mariadb_programs import mariadb_folder
+from connector.sandbox.fetching.versions import MARIADB_VERSION
 from connector.sandbox.mysqld import Mysqld
-from connector.sandbox.settings import MARIADB_ADMIN, MARIADB_SETTINGS, MARIADB_VERSION
+from connector.sandbox.settings import MARIADB_ADMIN, MARIADB_SETTINGS
 
 
 class MariaDbServer(Mysqld):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connector.sandbox.mysql_programs import mysql_programs
+from connector.sandbox.fetching.mysql_programs import mysql_programs
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MYSQL_ADMIN, MYSQL_SETTINGS
 

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from connector.errors import SandboxError
+from connector.sandbox.fetching.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
 from connector.sandbox.ports import free_port
-from connector.sandbox.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
 from connector.sandbox.process import kill_all, working_in
 from connector.sandbox.program import Program
 from connector.sandbox.settings import HOST, POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS

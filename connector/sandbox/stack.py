@@ -8,8 +8,8 @@ from pathlib import Path
 
 from connector.errors import SandboxError
 from connector.sandbox import state
+from connector.sandbox.fetching.cache import locked
 from connector.sandbox.kafka import KafkaBroker
-from connector.sandbox.lock import locked
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.postgres import PostgresServer

@@ -8,9 +8,9 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from connector.sandbox.java import java_home
-from connector.sandbox.mysql_programs import mysql_programs
-from connector.sandbox.settings import KAFKA_VERSION, POSTGRES_VERSION
+from connector.sandbox.fetching.java import java_home
+from connector.sandbox.fetching.mysql_programs import mysql_programs
+from connector.sandbox.fetching.versions import KAFKA_VERSION, POSTGRES_VERSION
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("confluent-kafka", "pyspark", "pyarrow", "psycopg", "PyMySQL")

@@ -31,12 +31,12 @@ from connector.consume import (
 )
 from connector.consume.feed import Feed
 from connector.errors import BrokerUnavailable, ConfigError
-from connector.sandbox import maven
-from connector.sandbox.environment import Broker
-from connector.sandbox.java import java_home
-from connector.sandbox.settings import KAFKA, KAFKA_VERSION
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.java import java_home
+from connector.sandbox.fetching.versions import KAFKA, KAFKA_VERSION
 from tests.support.events import BEGAN, SECOND, UUID, Story, shard_in
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3

@@ -10,9 +10,9 @@ import pytest
 from connector.config.model import Config, Kafka
 from connector.consume import Consumer
 from connector.consume.assembly import Message
-from connector.sandbox.environment import Broker
 from tests.support.events import Story, shard_in
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 SHARD = shard_in(1, 2)
 BARRIER = "#UNKNOWN"

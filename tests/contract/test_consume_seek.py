@@ -9,9 +9,9 @@ import pytest
 from connector.config.model import Config, Kafka
 from connector.kafka.log_reader import LogReader
 from connector.log.format.first_fields import first_fields
-from connector.sandbox.environment import Broker
 from tests.support.events import Story
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 
 @pytest.fixture(scope="module")

@@ -23,12 +23,12 @@ from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.log.ids import Epoch
 from connector.log.writing.control import OfflineRequest
-from connector.sandbox.environment import Broker
 from connector.spark.session import EARLIEST, Session
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates
 from tests.support.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
+from tests.support.servers.environment import Broker
 from tests.support.spark import PROFILES, Profile, session
 
 pytestmark = pytest.mark.servers

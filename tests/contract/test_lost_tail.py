@@ -25,7 +25,6 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import SourcePosition, TargetPosition
-from connector.sandbox.environment import Broker
 from connector.schema import fragment_schema
 from connector.spark.source.ends import Ends
 from connector.status.collect import collect
@@ -33,6 +32,7 @@ from connector.status.report import Limits
 from tests.support.events import shard_in
 from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 pytestmark = pytest.mark.servers
 

@@ -27,10 +27,10 @@ from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.publisher import Point, Publisher
 from connector.producer.publish.queue import Work
-from connector.sandbox.environment import Broker
 from tests.contract.test_publish_topics import config_of
 from tests.support import encoding as making
 from tests.support.producing import fragments
+from tests.support.servers.environment import Broker
 
 FACTS = SourceFacts(
     source_id="db:3306",

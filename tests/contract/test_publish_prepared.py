@@ -17,9 +17,9 @@ from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.pending import NOTHING, Pending, PendingSet, Stored
 from connector.log.transaction.position import SourcePosition
 from connector.producer.publish.queue import Work
-from connector.sandbox.environment import Broker
 from tests.contract.test_publish_log import Log
 from tests.contract.test_publish_topics import config_of
+from tests.support.servers.environment import Broker
 
 PENDING = Pending(
     xid="X'61',X'',1",

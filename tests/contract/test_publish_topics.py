@@ -12,7 +12,7 @@ from connector.config.model import Config, Kafka
 from connector.errors import BrokerUnavailable, UnsafeTopic
 from connector.kafka import topics
 from connector.kafka.topics import Topics
-from connector.sandbox.environment import Broker
+from tests.support.servers.environment import Broker
 
 
 def config_of(broker: Broker, **kafka: object) -> Config:

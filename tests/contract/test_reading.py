@@ -20,7 +20,6 @@ from connector.config.model import Apply, Config, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.kafka.log_end import LogEnd
-from connector.sandbox.environment import Broker
 from connector.spark import checkpoint
 from connector.spark import settings as profile
 from connector.spark.session import EARLIEST, Session
@@ -31,6 +30,7 @@ from connector.spark.stream.socket_sink import SocketSink
 from connector.spark.stream.stream import LogStream
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
+from tests.support.servers.environment import Broker
 from tests.support.spark import PROFILES, Profile, continuously, session
 
 pytestmark = pytest.mark.servers

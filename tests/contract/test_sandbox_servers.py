@@ -19,17 +19,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.errors import SandboxError
+from connector.sandbox.fetching.mysql_programs import tool
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.mysql56 import MySql56Server
-from connector.sandbox.mysql56_programs import mysql56_folder
-from connector.sandbox.mysql_programs import tool
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.postgres import PostgresServer
 from connector.sandbox.process import Process
 from connector.sandbox.settings import MYSQL_FAST
 from tests.support.mysql import connect
+from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
 
 pytestmark = pytest.mark.servers
 

@@ -20,7 +20,6 @@ from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.position import TargetPosition
-from connector.sandbox.environment import DatabaseServer
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
@@ -34,6 +33,7 @@ from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
 from tests.support.net import Row, in_order, layout, net
+from tests.support.servers.environment import DatabaseServer
 
 
 class PostgresPlace:

@@ -21,11 +21,11 @@ from pydantic import SecretStr
 from connector.clock import SystemClock
 from connector.config.model import Config, Kafka, Target
 from connector.demo.stage import Worker
-from connector.sandbox.environment import Broker
-from connector.sandbox.spark import spark_kafka_jars
+from connector.sandbox.fetching.jars import spark_kafka_jars
 from tests.faults.rig import alive, descendants
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 pytestmark = [pytest.mark.servers, pytest.mark.faults]
 

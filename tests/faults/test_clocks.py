@@ -17,10 +17,10 @@ from connector.config.model import Target
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import Seqno
 from connector.metrics import applied_latency
-from connector.sandbox.environment import Broker, SqlServer
 from connector.verify import verify
 from tests.faults.witness import Witness
 from tests.support.producing import Bench, last_seqno, until
+from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
 
 pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]

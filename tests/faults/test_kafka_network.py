@@ -17,12 +17,12 @@ from connector.clock import SystemClock
 from connector.config.model import Target
 from connector.errors import ConnectorError, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import SqlServer
 from connector.spark.session import Session
 from tests.faults.witness import Witness
 from tests.support.producing import PATIENCE, SMALL, Bench, check, last_seqno, until
 from tests.support.proxied_kafka import ProxiedBroker, proxied_broker
 from tests.support.proxy import Cut, Proxy, Way
+from tests.support.servers.environment import SqlServer
 from tests.support.spark import session
 
 pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]

@@ -14,10 +14,10 @@ from connector.errors import Fenced, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.producer.going_online import OnlineProducer
 from connector.producer.ownership import EpochOwnership
-from connector.sandbox.environment import Broker
 from connector.schema import framing
 from tests.contract.test_publish_topics import config_of
 from tests.support.scripted import ScriptedSource, transaction
+from tests.support.servers.environment import Broker
 
 pytestmark = pytest.mark.faults
 

@@ -17,11 +17,11 @@ from connector.applier.applier import Applier
 from connector.clock import SystemClock
 from connector.config.model import Target
 from connector.errors import ConnectorError
-from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
 from connector.verify import verify
 from tests.faults.witness import Witness
 from tests.support.producing import Bench, last_seqno, until
 from tests.support.proxy import HOST, Cut, Proxy, Way
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 from tests.support.spark import session
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]

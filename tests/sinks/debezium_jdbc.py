@@ -16,10 +16,10 @@ import psycopg
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
 from tests.bench.peers.connect import Connect
 from tests.support.producing import Bench
 from tests.support.producing import until as wait
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
 PATIENCE = 300.0
 COLUMNS = (

@@ -17,7 +17,7 @@ from connector.log.transaction.xa import Logged
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.server.dump import StreamStart, open_stream
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
+from tests.support.servers.environment import SqlServer
 
 Image = list[Any] | None
 ALL = Filter(Filters())

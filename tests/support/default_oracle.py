@@ -26,13 +26,13 @@ from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, Filled
 from connector.targets.target_schema import TargetSchema
 from tests.support.binlog import changes, images, source_of
 from tests.support.default_forms import Session
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "default_oracle"
 TABLE = TableName(SCHEMA, "t")

@@ -21,9 +21,9 @@ from connector.mysql.server.connection import connect, query
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from connector.targets.target import Target
 from tests.support.binlog import images
+from tests.support.servers.environment import SqlServer
 
 EVERYTHING = [sql for sql in (Path(__file__).parent / "everything.sql").read_text().split(";\n") if sql.strip()]
 

@@ -15,8 +15,8 @@ from connector.kafka.records import ControlRecord, control_message, position_mes
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.sandbox.environment import Broker
 from tests.support.fragments import encoded, record, statement
+from tests.support.servers.environment import Broker
 
 
 def a_fragment(

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from connector.mysql.values.multibyte import DOUBLE, ENTRIES, FOUR, LONGEST, SINGLE, unpacked
-from connector.sandbox.environment import SqlServer, mysql_for_tests
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer, mysql_for_tests
 
 TABLES = Path("connector/mysql/values/multibyte")
 FACTS = Path("tests/testdata/charsets.json")

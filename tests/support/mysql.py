@@ -6,7 +6,7 @@ from typing import Any
 
 import pymysql
 
-from connector.sandbox.environment import SqlServer
+from tests.support.servers.environment import SqlServer
 
 
 def connect(server: SqlServer, *, charset: str = "utf8mb4", **options: Any) -> Any:

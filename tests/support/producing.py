@@ -22,8 +22,8 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable
 from connector.kafka.log_reader import LogReader
 from connector.log.format.framing import body_at
-from connector.sandbox.environment import Broker, SqlServer
 from connector.schema import fragment_schema
+from tests.support.servers.environment import Broker, SqlServer
 
 SCHEMA: Any = fastavro.parse_schema(fragment_schema())
 PATIENCE = 60.0

@@ -14,7 +14,7 @@ from tests.support.proxy import Proxy
 
 
 class ProxiedBroker:
-    """See above; `connector.sandbox.environment.Broker`."""
+    """See above; `tests.support.servers.environment.Broker`."""
 
     def __init__(self, folder: Path, proxy: Proxy, *, port: int, clients: int) -> None:
         controller = free_port()

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 from connector.clock import SystemClock
 from connector.config.model import Apply, Kafka
-from connector.sandbox.spark import spark_kafka_jars
+from connector.sandbox.fetching.jars import spark_kafka_jars
 from connector.spark.session import Session
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches

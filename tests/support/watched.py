@@ -20,10 +20,10 @@ from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import images, source_of
 from tests.support.definitions import OTHER, SCHEMA, Statements
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 
 class Watched:

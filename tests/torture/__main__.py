@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from connector.sandbox.fetching.versions import MARIADB_VERSION
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.settings import MARIADB_OLDER, MARIADB_VERSION
+from tests.support.servers.settings import MARIADB_OLDER
 from tests.torture.three_ways import MARIADB_SETTINGS, SETTINGS, compare
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from connector.mysql.server.mariadb_state import is_mariadb
-from connector.sandbox.environment import SqlServer
-from connector.sandbox.mariadb_programs import mariadb_binlog
-from connector.sandbox.mysql_programs import tool
+from connector.sandbox.fetching.mysql_programs import tool
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
+from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.torture.columns import Column, columns
 
 SCHEMA = "torture"

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SandboxError
-from connector.sandbox import apt, checksums, java, maven
-from connector.sandbox.artifact import Artifact
-from connector.sandbox.settings import JDK_WHEEL, KAFKA_VERSION, POSTGRES_VERSION
+from connector.sandbox.fetching import apt, checksums, java, maven
+from connector.sandbox.fetching.versions import JDK_WHEEL, KAFKA_VERSION, POSTGRES_VERSION, Artifact
 
 ROOT = Path(__file__).parents[2]
 JAR = Artifact("a.group", "a-jar", "1.0")

@@ -13,8 +13,11 @@ import yaml
 
 from connector.config.loading import load
 from connector.errors import SandboxError
-from connector.sandbox import compose, settings
-from connector.sandbox.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
+from connector.sandbox import settings
+from connector.sandbox.fetching import versions
+from tests.support.servers import compose
+from tests.support.servers import settings as servers
+from tests.support.servers.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
 
 SCHEMA = Path(__file__).parents[1] / "testdata" / "compose-spec" / "compose-spec.json"
 
@@ -45,7 +48,7 @@ def test_the_schema_would_notice_a_mistake(document: dict[str, Any]) -> None:
         jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(wrong)
 
 
-@pytest.mark.parametrize(("name", "port"), settings.COMPOSE_PORTS.items())
+@pytest.mark.parametrize(("name", "port"), servers.COMPOSE_PORTS.items())
 def test_each_server_is_published_on_loopback_at_its_port(services: dict[str, Any], name: str, port: int) -> None:
     published = [mapping.rsplit(":", 1)[0] for mapping in services[name]["ports"]]
     assert published == [f"{settings.HOST}:{port}"]
@@ -70,7 +73,7 @@ def test_the_administrators_are_those_of_the_sandbox(services: dict[str, Any]) -
     assert settings.Account(postgres["POSTGRES_USER"], postgres["POSTGRES_PASSWORD"]) == settings.POSTGRES_ADMIN
     assert postgres["POSTGRES_DB"] == settings.POSTGRES_DATABASE
     assert settings.MYSQL_ADMIN == settings.MARIADB_ADMIN == settings.Account("root", "")
-    password = "${{{}:-{}}}".format(*settings.COMPOSE_PASSWORD)
+    password = "${{{}:-{}}}".format(*servers.COMPOSE_PASSWORD)
     assert services["mysql"]["environment"] == {"MYSQL_ROOT_PASSWORD": password, "MYSQL_ROOT_HOST": "%"}
     assert services["mariadb"]["environment"] == {"MARIADB_ROOT_PASSWORD": password, "MARIADB_ROOT_HOST": "%"}
     assert services["produce"]["environment"]["THL_SOURCE__PASSWORD"] == password
@@ -90,12 +93,12 @@ def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(servic
     assert properties["kafka_batch_max_bytes"] == int(settings.KAFKA_SETTINGS["message.max.bytes"])
     assert properties["kafka_request_max_bytes"] == int(settings.KAFKA_SETTINGS["socket.request.max.bytes"])
     assert properties["auto_create_topics_enabled"] is False
-    assert f"outside://{settings.HOST}:{settings.COMPOSE_PORTS['kafka']}" in services["kafka"]["command"][-1]
+    assert f"outside://{settings.HOST}:{servers.COMPOSE_PORTS['kafka']}" in services["kafka"]["command"][-1]
 
 
 def test_the_images_are_of_the_versions_that_the_sandbox_has(services: dict[str, Any]) -> None:
-    assert settings.MARIADB_VERSION.startswith(services["mariadb"]["image"].removeprefix("mariadb:"))
-    assert settings.POSTGRES_VERSION.startswith(services["postgres"]["image"].removeprefix("postgres:"))
+    assert versions.MARIADB_VERSION.startswith(services["mariadb"]["image"].removeprefix("mariadb:"))
+    assert versions.POSTGRES_VERSION.startswith(services["postgres"]["image"].removeprefix("postgres:"))
 
 
 @pytest.mark.parametrize("name", ["produce", "apply"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox.cache import Cache, default_folder
+from connector.sandbox.fetching.cache import Cache, default_folder
 
 
 def test_a_thing_is_installed_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SandboxError
-from connector.sandbox import apt, java, mysql_programs
+from connector.sandbox.fetching import apt, java, mysql_programs
 from connector.sandbox.process import Process
 from connector.sandbox.program import Program
 from connector.sandbox.waiting import wait_until

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox import maven
-from connector.sandbox.artifact import Artifact
-from connector.sandbox.settings import KAFKA_VERSION
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.versions import KAFKA_VERSION, Artifact
 from tests.bench.peers.peer import Unavailable
 
 DEBEZIUM_VERSION = "3.6.1.Final"

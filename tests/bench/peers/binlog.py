@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from connector.sandbox.mysql_programs import tool
+from connector.sandbox.fetching.mysql_programs import tool
 from tests.bench.meter import Meter
 from tests.bench.peers.peer import Load, Unavailable
 from tests.bench.result import Row

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from connector.errors import SandboxError
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program
 from connector.sandbox.waiting import wait_until

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from connector.sandbox.cache import Cache
+from connector.sandbox.fetching.cache import Cache
 from connector.sandbox.program import Program
 from tests.bench.meter import Meter
 from tests.bench.peers.peer import Load, Unavailable

@@ -42,7 +42,6 @@ from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.logs import fields_of
-from connector.sandbox.environment import Broker
 from connector.spark.session import Session
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.status.collect import applier_status
@@ -53,6 +52,7 @@ from connector.targets.signal_table import Request
 from tests.contract.target_again import random_records
 from tests.support.fragments import change, in_parts, record, statement
 from tests.support.log_writer import MESSAGE_BYTES, LogWriter
+from tests.support.servers.environment import Broker
 from tests.support.spark import session
 
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v VARCHAR(100))"

@@ -19,11 +19,11 @@ from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.config.model import Config, Kafka, Target
-from connector.sandbox.environment import Broker
-from connector.sandbox.java import java_home
-from connector.sandbox.spark import spark_kafka_jars
+from connector.sandbox.fetching.jars import spark_kafka_jars
+from connector.sandbox.fetching.java import java_home
 from tests.support.fragments import change, column, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 REPOSITORY = Path(__file__).parents[3]
 THL = str(Path(sys.executable).parent / "thl")

@@ -10,7 +10,6 @@ import pytest
 
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.sandbox.environment import SqlServer
 from connector.targets.ddl.plan import plan
 from connector.targets.narrowing import Narrowing, Value, narrowing
 from connector.targets.operations import AlterTable, Filled
@@ -20,6 +19,7 @@ from connector.targets.types import family, widening
 from tests.contract.target_ddl import FILLED, NARROWED
 from tests.contract.target_values import VALUES
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 from tests.unit.targets.test_ddl import TYPES
 from tests.unit.targets.test_types import PAIRS
 

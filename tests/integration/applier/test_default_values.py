@@ -11,10 +11,6 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SandboxError
-from connector.sandbox.environment import SqlServer
-from connector.sandbox.mysql56 import MySql56Server
-from connector.sandbox.mysql56_programs import mysql56_folder
-from connector.sandbox.settings import MYSQL56_GTIDS
 from tests.support.default_forms import (
     MARIADB_SESSIONS,
     MYSQL_SESSIONS,
@@ -25,6 +21,9 @@ from tests.support.default_forms import (
     sample,
 )
 from tests.support.default_oracle import Outcome, ask, judge
+from tests.support.servers.environment import SqlServer
+from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
+from tests.support.servers.settings import MYSQL56_GTIDS
 
 MYSQL = [*SESSIONS, *MYSQL_SESSIONS]
 MARIADB = [*SESSIONS, *MARIADB_SESSIONS]

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.model import Config
 from connector.consume import Consumer, RowChanges
-from connector.sandbox.environment import Broker, SqlServer
 from tests.support.producing import Bench
+from tests.support.servers.environment import Broker, SqlServer
 
 LIMIT = 1 << 20  # max.message.bytes, about as Kafka has it without a word
 LARGE = 64 << 20

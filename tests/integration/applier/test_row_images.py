@@ -31,13 +31,13 @@ from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.transforms.filters import Filter
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.targets.open import open_target
 from connector.verify import verify
 from tests.support.binlog import read_from
 from tests.support.fragments import batch, encoded, marker
 from tests.support.loading import a_database
 from tests.support.mysql import connect
+from tests.support.servers.environment import DatabaseServer, SqlServer
 from tests.unit.applier.test_core import LOG_ID, TOPIC, Elsewhere, history
 
 TABLES = [

@@ -23,7 +23,6 @@ from connector.errors import BrokerUnavailable, ConfigError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
 from connector.log.transaction.definition import Definitions, TableDefinition
-from connector.sandbox.environment import Broker
 from connector.spark import read_thl, stream_thl, typed
 from connector.spark.debezium.rows import Rows, Wanted
 from connector.spark.source.ends import Ends
@@ -31,6 +30,7 @@ from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
 from tests.support.fragments import change, column, in_parts, record
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 from tests.support.spark import end_jvm
 
 

@@ -21,8 +21,8 @@ from connector.mysql.archive.archive import Archive, ArchiveWriter
 from connector.mysql.archive.archived_log import covering, previous_gtids
 from connector.mysql.binlog.log_files import log_files
 from connector.mysql.server.dump import AfterGtids
-from connector.sandbox.environment import Broker, SqlServer
 from tests.support.producing import Bench, finished, fragments, last_seqno, table_of, until
+from tests.support.servers.environment import Broker, SqlServer
 
 IN_USE_AT = 4 + 17  # the flag of the format description, which the server clears when it closes a file
 

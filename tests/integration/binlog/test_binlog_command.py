@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from connector.sandbox.environment import SqlServer
 from tests.integration.binlog.test_types import BYTES, DOUBLE, EXACT, TEXT, allowing, cases
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "binlog_command"
 

@@ -19,10 +19,10 @@ from connector.mysql.transforms.filters import Filter
 from connector.mysql.values import charsets
 from connector.mysql.values.multibyte import FOUR, LONGEST, codes
 from connector.mysql.values.text import multibyte_text
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import changes, images, read_from, row_changes
 from tests.support.loading import as_source, take
 from tests.support.make_charsets import SUPPLEMENTARY, candidates, four_bytes, lenient, with_meaning
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_charsets"
 SETS = sorted(LONGEST)

@@ -15,9 +15,9 @@ from connector.errors import Unsupported
 from connector.inspect.formats.tungsten import present
 from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch
 from connector.mysql.server.dump import AfterGtids
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import Image, changes, images, read_from, row_changes
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_images"
 KEYED = (

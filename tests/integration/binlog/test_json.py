@@ -7,9 +7,9 @@ import random
 import struct
 
 from connector.mysql.server.dump import AfterGtids
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import read_from, row_changes
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_json"
 

@@ -22,10 +22,6 @@ from connector.mysql.server import connection as capture
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids
 from connector.mysql.server.source_state import check_available, end_position, resolve_start
-from connector.sandbox.environment import Broker, SqlServer
-from connector.sandbox.mysql56 import MySql56Server
-from connector.sandbox.mysql56_programs import mysql56_folder
-from connector.sandbox.settings import MYSQL56_GTIDS
 from connector.status.source import read_source
 from connector.verify import verify
 from connector.verify.source import SourceReader
@@ -35,6 +31,9 @@ from tests.support.binlog import images, row_changes
 from tests.support.definitions import MODES, SCHEMA, Statements
 from tests.support.loading import a_database, a_user, as_source, checked, loaded
 from tests.support.producing import SMALL, Bench, finished, fragments, last_seqno, until
+from tests.support.servers.environment import Broker, SqlServer
+from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
+from tests.support.servers.settings import MYSQL56_GTIDS
 from tests.support.spark import session as spark_session
 from tests.support.watched import Watched, rows_of, walk
 

@@ -24,9 +24,9 @@ from connector.kafka.records import definition_messages
 from connector.log.ids import Seqno
 from connector.log.transaction.definition import Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.sandbox.environment import Broker, SqlServer
 from connector.spark.session import Session
 from tests.support.producing import Bench, finished, fragments, last_seqno, until
+from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
 
 SCRIPT = (

@@ -12,8 +12,8 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from connector.mysql.server.dump import AfterGtids
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import read_from, row_changes
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_oracle"
 ROUNDS = 300

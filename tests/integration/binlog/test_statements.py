@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from connector.mysql.binlog.events.query import VARIABLES
-from connector.sandbox.environment import Broker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from tests.support.mysql import connect
 from tests.support.producing import Bench, finished, fragments, until
 from tests.support.replay import Replay
+from tests.support.servers.environment import Broker
 
 pytestmark = pytest.mark.servers
 SCHEMA, COPY = "said", "replayed"

@@ -18,9 +18,9 @@ from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.server.dump import AfterGtids, open_stream
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import ALL, changes, images, read_from, row_changes, source_of
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_stream"
 

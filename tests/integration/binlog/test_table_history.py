@@ -15,8 +15,8 @@ from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableLayout, TableName
-from connector.sandbox.environment import SqlServer
 from tests.support.definitions import MODES, OTHER, SCHEMA, Statements
+from tests.support.servers.environment import SqlServer
 from tests.support.watched import Watched, rows_of, walk
 
 

@@ -11,9 +11,9 @@ import pytest
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableLayout
 from connector.mysql.server.dump import AfterGtids
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import changes, images, read_from
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "capture_types"
 TEXT, EXACT, BYTES, DOUBLE = "text", "exact", "bytes", "double"

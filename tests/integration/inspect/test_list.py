@@ -17,9 +17,9 @@ from connector.inspect.events.choice import Choice
 from connector.inspect.events.log import LogList
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import Broker
 from tests.support.fragments import change, in_parts
 from tests.support.log_topic import Log, a_fragment
+from tests.support.servers.environment import Broker
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from connector.inspect.events.follow import Following
 from connector.inspect.segments import segments
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
-from connector.sandbox.environment import Broker
 from tests.support.log_topic import Log, a_fragment
+from tests.support.servers.environment import Broker
 
 SERVERS = ("3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.sandbox.environment import SqlServer
+from tests.support.servers.environment import SqlServer
 from tests.torture.columns import columns
 from tests.torture.three_ways import MARIADB_SETTINGS, SETTINGS, Setting, compare
 

@@ -20,13 +20,13 @@ from connector.cli import run as thl
 from connector.clock import SystemClock
 from connector.config.model import Config, Filters, Mask, TableRule, Target
 from connector.errors import ConfigError, TargetDiffers
-from connector.sandbox.environment import DatabaseServer, SqlServer
 from connector.targets.open import open_target
 from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import What
 from connector.verify.watch import watch
 from tests.integration.mariadb.test_log import CASES
 from tests.support.loading import EVERYTHING, a_database, load_into, run
+from tests.support.servers.environment import DatabaseServer, SqlServer
 
 KEY = SecretStr("a key that nobody else has")
 

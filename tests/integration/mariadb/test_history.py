@@ -9,10 +9,10 @@ import pytest
 
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import TransactionBatch
-from connector.sandbox.environment import SqlServer
 from tests.integration.mariadb.test_log import CASES, said_of, same
 from tests.support.binlog import row_changes
 from tests.support.definitions import OTHER, SCHEMA, TYPES, Statements
+from tests.support.servers.environment import SqlServer
 from tests.support.watched import Watched, rows_of, walk
 
 OWN = (

@@ -14,10 +14,10 @@ from connector.log.ids import Kind
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableLayout
 from connector.mysql.values.charsets import charset_of
-from connector.sandbox.environment import SqlServer
 from tests.integration.binlog.test_binlog_command import binlog
 from tests.integration.binlog.test_types import BYTES, DOUBLE, EXACT, TEXT, allowing, cases
 from tests.support.binlog import changes, images, row_changes, whole_file
+from tests.support.servers.environment import SqlServer
 
 SCHEMA = "mariadb_log"
 LONG = "repeat('ab\u00e9\u20ac', 3000)"

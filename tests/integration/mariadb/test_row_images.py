@@ -17,11 +17,11 @@ from connector.errors import PreflightError, Unsupported
 from connector.log.transaction.batch import Rows
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
-from connector.sandbox.environment import SqlServer
 from connector.targets.open import open_target
 from tests.integration.applier.test_row_images import TABLES, Source, apply, churn
 from tests.support.binlog import changes, images
 from tests.support.loading import a_database, load_into
+from tests.support.servers.environment import SqlServer
 
 IMAGES = ["FULL_NODUP", "FULL_NODUP", "FULL"]
 

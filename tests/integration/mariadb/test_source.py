@@ -22,13 +22,13 @@ from connector.log.transaction.layout import TableLayout
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids
 from connector.mysql.server.source_state import check_available, resolve_start
-from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.mariadb import MariaDbServer
 from connector.status.source import read_source
 from tests.integration.mariadb.test_log import CASES
 from tests.support.binlog import changes, images, read_from
 from tests.support.loading import a_database, a_user, as_source, checked, take, values
 from tests.support.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
+from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session as spark_session
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import Broker, SqlServer
 from tests.integration.mariadb.test_source import MariaBench, purge
 from tests.integration.producer.test_produce import SMALL
 from tests.integration.producer.test_produce_xa import LARGE, check, last_seqno, logged, pending, rows_of, xid
 from tests.support.producing import Bench, until
+from tests.support.servers.environment import Broker, SqlServer
 
 LOADED = 4  # events of the initial load
 OTHERS = 20  # transactions meanwhile

@@ -19,13 +19,13 @@ from connector.config.model import Config, Target
 from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.sandbox.environment import Broker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.spark.session import Session
 from connector.verify import verify
 from tests.integration.producer.test_produce import last_seqno
 from tests.support.producing import Bench, finished, fragments, until
+from tests.support.servers.environment import Broker
 from tests.support.spark import session as spark_session
 
 SMALL = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "32M"}

@@ -22,12 +22,12 @@ from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import CreateTable, DropTable, RenameTable, Truncate
 from connector.targets.target_schema import TargetSchema
 from tests.support.binlog import changes, images, whole_file
 from tests.support.mysql import connect
+from tests.support.servers.environment import SqlServer
 
 SERVERS = pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"], ids=["mysql", "mariadb"])
 # By whole schemas, and by tables: there {s}.x and {s}.y are not captured.

@@ -20,10 +20,10 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.preflight.heartbeat_row import COLUMNS
-from connector.sandbox.environment import Broker, DatabaseServer, SqlServer
 from connector.status.heartbeat import written
 from connector.targets.open import open_target
 from tests.support.producing import Bench, finished, fragments, until
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
 
 def names(bench: Bench) -> list[str]:

@@ -12,10 +12,10 @@ import pytest
 from connector.errors import PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.log.gtid.source_gtids import lacking
-from connector.sandbox.environment import Broker, SqlServer
 from tests.integration.binlog.test_archive import archive
 from tests.integration.producer.test_produce import last_seqno
 from tests.support.producing import Bench, finished, fragments, until
+from tests.support.servers.environment import Broker, SqlServer
 
 OTHER = 77
 SETTINGS = {"THL_SOURCE__IGNORE_SERVER_IDS": f"{OTHER}, 78", "THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}

@@ -23,9 +23,9 @@ from connector.mysql.server.source_state import (
 )
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from connector.sandbox.mysql import MySqlServer
 from tests.support.loading import a_database, a_user, as_source, checked, run, take
+from tests.support.servers.environment import SqlServer
 
 LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT ON *.*",)
 LOAD = ("FLUSH_TABLES ON *.*", "SELECT ON *.*")

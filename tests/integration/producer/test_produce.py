@@ -16,8 +16,8 @@ from connector.cli import run as thl
 from connector.consume import Consumer
 from connector.errors import TimedOut
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import Broker, SqlServer
 from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
+from tests.support.servers.environment import Broker, SqlServer
 
 IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
 IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]

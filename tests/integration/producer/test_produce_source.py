@@ -15,10 +15,10 @@ from connector.log.transaction.definition import Definitions
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.control import ControlState
 from connector.producer.producer import Producer
-from connector.sandbox.environment import Broker
 from tests.contract.test_publish_topics import config_of
 from tests.support.producing import finished, fragments
 from tests.support.scripted import ScriptedSource, transaction
+from tests.support.servers.environment import Broker
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 
 from connector.errors import BrokerUnavailable
 from connector.kafka.log_reader import LogReader
-from connector.sandbox.environment import Broker, SqlServer
 from tests.support.producing import SMALL, Bench, last_seqno, until
 from tests.support.producing import check as check_rows
+from tests.support.servers.environment import Broker, SqlServer
 
 OTHERS = 300  # transactions meanwhile
 LARGE = 3000  # rows of about 100 bytes: several pieces

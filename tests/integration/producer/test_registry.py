@@ -25,12 +25,12 @@ from connector.consume import Consumer, RowChanges
 from connector.errors import ConfigError, PreflightError, RegistryUnavailable
 from connector.kafka.registry import registered_number, subject_of
 from connector.log.ids import Seqno
-from connector.sandbox.environment import Broker, SqlServer
 from connector.sandbox.ports import free_port
-from connector.sandbox.registry import RegistryServer
 from connector.spark.session import Session
 from tests.support.fragments import RAW, change, encoded, record
 from tests.support.producing import SMALL, Bench, fragments, last_seqno, until
+from tests.support.servers.environment import Broker, SqlServer
+from tests.support.servers.registry import RegistryServer
 from tests.support.spark import session
 from tests.unit.consume.test_decoding import newer
 

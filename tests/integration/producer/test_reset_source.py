@@ -9,10 +9,10 @@ import pytest
 
 from connector.kafka.log_reader import LogReader
 from connector.log.transaction.position import PositionRecord
-from connector.sandbox.environment import Broker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
+from tests.support.servers.environment import Broker
 
 pytestmark = pytest.mark.servers
 

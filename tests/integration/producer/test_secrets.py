@@ -21,12 +21,12 @@ import psycopg
 import pytest
 import yaml
 
-from connector.sandbox.environment import DatabaseServer, SqlServer
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching.jars import spark_kafka_jars
+from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.spark import spark_kafka_jars
 from tests.support.producing import until
 from tests.support.secure_kafka import PASSWORD, SecureBroker, secure_broker
+from tests.support.servers.environment import DatabaseServer, SqlServer
 
 pytestmark = pytest.mark.servers
 REPOSITORY = Path(__file__).parents[3]

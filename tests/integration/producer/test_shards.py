@@ -27,11 +27,11 @@ from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.producer.producer import Producer
 from connector.producer.sources.mysql import MySqlSource
-from connector.sandbox.environment import Broker, SqlServer
 from connector.verify import verify
 from tests.contract.test_publish_topics import config_of
 from tests.support.producing import Bench, finished, fragments, until
 from tests.support.scripted import ScriptedSource, ScriptedStream, transaction
+from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
 
 

@@ -25,10 +25,10 @@ from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, 
 from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import SqlServer
 from tests.support.binlog import changes, read_from
 from tests.support.clock import Slept
 from tests.support.loading import EVERYTHING, a_database, loaded, run, take, values
+from tests.support.servers.environment import SqlServer
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from connector.log.format.message import Message
 from connector.log.gtid.source_gtids import lacking
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.writing.history import History
-from connector.sandbox.environment import Broker, SqlServer
 from connector.targets.open import open_target
 from tests.support.fragments import batch
 from tests.support.producing import PATIENCE, Bench, finished, fragments, until
+from tests.support.servers.environment import Broker, SqlServer
 from tests.unit.applier.test_core import Elsewhere
 
 IDLE = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}

@@ -21,13 +21,13 @@ from connector.mysql.server.connection import session
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed, unlogged_gtids
 from connector.producer.sources.mysql import MySqlSource
-from connector.sandbox.environment import SqlServer
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.verify.source import SourceReader
 from tests.support.loading import a_database, a_user, as_source, checked, run
 from tests.support.producing import until
+from tests.support.servers.environment import SqlServer
 
 pytestmark = pytest.mark.servers
 

@@ -15,9 +15,9 @@ from connector.kafka.log_reader import LogReader
 from connector.mysql.preflight.widening import capture_of, check_widened
 from connector.mysql.server.connection import session
 from connector.mysql.transforms.filters import Filter
-from connector.sandbox.environment import Broker, SqlServer
 from tests.support.loading import a_database, a_user, run
 from tests.support.producing import Bench
+from tests.support.servers.environment import Broker, SqlServer
 
 KEY = "a key that nobody else has"
 TABLES = (

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from connector.errors import SandboxError
-from connector.sandbox import checksums
-from connector.sandbox.artifact import Artifact
-from connector.sandbox.cache import Cache
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching import checksums
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.java import java_home
+from connector.sandbox.fetching.versions import Artifact
 
 _MAVEN = "http://ant.apache.org/ivy/maven"  # the namespace of what Ivy's own files do not have
 # One file of a module is taken as it is: its description, and the parents of that, need not be there.

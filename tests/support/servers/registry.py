@@ -1,17 +1,39 @@
-"""A disposable schema registry: Apicurio's, which also speaks Confluent's API. What it is told lives in its memory."""
+"""A disposable schema registry: Apicurio's, which also speaks Confluent's API and keeps everything in memory."""
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from connector.sandbox.java import java_home
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program
-from connector.sandbox.registry_programs import registry_jar
 from connector.sandbox.settings import HOST
 from connector.sandbox.waiting import exchange, wait_until
+from tests.support.servers.settings import REGISTRY
+
+_NAME = f"{REGISTRY.name}-{REGISTRY.version}"
+
+
+def registry_jar() -> Path:
+    """Return the jar to be run; what it needs lies beside it.
+
+    Raises:
+        SandboxError: when it cannot be had.
+    """
+
+    def install(folder: Path) -> None:
+        (archive,) = maven.fetch(f"{_NAME}-{REGISTRY.classifier}", [REGISTRY], transitive=False)
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+
+    (jar,) = Cache().ensure(_NAME, install).glob("*-runner.jar")
+    return jar
+
 
 _START_TIMEOUT = 120.0
 _API = "/apis/ccompat/v7"

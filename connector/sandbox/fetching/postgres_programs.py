@@ -10,10 +10,9 @@ import zipfile
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox import maven
-from connector.sandbox.artifact import Artifact
-from connector.sandbox.cache import Cache
-from connector.sandbox.settings import POSTGRES_GROUP, POSTGRES_VERSION
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.versions import POSTGRES_GROUP, POSTGRES_VERSION, Artifact
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 # Keeping the right to read and write where root may lets the server use a folder below /root, like the cache.

@@ -6,13 +6,13 @@ that looks finished; what is there is used without asking any network.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-from connector.sandbox.lock import locked
 
 
 class Cache:
@@ -57,3 +57,15 @@ def default_folder() -> Path:
     if own := os.environ.get("THL_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "thl"
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold `file` locked against other processes; the kernel frees it when its holder dies.
+
+    Programs started meanwhile do not inherit it: Python opens files close-on-exec.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield

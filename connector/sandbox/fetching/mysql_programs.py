@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox.apt import UnpackedPackages, unpack
-from connector.sandbox.cache import Cache
-from connector.sandbox.settings import MYSQL_BEYOND_VERSION, MYSQL_LEAST_VERSION, MYSQL_PACKAGES, MYSQL_SUITE
+from connector.sandbox.fetching.apt import UnpackedPackages, unpack
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.versions import MYSQL_BEYOND_VERSION, MYSQL_LEAST_VERSION, MYSQL_PACKAGES, MYSQL_SUITE
 
 _NAME = f"mysql-{MYSQL_SUITE}"
 

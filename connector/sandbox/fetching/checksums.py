@@ -1,6 +1,6 @@
 """What is fetched is what was looked at: SHA-256 of every file, kept in `checksums.txt` and compared before it is used.
 
-`make pins` writes that file anew (`connector.sandbox.pins`).
+`make pins` writes that file anew (`tools.pins`).
 """
 
 from __future__ import annotations

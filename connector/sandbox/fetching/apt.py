@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from connector.errors import SandboxError
-from connector.sandbox import checksums
+from connector.sandbox.fetching import checksums
 
 LOG = logging.getLogger(__name__)
 _ETC = Path("/etc/apt")

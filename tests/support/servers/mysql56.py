@@ -1,16 +1,61 @@
-"""A disposable MySQL 5.6 server. MariaDB's client speaks to it: MySQL's own no longer knows its passwords."""
+"""A disposable MySQL 5.6 server: pinned binaries of a package of npm, which has no clients.
+
+MariaDB's client speaks to it: MySQL's own no longer knows its passwords.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
+import subprocess
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from connector.sandbox.mariadb_programs import mariadb_folder
-from connector.sandbox.mysql56_programs import mysql56_folder
+from connector.errors import SandboxError
+from connector.sandbox.fetching import checksums
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.mariadb_programs import mariadb_folder
 from connector.sandbox.mysqld import Mysqld
-from connector.sandbox.settings import MYSQL56_SETTINGS, MYSQL_ADMIN
+from connector.sandbox.settings import MYSQL_ADMIN
+from tests.support.servers.settings import MYSQL56_PACKAGE, MYSQL56_SETTINGS, MYSQL56_VERSION
+
+_NAME = f"mysql-{MYSQL56_VERSION}"
+_TREE = "package/server/"
+
+
+def mysql56_folder() -> Path:
+    """Return the folder with `mysqld`, the library it needs, `share`, and `data/mysql`, a data folder to be copied.
+
+    Raises:
+        SandboxError: when it cannot be had, or this machine's processor has no binaries.
+    """
+    return Cache().ensure(_NAME, _install)
+
+
+def _install(folder: Path) -> None:
+    if platform.machine() != "x86_64":
+        raise SandboxError(f"there are no pinned MySQL 5.6 binaries for {platform.machine()}")
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SandboxError("this machine has no npm to take MySQL 5.6 from", hint="install npm")
+    with TemporaryDirectory(dir=folder.parent, prefix=".npm.") as work:
+        command = [npm, "pack", "--silent", f"{MYSQL56_PACKAGE}@{MYSQL56_VERSION}"]
+        done = subprocess.run(
+            command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        packed = sorted(Path(work).glob("*.tgz"))
+        if done.returncode or not packed:
+            said = "\n".join(done.stdout.splitlines()[-15:])
+            raise SandboxError(f"{MYSQL56_PACKAGE} could not be fetched\n{said}")
+        checksums.check(packed[0], f"{_NAME}/{packed[0].name}")
+        with tarfile.open(packed[0]) as archive:
+            archive.extractall(work, filter="data")
+        for part in sorted(Path(work, _TREE).iterdir()):
+            part.rename(folder / part.name)
+    (folder / "mysqld").chmod(0o755)
 
 
 class MySql56Server(Mysqld):

@@ -13,18 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from connector.errors import SandboxError
-from connector.sandbox.settings import (
-    COMPOSE_PASSWORD,
-    COMPOSE_PORTS,
-    HOST,
-    MARIADB_ADMIN,
-    MYSQL_ADMIN,
-    POSTGRES_ADMIN,
-    POSTGRES_DATABASE,
-    Account,
-)
+from connector.sandbox.settings import HOST, MARIADB_ADMIN, MYSQL_ADMIN, POSTGRES_ADMIN, POSTGRES_DATABASE, Account
+from tests.support.servers.settings import COMPOSE_PASSWORD, COMPOSE_PORTS
 
-FILE = Path(__file__).parents[2] / "docker" / "compose.yaml"
+FILE = Path(__file__).parents[3] / "docker" / "compose.yaml"
 
 
 @dataclass(frozen=True, slots=True)

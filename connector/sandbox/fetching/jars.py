@@ -1,4 +1,4 @@
-"""The jars that Spark needs to read Kafka, matching the installed pyspark."""
+"""The jars of Kafka, and those by which Spark reads it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from connector.sandbox import maven
-from connector.sandbox.artifact import Artifact
-from connector.sandbox.settings import SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME
+from connector.sandbox.fetching import maven
+from connector.sandbox.fetching.versions import KAFKA, KAFKA_VERSION, SPARK_KAFKA_GROUP, SPARK_KAFKA_NAME, Artifact
+
+
+def kafka_jars() -> list[Path]:
+    """The jars of a broker.
+
+    Raises:
+        SandboxError: when they are not in the cache and cannot be fetched.
+    """
+    return maven.fetch(f"kafka-{KAFKA_VERSION}", KAFKA)
 
 
 def spark_kafka_jars() -> list[Path]:

@@ -1,0 +1,8 @@
+"""The servers that tests alone use, and what they consist of.
+
+environment, compose      the servers of the fixtures: the sandbox's, or those of docker/compose.yaml
+mysql56, registry         servers that tests start themselves
+mariadb_client            programs of MariaDB that its jar lacks
+settings                  ports, versions, server settings
+fetch                     `python -m`: puts all of it into the cache
+"""

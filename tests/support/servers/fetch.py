@@ -1,0 +1,29 @@
+"""`python -m tests.support.servers.fetch [NAME…]`: puts what only tests need into the cache, once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from connector.sandbox.fetching import fetch
+from connector.sandbox.fetching.mariadb_programs import mariadb_folder
+from tests.support.servers.mariadb_client import mariadb_binlog
+from tests.support.servers.mysql56 import mysql56_folder
+from tests.support.servers.registry import registry_jar
+from tests.support.servers.settings import MARIADB_OLDER
+
+THINGS: Mapping[str, Callable[[], object]] = {
+    "mariadb-binlog": mariadb_binlog,
+    "mysql56": mysql56_folder,
+    "registry": registry_jar,
+}
+# With what is fetched only by those who ask for it.
+FETCHABLE: Mapping[str, Callable[[], object]] = {
+    **fetch.THINGS,
+    **THINGS,
+    "an older mariadb": lambda: mariadb_folder(MARIADB_OLDER),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(fetch.fetch(sys.argv[1:], THINGS))
