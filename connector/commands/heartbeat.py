@@ -25,7 +25,7 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
     from connector.errors import ConfigError
-    from connector.mysql.preflight.heartbeat_row import write_heartbeat
+    from connector.mysql.server.heartbeat_table import write_heartbeat
     from connector.status.target import read_target
     from connector.status.waiting import Wanted, wait_for
 

@@ -60,7 +60,7 @@ def wait(
 
 
 def _of_heartbeat(config: Config, name: str, since: int | None) -> Want:
-    from connector.mysql.preflight.heartbeat_row import heartbeat_table
+    from connector.mysql.server.heartbeat_table import heartbeat_table
     from connector.status.heartbeat import written
     from connector.status.waiting import WantedHeartbeat
 

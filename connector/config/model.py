@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from connector.patterns import glob
 from connector.redaction import remember, secrets_of
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
@@ -178,13 +178,7 @@ class TableRule(Section):
 
 def finds_column(patterns: tuple[str, ...], column: str) -> bool:
     """Whether one of a rule's patterns finds a column: no column's name has a case."""
-    return any(_glob(pattern.lower()).fullmatch(column.lower()) for pattern in patterns)
-
-
-@cache
-def _glob(pattern: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char) or re.escape(char) for char in pattern), re.DOTALL)
+    return any(glob(pattern.lower()).fullmatch(column.lower()) for pattern in patterns)
 
 
 class Filters(Section):

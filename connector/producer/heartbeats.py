@@ -20,7 +20,7 @@ from connector.errors import ConfigError, ConnectorError
 from connector.log.format.header import HEARTBEAT
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, TransactionBatch, TransactionStart
-from connector.mysql.preflight.heartbeat_row import heartbeat_table, write_heartbeat
+from connector.mysql.server.heartbeat_table import heartbeat_table, write_heartbeat
 from connector.producer.going_online import Items
 from connector.schema import fragment_schema
 

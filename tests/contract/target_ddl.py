@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import TargetDiffers, Unsupported
-from connector.mysql.preflight.heartbeat_row import COLUMNS
+from connector.mysql.server.heartbeat_table import COLUMNS
 from connector.targets.narrowing import Value
 from tests.contract.target_suite import Applier, Place, stops
 from tests.support.net import Row, in_order, layout, net

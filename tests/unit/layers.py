@@ -24,8 +24,9 @@ LAYER = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 VALUES = "mysql.values"
 # The comparison of source and target shares no code with what may have made them differ.
 COMPARISON = ("log", "mysql.server", "mysql.transforms")
-FOUNDATION = ("addresses", "clock", "config", "errors", "failpoints", "metrics", "private_files", "redaction",
-              "retrying", "schema")  # fmt: skip
+FOUNDATION = ("addresses", "clock", "config", "errors", "failpoints", "metrics", "patterns",
+              "private_files", "redaction", "retrying", "schema")  # fmt: skip
+PURE_FOUNDATION = ("errors", "patterns")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip
 
@@ -112,7 +113,7 @@ def _judge(name: str, module: str) -> Iterator[str]:
     if top == "connector" and room in LAYER:
         other = rest.split(".")[0]
         if other not in LAYER:
-            foundation = ("errors",) if room in ("log", "ddl") else FOUNDATION
+            foundation = PURE_FOUNDATION if room in ("log", "ddl") else FOUNDATION
             if other not in foundation and other:
                 yield f"{room} imports {module}"
         elif room == "targets" and f"{rest}.".startswith(f"{VALUES}."):

@@ -6,13 +6,12 @@ event of a generation is `#UNKNOWN`, a barrier: what older shards held precedes 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from connector.log.ids import ShardId
 from connector.log.transaction.layout import TableName
+from connector.patterns import glob
 
 BY_SCHEMA: Final = "schema"
 BY_TABLE: Final = "table"
@@ -49,10 +48,6 @@ class ShardRule:
 def finds(pattern: str, table: TableName) -> bool:
     """Whether a pattern means a table: `schema.table`, or `schema`, split at its first dot; case does not matter."""
     schema, dot, name = pattern.partition(".")
-    return bool(_glob(schema).fullmatch(table.schema)) and (not dot or bool(_glob(name).fullmatch(table.table)))
-
-
-@lru_cache(maxsize=1024)
-def _glob(text: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char) or re.escape(char) for char in text), re.DOTALL | re.IGNORECASE)
+    return bool(glob(schema, ignore_case=True).fullmatch(table.schema)) and (
+        not dot or bool(glob(name, ignore_case=True).fullmatch(table.table))
+    )

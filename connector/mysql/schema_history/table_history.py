@@ -22,7 +22,7 @@ from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
 from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
 from connector.mysql.transforms.filters import Filter
-from connector.mysql.values.charsets import charset_of, collation_of
+from connector.mysql.values.collations import charset_of, collation_of
 from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_column
 
 UTF8: Final = 45  # the collation utf8mb4_general_ci

@@ -37,6 +37,7 @@ from connector.mysql.transforms.table_rules import (
     shape,
 )
 from connector.mysql.values.row_transform import RowTransform
+from connector.patterns import glob
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
@@ -128,9 +129,7 @@ class Filter:
         self._everything = not (
             filters.do or filters.ignore or any(not {"ddl", "delete"}.issubset(rule.actions) for rule in filters.tables)
         )
-        self._unknown = tuple(
-            re.compile(_regex(pattern.strip()).pattern, re.DOTALL | re.IGNORECASE) for pattern in filters.unknown_ddl
-        )
+        self._unknown = tuple(glob(pattern.strip(), ignore_case=True) for pattern in filters.unknown_ddl)
         self.hash_key = hash_key(filters)
         self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
@@ -348,7 +347,7 @@ class Filter:
                 f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
                 hint="write `shop.notes.text` or `shop.*.*`",
             )
-        return Pattern(_regex(schema), _regex(name)), _regex(column.lower())  # no column's name has a case
+        return Pattern(glob(schema), glob(name)), glob(column.lower())  # no column's name has a case
 
     def _compile(self, pattern: str, field: str) -> Pattern:
         schema, dot, table = self.fold(pattern.strip()).partition(".")
@@ -357,7 +356,7 @@ class Filter:
                 f"source.filters.{field}: the pattern {pattern!r} is not `schema` or `schema.table`",
                 hint="write `shop`, `shop.orders` or `shop.*_log`",
             )
-        return Pattern(_regex(schema), _regex(table) if dot else None)
+        return Pattern(glob(schema), glob(table) if dot else None)
 
 
 def fingerprint(source: Source) -> str:
@@ -371,8 +370,3 @@ def fingerprint(source: Source) -> str:
         "statements": source.statements,
     }
     return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-
-
-def _regex(glob: str) -> re.Pattern[str]:
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char) or re.escape(char) for char in glob), re.DOTALL)

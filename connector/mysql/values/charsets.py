@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from connector.errors import Unsupported, ValueNotRepresentable
-from connector.mysql.values import mariadb_charsets, multibyte
-from connector.mysql.values.charset_data import COLLATIONS, SINGLE_BYTE
+from connector.errors import ValueNotRepresentable
+from connector.mysql.values import multibyte
+from connector.mysql.values.charset_data import SINGLE_BYTE
 from connector.mysql.values.text import meaningless, multibyte_text
 
 BINARY: Final = "binary"
@@ -23,35 +23,6 @@ ASCII: Final = re.compile(rb"[\x00-\x7f]+")
 WIDE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 # The most bytes a character has, where that is not one.
 WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, **multibyte.LONGEST}
-
-
-@cache
-def charset_of(collation: int) -> str:
-    """The name of the character set that a collation of MySQL or MariaDB belongs to.
-
-    Raises:
-        Unsupported: the id is not known.
-    """
-    twin = mariadb_charsets.padded_twin(collation)
-    for first, last, name in COLLATIONS:
-        if first <= twin <= last:
-            return name
-    if known := mariadb_charsets.charset_of(twin):
-        return known
-    raise Unsupported(f"the collation id {collation} is not known")
-
-
-@cache
-def collation_of(charset: str) -> int:
-    """A collation of a character set, whichever.
-
-    Raises:
-        Unsupported: the set is not known.
-    """
-    found = next((first for first, _, name in COLLATIONS if name == charset), None)
-    if found is None:
-        raise Unsupported(f"the character set {charset} is not known")
-    return found
 
 
 @cache

@@ -1,15 +1,18 @@
-"""Names of collations by their ids, as a MySQL 9.7 server has them (`information_schema.COLLATIONS`).
+"""Collations by their ids: their names, and the character sets that they belong to.
 
-The ids never changed; of the names those of `utf8mb3` did, which servers before 8.0.30 call `utf8`.
+MySQL's are those of a 9.7 server (`information_schema.COLLATIONS`) and the ids that only older servers have. Ids never
+change; of the names those of `utf8mb3` did, which servers before 8.0.30 call `utf8`. MariaDB's are those of an 11.4
+server (`information_schema.COLLATION_CHARACTER_SET_APPLICABILITY`): below 576 its ids are MySQL's.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from connector.errors import Unsupported
 
-# Of each character set the ids, and what follows its name in the collation's (`=` where nothing does).
+# For each character set the ids, and what follows its name in the name of the collation (`=` where nothing does).
 _ENDINGS: Final = """
 armscii8 32 _general_ci 64 _bin
 ascii 11 _general_ci 65 _bin
@@ -84,25 +87,72 @@ utf8mb4 317 _bs_0900_as_cs 318 _bg_0900_ai_ci 319 _bg_0900_as_cs 320 _gl_0900_ai
 utf8mb4 322 _mn_cyrl_0900_ai_ci 323 _mn_cyrl_0900_as_cs
 """
 
+# MariaDB: a collation's id plus NO_PAD is the same collation, but trailing spaces count.
+NO_PAD: Final = 1024
+# MariaDB: from this id on each of these sets has 256 ids.
+UCA1400: Final = 2048
+UCA1400_SETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
+UCA1400_IDS: Final = 256
+# MariaDB 10: the first id of each run of 32.
+MARIADB_RUNS: Final = {576: "utf8mb3", 608: "utf8mb4", 640: "ucs2", 672: "utf16", 736: "utf32"}
+RUN_IDS: Final = 32
 
-def _names() -> dict[int, str]:
+
+def _collations() -> dict[int, tuple[str, str]]:
+    """Character set and name by id, in the order of the ids."""
     found = {}
     for line in filter(None, _ENDINGS.splitlines()):
         charset, *words = line.split()
         for number, ending in zip(words[::2], words[1::2], strict=True):
-            found[int(number)] = charset + ending.strip("=")
-    return found
+            found[int(number)] = charset, charset + ending.strip("=")
+    return dict(sorted(found.items()))
 
 
-_NAMES: Final = _names()
+COLLATIONS: Final = _collations()
+"""MySQL's collations: (character set, name) by id."""
 
 
-def collation_name(number: int) -> str:
-    """A collation's name.
+def collation_name(collation: int) -> str:
+    """The name of a collation of MySQL.
 
     Raises:
         Unsupported: the id is not known.
     """
-    if number not in _NAMES:
-        raise Unsupported(f"the collation id {number} is not known")
-    return _NAMES[number]
+    if collation not in COLLATIONS:
+        raise _unknown(collation)
+    return COLLATIONS[collation][1]
+
+
+@cache
+def charset_of(collation: int) -> str:
+    """The name of the character set that a collation of MySQL or MariaDB belongs to.
+
+    Raises:
+        Unsupported: the id is not known.
+    """
+    padded = collation - NO_PAD if NO_PAD < collation < UCA1400 else collation
+    if padded in COLLATIONS:
+        return COLLATIONS[padded][0]
+    group = (padded - UCA1400) // UCA1400_IDS
+    if 0 <= group < len(UCA1400_SETS):
+        return UCA1400_SETS[group]
+    if charset := MARIADB_RUNS.get(padded // RUN_IDS * RUN_IDS):
+        return charset
+    raise _unknown(collation)
+
+
+@cache
+def collation_of(charset: str) -> int:
+    """The lowest collation id of a character set.
+
+    Raises:
+        Unsupported: the set is not known.
+    """
+    for collation, (name, _) in COLLATIONS.items():
+        if name == charset:
+            return collation
+    raise Unsupported(f"the character set {charset} is not known")
+
+
+def _unknown(collation: int) -> Unsupported:
+    return Unsupported(f"the collation id {collation} is not known", collation=collation)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from connector.errors import CorruptBinlog, Unsupported, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
-from connector.mysql.values import charsets, multibyte
+from connector.mysql.values import charsets, collations, multibyte
 from connector.mysql.values.rows import Kind
 
 Spec = tuple[int, int, int, bool, object, tuple[bytes, ...]]
@@ -135,7 +135,7 @@ def _prefix(meta: bytes) -> int:
 
 
 def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
-    charset = charsets.BINARY if raw.collation is None else charsets.charset_of(raw.collation)
+    charset = charsets.BINARY if raw.collation is None else collations.charset_of(raw.collation)
     binary = charset == charsets.BINARY
     type_, prefix, pad = _string_type(raw, charset, binary)
     column = Column(name, type_, charset=charset, nullable=raw.nullable)
@@ -188,7 +188,7 @@ def _labelled(raw: Raw, name: str) -> tuple[Column, Spec]:
         return Column(name, type_, nullable=raw.nullable), (Kind.INTEGER, size, 0, True, None, ())
     if raw.collation is None:
         raise CorruptBinlog("the metadata does not tell the collation of every text")
-    charset = charsets.charset_of(raw.collation)
+    charset = collations.charset_of(raw.collation)
     labels = tuple(charsets.decode(label, charset) for label in raw.labels)
     column = Column(name, type_, charset=charset, labels=labels, nullable=raw.nullable)
     kind = Kind.SET if is_set else Kind.ENUM

@@ -11,7 +11,7 @@ from connector.ddl.mariadb import implicit_timestamps, of_mariadb
 from connector.ddl.tokens import check_spaces, sql_modes
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
-from connector.mysql.values.charsets import charset_of
+from connector.mysql.values.collations import charset_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from connector.config.model import Apply, Config, Source, Target
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SandboxError
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import TransactionBatch
-from connector.mysql.preflight.heartbeat_row import write_heartbeat
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server import connection as capture
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids
+from connector.mysql.server.heartbeat_table import write_heartbeat
 from connector.mysql.server.source_state import check_available, end_position, resolve_start
 from connector.status.source import read_source
 from connector.verify import verify

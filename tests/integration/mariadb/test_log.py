@@ -13,7 +13,7 @@ from connector.errors import Unsupported
 from connector.log.ids import Kind
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableLayout
-from connector.mysql.values.charsets import charset_of
+from connector.mysql.values.collations import charset_of
 from tests.integration.binlog.test_binlog_command import binlog
 from tests.integration.binlog.test_types import BYTES, DOUBLE, EXACT, TEXT, allowing, cases
 from tests.support.binlog import changes, images, row_changes, whole_file

@@ -19,7 +19,7 @@ from connector.log.compact.net_changes import Ddl
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.mysql.preflight.heartbeat_row import COLUMNS
+from connector.mysql.server.heartbeat_table import COLUMNS
 from connector.status.heartbeat import written
 from connector.targets.open import open_target
 from tests.support.producing import Bench, finished, fragments, until

@@ -20,7 +20,8 @@ from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import Finished
 from connector.mysql.binlog.events.xa import xa_statement
 from connector.mysql.fields import Fields
-from connector.mysql.values.charsets import charset_of, decode_leniently, shown, strays
+from connector.mysql.values.charsets import decode_leniently, shown, strays
+from connector.mysql.values.collations import charset_of
 from connector.mysql.values.row_transform import RowTransform
 
 

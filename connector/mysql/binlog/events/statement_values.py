@@ -13,8 +13,8 @@ from typing import Final
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.mysql.fields import Fields
-from connector.mysql.values.charsets import BINARY, charset_of
-from connector.mysql.values.collations import collation_name
+from connector.mysql.values.charsets import BINARY
+from connector.mysql.values.collations import charset_of, collation_name
 
 INTVAR, RAND, USER_VAR = 5, 13, 14
 INTEGERS: Final = {1: replay.LAST_INSERT_ID, 2: replay.INSERT_ID}

@@ -17,7 +17,7 @@ from connector.mysql.binlog.events.load_data import LoadedFiles
 from connector.mysql.binlog.events.query import Query, Wanted, query, wants_change, wants_statement
 from connector.mysql.binlog.events.statement_values import INTVAR, RAND, USER_VAR, statement_values
 from connector.mysql.fields import Fields
-from connector.mysql.values.charsets import charset_of
+from connector.mysql.values.collations import charset_of
 
 PARTS: Final = frozenset(
     {INTVAR, RAND, USER_VAR, load_data.BEGIN_LOAD_QUERY, load_data.APPEND_BLOCK, load_data.DELETE_FILE}

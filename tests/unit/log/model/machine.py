@@ -28,19 +28,6 @@ from tests.unit.log.model.world.story import Rule, rule
 from tests.unit.log.model.world.truth import Truth
 
 COMPACTED = (CONTROL, POSITION, PREPARED)
-TROUBLES = (
-    "none",
-    "retention",
-    "tail",
-    "hole",
-    "anew",
-    "rebuilt",
-    "source crash",
-    "failover",
-    "fork",
-    "filters",
-    "shards",
-)
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
     "none": {"producer": (), "applier": ()},
     "retention": {"producer": (), "applier": (LogDamaged, HistoriesDiffer)},

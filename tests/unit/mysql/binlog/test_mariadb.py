@@ -20,7 +20,7 @@ from connector.mysql import compression
 from connector.mysql.binlog.events import mariadb
 from connector.mysql.binlog.events.heartbeat import heartbeat
 from connector.mysql.binlog.events.table_map import table_layout, table_map
-from connector.mysql.values.charsets import charset_of
+from connector.mysql.values.collations import charset_of
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.unit.mysql.binlog.test_recorded_log import events, resealed
 

@@ -10,7 +10,7 @@ from connector.ddl.captured import RULES_HINT
 from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.mysql.preflight.heartbeat_row import heartbeat_table
+from connector.mysql.server.heartbeat_table import heartbeat_table
 from connector.mysql.transforms.filters import EVERYTHING, Filter, fingerprint
 
 

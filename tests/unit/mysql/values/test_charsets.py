@@ -19,7 +19,7 @@ from connector.config.model import Filters
 from connector.errors import ValueNotRepresentable
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values import charsets
-from connector.mysql.values.charset_data import COLLATIONS
+from connector.mysql.values.collations import COLLATIONS, charset_of, collation_of
 from connector.mysql.values.multibyte import FOUR, LONGEST, codes
 from connector.mysql.values.text import multibyte_text
 from tests.support.binlog import row_changes, whole_file
@@ -27,7 +27,7 @@ from tests.support.binlog_writer import ColumnDef, LogWriter, image, through
 from tests.support.make_charsets import SUPPLEMENTARY, digest, four_bytes
 
 FACTS = json.loads(Path("tests/testdata/charsets.json").read_text())["sets"]
-COLLATION = {name: first for first, _, name in reversed(COLLATIONS)}
+COLLATION = {name: collation_of(name) for name, _ in COLLATIONS.values()}
 SETS = sorted(LONGEST)
 
 
@@ -197,11 +197,19 @@ def test_a_text_that_ends_within_a_character_is_refused() -> None:
             charsets.decode(bytes.fromhex("41" + raw), charset)
 
 
+def test_collation_ids_derived_from_names_equal_the_recorded_ones() -> None:
+    runs = json.loads(Path("tests/testdata/collations.json").read_text())["runs"]
+    recorded = {number: name for first, last, name in runs for number in range(first, last + 1)}
+
+    assert len(recorded) == 286
+    assert {number: charset_of(number) for number in COLLATIONS} == recorded
+
+
 def test_a_table_of_another_set_is_refused() -> None:
     with pytest.raises(ValueError, match="another length"):
         multibyte_text(b"a", codes("gbk"), 3)
 
 
 def test_there_is_no_set_that_we_cannot_read() -> None:
-    for _, _, name in COLLATIONS:
+    for name in {charset for charset, _ in COLLATIONS.values()}:
         assert name == "binary" or charsets.decode(b"\0\0\0A\0\0A\0", name)
