@@ -1,4 +1,4 @@
-"""`thl`: the commands, each imported only when it is called, and how errors reach the operator.
+"""`thl`: the commands, each imported only when it is called, and what the operator sees of errors.
 
 What we raise on purpose is one message and an exit code, never a traceback. Anything else is a defect: one line,
 and with `--debug` or `THL_DEBUG=1` the traceback.
@@ -10,44 +10,58 @@ import importlib
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
-COMMANDS = {
-    "produce": ("connector.commands.produce:produce", "Read MySQL's binary log into Kafka."),
-    "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target, by Spark."),
-    "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
-    "offline": ("connector.commands.offline:offline", "Ask the applier to go offline."),
-    "status": ("connector.commands.status:status", "Say how far producer and applier are."),
-    "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
-    "heartbeat": ("connector.commands.heartbeat:heartbeat", "Write a row on the source that is known in the log."),
-    "binlog": ("connector.commands.binlog:binlog", "Print what binary log files hold, without a server or Kafka."),
-    "archive": ("connector.commands.archive:archive", "Keep the source's binary log in a folder."),
-    "list": ("connector.commands.list:list_log", "Print events of the log."),
-    "tail": ("connector.commands.tail:tail", "Print events as they come into the log."),
-    "info": ("connector.commands.info:info", "Say what the log is and holds."),
-    "index": ("connector.commands.index:index", "Print which events are where in the log."),
-    "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have."),
-    "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
-    "acls": ("connector.commands.acls:acls", "Say, or set, who may write where on Kafka."),
-    "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
-    "sandbox": ("connector.sandbox.commands:sandbox", "Start and end disposable servers to try things on."),
-    "demo": ("connector.commands.demo:demo", "Run everything on real servers: load, kill, compare."),
+GROUPS: Final = {  # by what one wants to do
+    "Run": {
+        "produce": ("connector.commands.produce:produce", "Read MySQL's binary log into Kafka."),
+        "apply": ("connector.commands.apply:apply", "Apply the log from Kafka to the target with Spark."),
+    },
+    "Look": {
+        "status": ("connector.commands.status:status", "Print how far producer and applier are."),
+        "list": ("connector.commands.list:list_log", "Print events of the log."),
+        "tail": ("connector.commands.tail:tail", "Print events as they arrive in the log."),
+        "info": ("connector.commands.info:info", "Print what the log contains."),
+        "index": ("connector.commands.index:index", "Print the offsets of the log's events."),
+        "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have (errant)."),
+        "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
+    },
+    "Steer": {
+        "offline": ("connector.commands.offline:offline", "Ask the applier or the producer to go offline."),
+        "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
+        "heartbeat": ("connector.commands.heartbeat:heartbeat", "Write a heartbeat row on the source."),
+        "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
+    },
+    "Files": {
+        "binlog": ("connector.commands.binlog:binlog", "Print binary log files, without a server or Kafka."),
+        "archive": ("connector.commands.archive:archive", "Copy the source's binary log to a folder."),
+    },
+    "Set up": {
+        "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
+        "acls": ("connector.commands.acls:acls", "Print or create the log's access rules on Kafka."),
+    },
+    "Try": {
+        "demo": ("connector.commands.demo:demo", "Replicate under load on real servers, kill processes, compare."),
+        "sandbox": ("connector.commands.sandbox:sandbox", "Start and stop disposable servers."),
+    },
 }
-DEFECT = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130
+COMMANDS: Final = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
+USAGE: Final = 2  # click's, for a wrong command line
+DEFECT: Final = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED: Final = 130
 
 
 class LazyGroup(click.Group):
     """Knows its commands by name and one line; imports the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which one meets them."""
+        """Every command, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import it."""
+        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
@@ -55,14 +69,37 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """List the commands in groups, without importing any."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print docs/commands.md, and end."""
+    if wanted and not ctx.resilient_parsing:
+        from connector.commands.reference import reference
+
+        click.echo(reference(ctx, GROUPS), nl=False)
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`thl COMMAND --help` has each command's options and examples.",
+)
 @click.version_option(package_name="thl-connector", prog_name="thl")
-@click.option("--debug", is_flag=True, help="Show tracebacks (or THL_DEBUG=1).")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors (or THL_DEBUG=1).")
+@click.option(
+    "--reference",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=print_reference,
+    help="Print every command's options in Markdown, and exit.",
+)
 def thl(debug: bool) -> None:
     """MySQL's binary log as a Transaction History Log on Kafka, applied to other databases by Spark."""
     if debug:
@@ -101,7 +138,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _show(error: click.ClickException) -> None:
-    """As click does, but for arguments that belong nowhere: `--set source.password secret` has one."""
+    """Print an error of the command line as click does, without superfluous arguments: one may be a password."""
     from connector.redaction import redacted
 
     said = error.format_message()

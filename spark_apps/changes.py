@@ -1,4 +1,4 @@
-"""`spark-submit spark_apps/changes.py --config FILE [--table shop.orders] [--from 0] [--to 41] [--out FOLDER]`.
+"""`spark-submit spark_apps/changes.py --config FILE [--table T] [--from-seqno N] [--to-seqno N] [--out FOLDER]`.
 
 The row changes of a log, printed or written as Parquet; with `--follow` as a stream, whose checkpoint is in the folder.
 An example of `connector.spark` as much as a tool: whoever wants something else of the log begins here.
@@ -13,41 +13,42 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame, SparkSession
 
+from connector.commands.command import command, option
 from connector.config.loading import load
 from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.spark import layout_of, read_thl, stream_thl, typed
 
 
-@click.command()
-@click.option("--config", "file", type=click.Path(path_type=Path), help="Configuration in YAML: service and kafka.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set one field, over the file.")
-@click.option("--table", metavar="SCHEMA.TABLE", help="Only this one, its images as columns of its own types.")
-@click.option("--from", "first", type=int, help="The first seqno; else the log's beginning.")
-@click.option("--to", "last", type=int, help="The last seqno; else the log's end.")
-@click.option("--out", type=click.Path(path_type=Path), help="A folder of Parquet; else they are printed.")
-@click.option("--follow", is_flag=True, help="Go on as the log grows, and where the folder's checkpoint says.")
+@command(earlier={"--from": "--from-seqno", "--to": "--to-seqno"})
+@option("--config", "file", type=click.Path(path_type=Path), help="Configuration file (YAML): service and kafka.")
+@option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Set one field; overrides the file.")
+@option("--table", metavar="SCHEMA.TABLE", help="Only this table, its images as columns of their own types.")
+@option("--from-seqno", type=int, metavar="N", help="First event; by default the log's first.")
+@option("--to-seqno", type=int, metavar="N", help="Last event; by default the log's last.")
+@option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write Parquet files; by default print.")
+@option("--follow", is_flag=True, help="Continue as the log grows, from the checkpoint in the folder of --out.")
 def changes(
     *,
     file: Path | None,
     sets: tuple[str, ...],
     table: str | None,
-    first: int | None,
-    last: int | None,
+    from_seqno: int | None,
+    to_seqno: int | None,
     out: Path | None,
     follow: bool,
 ) -> None:
-    """Read a log's row changes by Spark."""
+    """Read a log's row changes with Spark."""
     config = load(file, sets=sets)
     spark = SparkSession.builder.appName(f"thl changes {config.service}").getOrCreate()
-    options: dict[str, Any] = {} if first is None else {"startingSeqno": first}
+    options: dict[str, Any] = {} if from_seqno is None else {"startingSeqno": from_seqno}
     if follow:
-        if out is None or last is not None:
-            raise click.UsageError("--follow wants --out, and no --to")
+        if out is None or to_seqno is not None:
+            raise click.UsageError("--follow needs --out and excludes --to-seqno")
         _follow(_table(stream_thl(spark, config, **options), config, table), out)
         return
-    if last is not None:
-        options["endingSeqno"] = last
+    if to_seqno is not None:
+        options["endingSeqno"] = to_seqno
     found = _table(read_thl(spark, config, **options), config, table)
     if out is None:
         found.orderBy("seqno", "change").show(100, truncate=80)

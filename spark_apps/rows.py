@@ -16,20 +16,21 @@ import click
 from pyspark.sql import SparkSession
 
 from connector.clock import SystemClock
+from connector.commands.command import command, option
 from connector.config.loading import load
 from connector.errors import ConnectorError
 from connector.logs import set_up_logs
 from connector.spark.debezium.rows import EVENTS, Rows, Wanted
 
 
-@click.command()
-@click.option("--config", "file", type=click.Path(path_type=Path), help="Configuration in YAML: service and kafka.")
-@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set one field, over the file.")
-@click.option("--prefix", help="What topics begin with; else the service.")
-@click.option("--partitions", default=1, show_default=True, help="Of a topic, when it is made.")
-@click.option("--events", default=EVENTS, show_default=True, help="Transactions of the source in one of Kafka's.")
-@click.option("--tombstones/--no-tombstones", default=True, show_default=True, help="Behind each delete.")
-@click.option("--until-now", is_flag=True, help="End once everything is written that is finished now.")
+@command(earlier={"--until-now": "--to-now"})
+@option("--config", "file", type=click.Path(path_type=Path), help="Configuration file (YAML): service and kafka.")
+@option("--set", "sets", multiple=True, metavar="SECTION.FIELD=VALUE", help="Set one field; overrides the file.")
+@option("--prefix", help="Prefix of topic names; by default the service.")
+@option("--partitions", default=1, show_default=True, help="Partitions of a topic that is created.")
+@option("--events", default=EVENTS, show_default=True, help="Transactions of the source per Kafka transaction.")
+@option("--tombstones/--no-tombstones", default=True, show_default=True, help="Write a tombstone after each delete.")
+@option("--to-now", is_flag=True, help="End when everything that is in the log now is written.")
 def rows(
     *,
     file: Path | None,
@@ -38,7 +39,7 @@ def rows(
     partitions: int,
     events: int,
     tombstones: bool,
-    until_now: bool,
+    to_now: bool,
 ) -> None:
     """Write a log's rows in Debezium's envelope."""
     set_up_logs("text")
@@ -47,7 +48,7 @@ def rows(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     spark = SparkSession.builder.appName(f"thl rows {config.service}").getOrCreate()
-    wanted = Wanted(prefix or config.service, tombstones, partitions, events, until_now)
+    wanted = Wanted(prefix or config.service, tombstones, partitions, events, to_now)
     try:
         progress = Rows(spark, config, wanted, folder=config.apply.checkpoint_dir, clock=SystemClock(), stop=stop).run()
     finally:

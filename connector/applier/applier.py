@@ -167,7 +167,7 @@ class Applier:
         if done is not None and done > following:
             raise ConfigError(
                 f"event {done} cannot be done by hand yet: the target needs event {following} next",
-                hint=f"thl apply --until-seqno {done - 1} first",
+                hint=f"thl apply --to-seqno {done - 1} first",
                 seqno=position.seqno,
             )
 

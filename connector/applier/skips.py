@@ -85,7 +85,7 @@ class Skips:
         if header.kind is not Kind.DDL or not self._statements or header.rows:
             raise ConfigError(
                 "only a DDL event without rows can be done by hand",
-                hint="an event of rows is left out by --skip-seqno; of a table, all that comes by --without",
+                hint="--skip-seqno skips an event of rows; --exclude-table excludes a table from then on",
                 seqno=header.seqno,
             )
         return Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)

@@ -1,4 +1,4 @@
-"""`thl apply`: the log from Kafka into the target, until SIGTERM or SIGINT, or a place that is named."""
+"""`thl apply`: applies the log from Kafka to the target, until SIGTERM, SIGINT or a bound."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.arguments import gtid, moment, position, tables
-from connector.commands.options import configured
+from connector.commands.bounds import BEGIN, END, TIME, gtid, moment, position, tables
+from connector.commands.command import command, option
+from connector.commands.options import configured, reason_option, who
 
 if TYPE_CHECKING:
     from connector.applier.stop_condition import Until
@@ -15,75 +16,112 @@ if TYPE_CHECKING:
     from connector.log.transaction.layout import TableName
     from connector.log.transaction.position import SourcePosition, TargetPosition
 
+EXCEPTIONS = "What is not applied"
 
-@click.command()
-@configured("kafka", "target")
-@click.option("--until-seqno", type=click.IntRange(min=0), metavar="N", help="Event N is the last that is applied.")
-@click.option(
-    "--until-event", callback=position, metavar="FILE:POS", help="The event that ends there; else the one before."
+
+@command(
+    earlier={
+        "--until-seqno": "--to-seqno",
+        "--until-event": "--to-event",
+        "--until-gtid": "--to-gtid",
+        "--until-time": "--to-time",
+        "--until-heartbeat": "--to-heartbeat",
+        "--without": "--exclude-table",
+        "--because": "--reason",
+    },
+    examples={
+        "thl apply": "Apply until SIGTERM, SIGINT or `thl offline`.",
+        "thl apply --to-time 2026-11-21T06:00:00Z": "Apply what was committed up to then, and end.",
+        "thl apply --skip-seqno 41 --reason 'bad row, see ticket 7'": "Leave event 41 out, and go on.",
+        "thl apply --exclude-table shop.audit --reason 'not needed'": "Go on without a table.",
+    },
 )
-@click.option("--until-gtid", callback=gtid, metavar="GTID", help="The event of that transaction is the last.")
-@click.option(
-    "--until-time",
+@configured("kafka", "target")
+@option("--to-seqno", section=END, type=click.IntRange(min=0), metavar="N", help="Event N is the last one applied.")
+@option(
+    "--to-event",
+    section=END,
+    callback=position,
+    metavar="FILE:POS",
+    help="The event that ends at this binary log position is the last; if none does, the one before it.",
+)
+@option("--to-gtid", section=END, callback=gtid, metavar="GTID", help="The event of this transaction is the last.")
+@option(
+    "--to-time",
+    section=END,
     callback=moment,
     metavar="TIME",
-    help="The last is before the first that was committed later (ISO, UTC); once TIME has passed, the log's end.",
+    help=f"End before the first event that was committed after TIME ({TIME}); once TIME has passed, at the log's end.",
 )
-@click.option(
-    "--until-heartbeat", metavar="NAME", help="The next heartbeat of that name (`thl heartbeat`) is the last."
+@option(
+    "--to-heartbeat",
+    section=END,
+    metavar="NAME",
+    help="The next heartbeat with this name (written by `thl heartbeat NAME`) is the last event.",
 )
-@click.option(
+@option(
     "--from-seqno",
+    section=BEGIN,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Apply again from event N on (tables with keys, whole images); a target without anything begins there.",
+    help="Apply again from event N on (needs primary keys and full row images); an empty target begins with N.",
 )
-@click.option("--from-event", callback=position, metavar="FILE:POS", help="The same, from the event that ends there.")
-@click.option(
+@option(
+    "--from-event",
+    section=BEGIN,
+    callback=position,
+    metavar="FILE:POS",
+    help="The same, from the event that ends at this binary log position.",
+)
+@option(
     "--skip-seqno",
     "skip_seqnos",
+    section=EXCEPTIONS,
     type=click.IntRange(min=0),
     multiple=True,
     metavar="N",
-    help="Leave event N out, and note that in the target; can be repeated, and wants --because.",
+    help="Do not apply event N, and record that in the target. Repeatable; needs --reason.",
 )
-@click.option(
+@option(
     "--done-seqno",
+    section=EXCEPTIONS,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Event N, which is the next one and DDL, was done on the target by hand; wants --because.",
+    help="Event N, the next one, is a DDL that was done on the target by hand: go on after it. Needs --reason.",
 )
-@click.option(
-    "--without",
+@option(
+    "--exclude-table",
+    "excluded_tables",
+    section=EXCEPTIONS,
     multiple=True,
     callback=tables,
     metavar="SCHEMA.TABLE",
-    help="Apply nothing of this table (as the log calls it) from the next event on, and note that in the target; can "
-    "be repeated, and wants --because.",
+    help="From the next event on apply nothing to this table (its name in the log), and record that in the target. "
+    "Repeatable; needs --reason.",
 )
-@click.option("--because", default="", metavar="TEXT", help="Why an event, or a table, is not applied.")
-@click.option("--submitted", is_flag=True, help="Use the Spark that spark-submit has started: its master, its memory.")
+@reason_option("Why an event or a table is not applied; recorded in the target.", EXCEPTIONS)
+@option("--submitted", is_flag=True, help="Use the Spark session of spark-submit, with its master and memory.")
 def apply(
     config: Config,
     *,
-    until_seqno: int | None,
-    until_event: SourcePosition | None,
-    until_gtid: str | None,
-    until_time: int | None,
-    until_heartbeat: str | None,
+    to_seqno: int | None,
+    to_event: SourcePosition | None,
+    to_gtid: str | None,
+    to_time: int | None,
+    to_heartbeat: str | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
     skip_seqnos: tuple[int, ...],
     done_seqno: int | None,
-    without: tuple[TableName, ...],
-    because: str,
+    excluded_tables: tuple[TableName, ...],
+    reason: str,
     submitted: bool,
 ) -> None:
-    """Apply the log from Kafka to the target, by Spark, until SIGTERM or SIGINT.
+    """Apply the log from Kafka to the target with Spark, until SIGTERM or SIGINT.
 
-    Goes on from where the target is; a target without a position begins with the log's first event. A log that does not
-    exist yet is waited for as brokers that are gone are (kafka.retries). With one of --until-… it ends there with 0:
-    nothing behind it becomes visible, and a target that is beyond it is refused.
+    Continues from the target's position; a target without one begins with the log's first event. A log that does not
+    exist yet, and brokers that do not answer, are waited for (kafka.retries). With one of --to-… the applier ends there
+    with exit code 0: no later change becomes visible on the target, and a target beyond it is refused.
     """
     import signal
     from contextlib import suppress
@@ -94,7 +132,6 @@ def apply(
     from connector.applier.excluded_tables import ExcludedTables
     from connector.applier.skips import Skips
     from connector.clock import SystemClock
-    from connector.commands.who import who
     from connector.errors import TargetUnavailable
     from connector.kafka.handshake import tell_what_is_missing
     from connector.log.ids import Seqno
@@ -102,14 +139,14 @@ def apply(
     from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
 
-    until = _until(until_seqno, until_event, until_gtid, until_time, until_heartbeat)
+    until = _until(to_seqno, to_event, to_gtid, to_time, to_heartbeat)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
-    if bool(skip_seqnos or without or done_seqno is not None) != bool(because.strip()):
-        raise click.UsageError("--skip-seqno, --done-seqno or --without, and --because go together")
+    if bool(skip_seqnos or excluded_tables or done_seqno is not None) != bool(reason.strip()):
+        raise click.UsageError("--skip-seqno, --done-seqno or --exclude-table, and --reason go together")
     done = None if done_seqno is None else Seqno(done_seqno)
-    skips = Skips([Seqno(one) for one in skip_seqnos], who(), because, done=done)
-    excluded = ExcludedTables(without, who(), because) if without else None
+    skips = Skips([Seqno(one) for one in skip_seqnos], who(), reason, done=done)
+    excluded = ExcludedTables(excluded_tables, who(), reason) if excluded_tables else None
     first = from_event if from_seqno is None else Seqno(from_seqno)
     metrics.serve(config.metrics.port)
     clock = SystemClock()
@@ -169,5 +206,5 @@ def _until(
     if heartbeat is not None:
         given.append(ToHeartbeat(heartbeat))
     if len(given) > 1:
-        raise click.UsageError("only one of the options --until-… can be given")
+        raise click.UsageError("only one of the options --to-… can be given")
     return given[0] if given else None

@@ -1,4 +1,4 @@
-"""`thl archive`: keep the source's binary log in a folder."""
+"""`thl archive`: copies the source's binary log to a folder."""
 
 from __future__ import annotations
 
@@ -7,24 +7,35 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.command import command, option
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@click.command()
+@command(
+    earlier={"--until-now": "--to-now"},
+    examples={
+        "thl archive /var/lib/thl/binlog": "Copy the binary log, and follow it.",
+        "thl archive /var/lib/thl/binlog --verify": "Check the files that are there.",
+    },
+)
 @configured()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--until-now", is_flag=True, help="End where the log ends now, instead of waiting for more.")
-@click.option("--server-id", type=click.IntRange(1, 2**32 - 1), help="Ours; by default source.server_id + 1.")
-@click.option("--verify", is_flag=True, help="Read the archive through instead: checksums, places, missing files.")
-def archive(config: Config, folder: Path, until_now: bool, server_id: int | None, verify: bool) -> None:
-    """Keep the source's binary log in FOLDER, byte for byte, until SIGTERM or SIGINT.
+@option("--to-now", is_flag=True, help="End at the current end of the binary log; do not wait for more.")
+@option(
+    "--server-id",
+    type=click.IntRange(1, 2**32 - 1),
+    help="Replica server ID of this connection; by default source.server_id + 1.",
+)
+@option("--verify", is_flag=True, help="Check the archive instead: checksums, positions, missing files.")
+def archive(config: Config, folder: Path, to_now: bool, server_id: int | None, verify: bool) -> None:
+    """Copy the source's binary log to FOLDER, byte for byte, until SIGTERM or SIGINT.
 
-    Begins with the oldest file that the source has, and goes on where it ended. A file gets its name when it is whole
-    and safe on the disk; `thl binlog FOLDER` prints it, and `source.archive` lets a producer read from it what the
-    source has purged.
+    Begins with the oldest file that the source has; when started again, continues where it ended. A file gets its name
+    when it is complete and synced to disk. `thl binlog FOLDER` prints the archive, and with source.archive a producer
+    reads from it what the source has purged.
     """
     import signal
     from threading import Event
@@ -45,8 +56,8 @@ def archive(config: Config, folder: Path, until_now: bool, server_id: int | None
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    ours = server_id or config.source.server_id % (2**32 - 1) + 1
-    config = config.model_copy(update={"source": config.source.model_copy(update={"server_id": ours})})
+    replica_id = server_id or config.source.server_id % (2**32 - 1) + 1
+    config = config.model_copy(update={"source": config.source.model_copy(update={"server_id": replica_id})})
     warn_of_unverified(config, "source")
-    end = Archiver(config, kept, SystemClock(), stop, follow=not until_now).run()
+    end = Archiver(config, kept, SystemClock(), stop, follow=not to_now).run()
     click.echo(f"archived up to {end}" if end else "nothing was archived", err=True)

@@ -1,4 +1,4 @@
-"""`thl binlog`: what binary log files hold, without a server and without Kafka."""
+"""`thl binlog`: prints binary log files, without a server and without Kafka."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from connector.commands.arguments import folded, moment, position
+from connector.commands.bounds import BEGIN, END, TIME, folded, moment, position
+from connector.commands.command import NEW_LAYOUT, command, option
+from connector.commands.options import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,51 +23,112 @@ PIECE_BYTES = 1 << 20
 QUERY_BYTES = 4096
 LARGEST_EVENT = 256 << 20
 NAMED = 20  # XA transactions
+TABLES = "Tables"
+DAMAGE = "Damage"
 
 
-@click.command("binlog")
+@command(
+    "binlog",
+    earlier={"--format": NEW_LAYOUT},
+    examples={
+        "thl binlog mysql-bin.000002": "All its transactions as JSON, one a line.",
+        "thl binlog --format tungsten --do shop mysql-bin.0*": "The transactions of one schema.",
+        "thl binlog --from-time 2026-11-21T06:00 --stop-after 5 folder/": "Five transactions from then on.",
+    },
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
+@option(
     "--format",
     "layout",
-    type=click.Choice(["json", "thl"]),
+    section=OUTPUT,
+    type=click.Choice(["json", "tungsten"]),
     default="json",
     show_default=True,
-    help="One JSON object a transaction and line, or Tungsten's layout.",
+    help="One JSON object per transaction and line, or Tungsten's layout.",
 )
-@click.option("--from-position", callback=position, metavar="FILE:POS", help="Transactions that begin there or later.")
-@click.option("--to-position", callback=position, metavar="FILE:POS", help="Transactions that begin before.")
-@click.option("--from-gtid", callback=folded, metavar="GTID", help="That transaction and those behind it in the log.")
-@click.option("--to-gtid", callback=folded, metavar="GTID", help="That transaction and those before it in the log.")
-@click.option("--from-time", callback=moment, metavar="TIME", help="Transactions committed then or later (ISO, UTC).")
-@click.option("--to-time", callback=moment, metavar="TIME", help="Transactions committed before.")
-@click.option("--do", multiple=True, metavar="PATTERN", help="Only tables like this: schema or schema.table, * and ?.")
-@click.option("--ignore", multiple=True, metavar="PATTERN", help="Not tables like this; wins over --do.")
-@click.option(
-    "--keep-invalid-text",
-    multiple=True,
-    metavar="PATTERN",
-    help="Print text that is not valid in its character set as bytes: schema.table.column, * and ?.",
-)
-@click.option(
+@option(
     "--rows-query",
     "rows_query_bytes",
+    section=OUTPUT,
     type=click.IntRange(min=0, max=1 << 30),
     default=QUERY_BYTES,
     show_default=True,
     metavar="BYTES",
-    help="Print so much of the statement that made rows, where the log has it; 0: nothing.",
+    help="Print up to this many bytes of the statement that changed the rows, if the binary log has it; 0: none.",
 )
-@click.option(
+@option(
+    "--keep-invalid-text",
+    section=OUTPUT,
+    multiple=True,
+    metavar="PATTERN",
+    help="Print text that is invalid in its character set as bytes: schema.table.column, with * and ?. Repeatable.",
+)
+@option(
+    "--from-position",
+    section=BEGIN,
+    callback=position,
+    metavar="FILE:POS",
+    help="Transactions that begin at this position or later.",
+)
+@option(
+    "--from-gtid",
+    section=BEGIN,
+    callback=folded,
+    metavar="GTID",
+    help="This transaction and those after it in the binary log.",
+)
+@option(
+    "--from-time",
+    section=BEGIN,
+    callback=moment,
+    metavar="TIME",
+    help=f"Transactions committed at TIME or later ({TIME}).",
+)
+@option(
+    "--to-position",
+    section=END,
+    callback=position,
+    metavar="FILE:POS",
+    help="Transactions that begin before this position.",
+)
+@option(
+    "--to-gtid",
+    section=END,
+    callback=folded,
+    metavar="GTID",
+    help="This transaction and those before it in the binary log.",
+)
+@option("--to-time", section=END, callback=moment, metavar="TIME", help=f"Transactions committed before TIME ({TIME}).")
+@option("--stop-after", section=END, type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
+@option(
+    "--do",
+    section=TABLES,
+    multiple=True,
+    metavar="PATTERN",
+    help="Only tables that match: schema or schema.table, with * and ?. Repeatable.",
+)
+@option(
+    "--ignore",
+    section=TABLES,
+    multiple=True,
+    metavar="PATTERN",
+    help="No tables that match (schema or schema.table, with * and ?); takes precedence over --do. Repeatable.",
+)
+@option(
     "--largest-event",
+    section=DAMAGE,
     type=click.IntRange(min=1 << 20, max=1 << 30),
     default=LARGEST_EVENT,
     show_default=True,
     metavar="BYTES",
-    help="A larger event in a compressed transaction is an error: a few kB can stand for a gigabyte.",
+    help="Refuse larger events in compressed transactions: a few kB can decompress to a gigabyte.",
 )
-@click.option("--stop-after", type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
-@click.option("--salvage", is_flag=True, help="Go on behind damage; what is left out is told, the exit code stays.")
+@option(
+    "--salvage",
+    section=DAMAGE,
+    is_flag=True,
+    help="Continue after damage; what is left out is reported, and the exit code is still that of damage.",
+)
 def binlog(
     files: tuple[str, ...],
     *,
@@ -78,11 +141,11 @@ def binlog(
     largest_event: int,
     **bounds: Any,
 ) -> None:
-    """Print the transactions of binary log files, in the order in which the files are named.
+    """Print the transactions of binary log files, in the order of the files given.
 
-    A FILE may be compressed by gzip or zstd, a folder (its files by their numbers), or `-` (standard input). Only
-    whole transactions are printed, numbered from 0. At damage everything before it is printed, then one message says
-    what is wrong, and where.
+    A FILE may be compressed with gzip or zstd, a folder (its files in the order of their numbers), or `-` (standard
+    input). Only complete transactions are printed, numbered from 0. At damage everything before it is printed, then an
+    error with the position and the cause.
     """
     from connector.config.model import Filters
     from connector.errors import CorruptBinlog
@@ -148,7 +211,7 @@ def _between(files: list[LogFile], start: SourcePosition | None, end: SourcePosi
     from connector.errors import ConfigError
 
     names = [file.name for file in files]
-    for option, bound in (("--from-position", start), ("--to-position", end)):
+    for name, bound in (("--from-position", start), ("--to-position", end)):
         if bound is not None and names.count(bound.file) != 1:
-            raise ConfigError(f"{option}: {bound.file} is {names.count(bound.file)} of these files", files=len(names))
+            raise ConfigError(f"{name}: {bound.file} is {names.count(bound.file)} of these files", files=len(names))
     return files[names.index(start.file) if start else 0 : names.index(end.file) + 1 if end else None]

@@ -1,4 +1,4 @@
-"""`thl config`: what is in force, or what there is."""
+"""`thl config`: prints the configuration in force, or its reference."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.command import command, option
 from connector.commands.options import settings_options
 
 if TYPE_CHECKING:
     from connector.config.loading import Settings
 
 
-@click.command()
+@command(examples={"thl config --set source.port=3307": "The configuration with a field changed."})
 @settings_options
-@click.option("--reference", "print_reference", is_flag=True, help="Every field with its default, in Markdown.")
+@option("--reference", "print_reference", is_flag=True, help="Print every field with its default, in Markdown.")
 def config(settings: Settings, print_reference: bool) -> None:
-    """Print the configuration in force as YAML, with where each value came from; secrets are hidden."""
+    """Print the configuration in force as YAML, with the origin of each value; secrets are hidden."""
     from connector.config.reference import in_force, reference
 
     click.echo(reference() if print_reference else in_force(settings), nl=False)

@@ -1,4 +1,4 @@
-"""`thl demo`: the main job from nothing, on real servers."""
+"""`thl demo`: replication from an empty start, on real servers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from pathlib import Path
 
 import click
 
+from connector.commands.command import command, option
 
-@click.command()
-@click.option("--folder", type=click.Path(path_type=Path), help="Where servers, logs and the target lie; default: new.")
-@click.option("--seconds", type=float, default=45, show_default=True, help="How long the load runs.")
-@click.option("--rows", type=int, default=200_000, show_default=True, help="Rows of the one huge transaction.")
+DIFFERENT = 1
+
+
+@command(examples={"thl demo --seconds 20": "A shorter load."})
+@option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder for servers, logs and target; by default a new one.",
+)
+@option("--seconds", type=float, default=45, show_default=True, help="Duration of the load.")
+@option("--rows", type=int, default=200_000, show_default=True, help="Rows of the one huge transaction.")
 def demo(folder: Path | None, seconds: float, rows: int) -> None:
-    """Replicate a shop from MySQL to SQLite under load, kill things, and compare."""
+    """Replicate a shop from MySQL to SQLite under load, kill processes, and compare source and target."""
     from rich.console import Console
 
     from connector.demo.screen import show
@@ -26,4 +35,4 @@ def demo(folder: Path | None, seconds: float, rows: int) -> None:
     except OSError as error:
         raise click.UsageError(f"--folder {folder} cannot be made: {error.strerror}") from error
     equal = show(folder, Scale(seconds=seconds, huge=rows), Console(highlight=False))
-    sys.exit(0 if equal else 1)
+    sys.exit(0 if equal else DIFFERENT)

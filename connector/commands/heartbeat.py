@@ -1,4 +1,4 @@
-"""`thl heartbeat`: something on the source to be seen at the other end."""
+"""`thl heartbeat`: writes a heartbeat row on the source."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.command import command, option
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@click.command()
+@command(
+    examples={
+        "thl heartbeat deploy-7": "Write a heartbeat.",
+        "thl heartbeat deploy-7 --wait --timeout 60": "And wait until the target has applied it.",
+    }
+)
 @configured("source")
 @click.argument("name", default="manual")
-@click.option("--wait", "until_applied", is_flag=True, help="Until the target has it, and all that was before it.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer.")
+@option("--wait", "until_applied", is_flag=True, help="Wait until the target has this event and all before it.")
+@option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Exit with 12 when it takes longer.")
 def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | None) -> None:
-    """Write a heartbeat into source.heartbeat_table; its event has NAME as `heartbeat` in its metadata.
+    """Write a heartbeat row to source.heartbeat_table; its event's metadata has NAME as `heartbeat`.
 
-    With --wait it exits with 12 when it takes too long.
+    `thl wait --to-heartbeat NAME` and `thl apply --to-heartbeat NAME` refer to it.
     """
     from connector.clock import SystemClock
     from connector.commands.unverified import warn_of_unverified
@@ -35,7 +41,10 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
     if not until_applied:
         return
     if gtids is None:
-        raise ConfigError("the source has no GTIDs, by which a heartbeat could be waited for")
+        raise ConfigError(
+            "--wait needs GTIDs, which the source does not have",
+            hint="thl wait --to-heartbeat NAME --from-time TIME",
+        )
     url = config.target.url.get_secret_value()
     row = wait_for(Wanted.parse(gtids), lambda: read_target(url, config.service), SystemClock(), timeout)
     click.echo(f"applied {row.seqno} ({row.event_id})", err=True)

@@ -1,4 +1,4 @@
-"""`thl index`: where in the log which events are."""
+"""`thl index`: prints the offsets at which the log's events are."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import JSON, command, option
+from connector.commands.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@click.command()
+@command(earlier={**JSON, "--every": "--segment-size"}, examples={"thl index --segment-size 1000": ""})
 @configured("kafka")
-@click.option("--every", type=click.IntRange(min=1), default=100_000, show_default=True, help="Offsets of a segment.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
-def index(config: Config, every: int, as_json: bool) -> None:
-    """Print the seqnos of each segment of the log: of each epoch, and of about so many offsets.
+@option(
+    "--segment-size",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    metavar="OFFSETS",
+    help="Offsets per segment, about.",
+)
+@text_or_json("One JSON object per line instead of text.")
+def index(config: Config, segment_size: int, as_json: bool) -> None:
+    """Print the seqnos and offsets of each segment of the log, by partition and epoch.
 
-    Exits with 5 where a partition has lost its end.
+    Exits with 5 if a partition has lost its tail.
     """
     from connector.inspect.segments import as_line, as_object, segments
 
-    for segment in segments(config, every):
+    for segment in segments(config, segment_size):
         click.echo(json.dumps(as_object(segment)) if as_json else as_line(segment))

@@ -1,4 +1,4 @@
-"""`thl info`: what the log is and holds."""
+"""`thl info`: prints what the log contains."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import JSON, command
+from connector.commands.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@click.command()
+@command(earlier=JSON)
 @configured("kafka")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@text_or_json()
 def info(config: Config, as_json: bool) -> None:
-    """Say what the log holds: seqnos, times, partitions, about how many bytes, and its epochs.
+    """Print what the log contains: seqnos, times, partitions, approximate size, epochs.
 
-    Exits with 5 where a partition has lost its end.
+    Exits with 5 if a partition has lost its tail.
     """
     from connector.inspect.info import as_lines, as_object, log_info
 

@@ -1,47 +1,31 @@
-"""`thl list`: events of the log, as Tungsten lists them."""
+"""`thl list`: prints events of the log, in Tungsten's layout among others."""
 
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from connector.commands.options import configured
-from connector.commands.view_options import view_options
+from connector.commands.bounds import microseconds
+from connector.commands.command import ByValue, Decorator, command, option
+from connector.commands.options import VIEW_EARLIER, configured, view_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from connector.config.model import Config
     from connector.inspect.events.choice import Choice
     from connector.inspect.formats.printing import View
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WHICH = "Which events (default: all)"
+ZONED = "ISO 8601; in the zone of --timezone unless it names one"
 
 
-def bound(option: str, value: str | None, zone: tzinfo) -> tuple[int | None, int | None]:
-    """A seqno, or a time as µs since 1970 UTC; ISO 8601, of the zone where it names none."""
-    if value is None:
-        return None, None
-    if value.isascii() and value.isdecimal():
-        return int(value), None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{value!r} is neither a seqno nor a time like 2026-11-21T06:00:00", param_hint=option
-        ) from error
-    elapsed = (found if found.tzinfo else found.replace(tzinfo=zone)) - EPOCH
-    return None, (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
-
-
-def some(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option that is a number of events, 1 where none is given."""
-    return click.option(
-        f"-{name}",
-        f"--{name}",
+def some(name: str, text: str) -> Decorator:
+    """An option that is a number of events, 1 if none is given."""
+    return option(
+        name,
+        section=WHICH,
         type=click.IntRange(min=1),
         is_flag=False,
         flag_value=1,
@@ -50,25 +34,57 @@ def some(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., A
     )
 
 
-@click.command("list")
-@configured("kafka")
-@view_options
-@click.option("-seqno", "--seqno", type=click.IntRange(min=0), metavar="N", help="This event alone.")
-@click.option("-low", "--low", type=int, metavar="N", help="From this seqno on.")
-@click.option("-high", "--high", type=int, metavar="N", help="Up to this seqno.")
-@click.option("-from", "--from", "from_", metavar="N|TIME", help="From this seqno, or commit time, on.")
-@click.option("-to", "--to", "to", metavar="N|TIME", help="Up to this seqno, or commit time.")
-@some("first", "The first N, or the first.")
-@some("last", "The last N, or the last.")
-@click.option("-event", "--event", metavar="FILE:END", help="The one that ended there in the source's binary log.")
-@click.option("-gtid", "--gtid", metavar="GTID", help="The one with this GTID.")
-@click.option("--voided", is_flag=True, help="Also what was given up or is trapped, and what is not finished yet.")
-def list_log(config: Config, view: View, **wanted: Any) -> None:
-    """Print events of the log, fragment by fragment; all of them where nothing is chosen.
+def either(end: str) -> ByValue:
+    """Tungsten's -from or -to, of a seqno or a commit time."""
 
-    A TIME is ISO 8601, of the time zone of -timezone where it names none. An event id or a GTID is looked for from the
-    log's beginning, a seqno is found at once. Where an event is missing among them, or at a partition's end, it stops
-    there and exits with 5.
+    def rewrite(value: str) -> tuple[str, str]:
+        return f"--{end}-seqno" if value.isascii() and value.isdecimal() else f"--{end}-time", value
+
+    return ByValue(f"--{end}-seqno or --{end}-time", rewrite)
+
+
+@command(
+    "list",
+    earlier={
+        **VIEW_EARLIER,
+        "-seqno": "--seqno",
+        "-low": "--from-seqno",
+        "--low": "--from-seqno",
+        "-high": "--to-seqno",
+        "--high": "--to-seqno",
+        "-from": either("from"),
+        "--from": either("from"),
+        "-to": either("to"),
+        "--to": either("to"),
+        "-first": "--first",
+        "-last": "--last",
+        "-event": "--event",
+        "-gtid": "--gtid",
+    },
+    examples={
+        "thl list --last 5": "The last five events.",
+        "thl list --seqno 41 --specs": "One event, with the columns' types.",
+        "thl list --from-time 2026-11-21T06:00 --timezone Europe/Berlin --headers": "A line per fragment since then.",
+        "thl list --from-seqno 40 --to-seqno 49 --format avro > part.avro": "Ten events as an Avro file.",
+    },
+)
+@configured("kafka")
+@option("--seqno", section=WHICH, type=click.IntRange(min=0), metavar="N", help="This event only.")
+@option("--from-seqno", section=WHICH, type=int, metavar="N", help="This event and later ones.")
+@option("--to-seqno", section=WHICH, type=int, metavar="N", help="This event and earlier ones.")
+@option("--from-time", section=WHICH, metavar="TIME", help=f"Events committed at TIME or later ({ZONED}).")
+@option("--to-time", section=WHICH, metavar="TIME", help=f"Events committed at TIME or earlier ({ZONED}).")
+@some("--first", "The first N events; without N, the first.")
+@some("--last", "The last N events; without N, the last.")
+@option("--event", section=WHICH, metavar="FILE:POS", help="The event that ends at this binary log position.")
+@option("--gtid", section=WHICH, metavar="GTID", help="The event of this transaction.")
+@option("--voided", section=WHICH, is_flag=True, help="Also events that were given up, are trapped, or unfinished.")
+@view_options
+def list_log(config: Config, view: View, **wanted: Any) -> None:
+    """Print events of the log, fragment by fragment; without a choice, all of them.
+
+    A seqno or a time is found in a few reads; an event id or a GTID is searched from the log's beginning. Exits with 5
+    at the first event that is missing, between others or at a partition's end.
     """
     from connector.inspect.events.log import LogList
     from connector.inspect.formats.printing import log_printer
@@ -81,42 +97,51 @@ def list_log(config: Config, view: View, **wanted: Any) -> None:
 
 
 def chosen(
-    zone: tzinfo, *, from_: str | None, to: str | None, event: str | None, gtid: str | None, **rest: Any
+    zone: tzinfo,
+    *,
+    seqno: int | None,
+    from_seqno: int | None,
+    to_seqno: int | None,
+    from_time: str | None,
+    to_time: str | None,
+    event: str | None,
+    gtid: str | None,
+    **rest: Any,
 ) -> Choice:
-    """What the options choose.
+    """The choice that the options make.
 
     Raises:
         UsageError: two ways to choose at once.
     """
     from connector.inspect.events.choice import Choice, EventLocation
 
-    low, since = bound("-from", from_, zone)
-    high, until = bound("-to", to, zone)
-    seqno, range_ = rest.pop("seqno"), (rest.pop("low"), rest.pop("high"))
     ways = {
-        "-seqno": seqno is not None,
-        "-low/-high": range_ != (None, None),
-        "-from/-to": (from_, to) != (None, None),
-        "-first": rest["first"] is not None,
-        "-last": rest["last"] is not None,
-        "-event": event is not None,
-        "-gtid": gtid is not None,
+        "--seqno": seqno is not None,
+        "--from-… and --to-…": (from_seqno, to_seqno, from_time, to_time) != (None,) * 4,
+        "--first": rest["first"] is not None,
+        "--last": rest["last"] is not None,
+        "--event": event is not None,
+        "--gtid": gtid is not None,
     }
     asked = [name for name, given in ways.items() if given]
     if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} exclude each other")
-    if seqno is not None:
-        low = high = seqno
-    elif range_ != (None, None):
-        low, high = range_
+        raise click.UsageError(f"{', '.join(asked)} exclude each other")
+    low, high = (from_seqno, to_seqno) if seqno is None else (seqno, seqno)
     if low is not None and high is not None and low > high:
         raise click.UsageError(f"{low} comes after {high}")
     return Choice(
         low=low,
         high=high,
-        since=since,
-        until=until,
+        since=_time("--from-time", from_time, zone),
+        until=_time("--to-time", to_time, zone),
         event=None if event is None else EventLocation.parse(event),
         gtid=gtid and gtid.strip().lower(),
         **rest,
     )
+
+
+def _time(name: str, value: str | None, zone: tzinfo) -> int | None:
+    try:
+        return None if value is None else microseconds(value, zone)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a time like 2026-11-21T06:00:00", param_hint=name) from error

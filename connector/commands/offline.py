@@ -1,4 +1,4 @@
-"""`thl offline`: ask a service's applier, or its producer, to end, from anywhere that reaches the target, or Kafka."""
+"""`thl offline`: asks a service's applier to end, through the target; or its producer, through Kafka."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import OPTIONS, command, option
+from connector.commands.options import configured, one_end, reason_option, who
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -14,58 +15,70 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.2
 
 
-@click.command()
+@command(
+    earlier={"--because": "--reason", "--wait": "--timeout"},
+    examples={
+        "thl offline --reason 'upgrade of the target'": "End the applier.",
+        "thl offline --producer --timeout 300": "End the producer; wait up to five minutes for it.",
+    },
+)
 @configured()
-@click.option("--producer", is_flag=True, help="The producer, not the applier.")
-@click.option("--because", default="", metavar="TEXT", help="Why; who ends, and `thl status`, say it.")
-@click.option("--wait", default=60.0, show_default=True, metavar="SECONDS", help="For it to be offline.")
-def offline(config: Config, producer: bool, because: str, wait: float) -> None:
-    """Ask the applier to go offline: between two events, its last commit done, with exit code 0.
+@one_end("The applier of the target (the default).", "The producer.", default="target")
+@reason_option("Why; shown by the process that ends and by `thl status`.", OPTIONS)
+@option(
+    "--timeout",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait until it is offline. The request stands after that, too.",
+)
+def offline(config: Config, end: str, reason: str, timeout: float) -> None:
+    """Ask the applier or the producer to go offline; it ends between two events, with exit code 0.
 
-    The request stands in the target, where the applier looks each second, until the next `thl apply` begins. With
-    --producer it stands in the log's control topic, and the producer that runs ends as on SIGTERM: at an event's end.
+    The request to the applier is a row in the target, which the applier reads every second; it stands until the next
+    `thl apply` begins. The request to the producer is a record in the log's control topic, for the producer that is
+    online now.
     """
     from connector.commands.unverified import warn_of_unverified
 
-    warn_of_unverified(config, "kafka" if producer else "target")
-    if producer:
-        _producer(config, because, wait)
+    warn_of_unverified(config, "kafka" if end == "producer" else "target")
+    if end == "producer":
+        _producer(config, reason, timeout)
     else:
-        _applier(config, because, wait)
+        _applier(config, reason, timeout)
 
 
-def _applier(config: Config, because: str, wait: float) -> None:
+def _applier(config: Config, reason: str, timeout: float) -> None:
     from connector.clock import SystemClock
-    from connector.commands.who import who
     from connector.errors import TargetUnavailable
     from connector.targets.open import open_signal_table
     from connector.targets.signal_table import Request
 
     clock = SystemClock()
     with open_signal_table(config.target) as desk:
-        desk.ask_offline(config.service, Request(clock.now(), who(), because))
-        deadline = clock.monotonic() + wait
+        desk.ask_offline(config.service, Request(clock.now(), who(), reason))
+        deadline = clock.monotonic() + timeout
         while True:
             found = desk.request(config.service)
             if found is None:
-                raise TargetUnavailable("another applier has begun meanwhile", service=config.service)
+                raise TargetUnavailable("another applier has started meanwhile", service=config.service)
             if found.offline_at is not None:
                 click.echo(f"service {config.service} is offline after event {found.seqno}")
                 return
             if clock.monotonic() >= deadline:
                 raise TargetUnavailable(
-                    f"no applier has gone offline within {wait:g} s",
-                    hint="perhaps none is running; the request stands until one does, or the next `thl apply` begins",
+                    f"no applier has gone offline within {timeout:g} s",
+                    hint="perhaps none runs; the request stands until the next `thl apply`; --timeout waits longer",
                     service=config.service,
                 )
             clock.sleep(LOOK_SECONDS)
 
 
-def _producer(config: Config, because: str, wait: float) -> None:
+def _producer(config: Config, reason: str, timeout: float) -> None:
     from queue import Empty, SimpleQueue
 
     from connector.clock import SystemClock
-    from connector.commands.who import who
     from connector.errors import PreflightError, TimedOut
     from connector.kafka.log_reader import LogReader
     from connector.kafka.requests import listening, tell
@@ -76,17 +89,17 @@ def _producer(config: Config, because: str, wait: float) -> None:
         epochs = reader.control().epochs
     if not epochs:
         raise PreflightError("the log never had a producer", service=config.service)
-    request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), because=because)
+    request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), because=reason)
     heard: SimpleQueue[OfflineRequest] = SimpleQueue()
-    deadline = clock.monotonic() + wait
+    deadline = clock.monotonic() + timeout
     with listening(config, tell(config, request), heard.put):
         while True:
             try:
                 found = heard.get(timeout=max(deadline - clock.monotonic(), 0))
             except Empty:
                 raise TimedOut(
-                    f"the producer of epoch {request.epoch} has not gone offline within {wait:g} s",
-                    hint="perhaps none is running; one that begins later is not meant",
+                    f"the producer of epoch {request.epoch} has not gone offline within {timeout:g} s",
+                    hint="perhaps none runs; one that starts later ignores the request; --timeout waits longer",
                     service=config.service,
                 ) from None
             if found.epoch == request.epoch and found.offline_at is not None:

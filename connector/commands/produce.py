@@ -1,4 +1,4 @@
-"""`thl produce`: MySQL's binary log into Kafka, until SIGTERM or SIGINT."""
+"""`thl produce`: reads MySQL's binary log into Kafka, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -6,40 +6,65 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.bounds import BEGIN
+from connector.commands.command import command, option
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
+ACCEPT = "What is accepted"
 
-@click.command()
+
+@command(
+    examples={
+        "thl produce": "Continue the log; a new one begins with an initial load.",
+        "thl produce --start now": "Begin a new log without an initial load.",
+        "thl produce --from-files /var/lib/thl/binlog": "Read archived files, without the server.",
+    }
+)
 @configured()
-@click.option(
-    "--from",
-    "places",
+@option(
+    "--start",
+    section=BEGIN,
+    metavar="POSITION",
+    help="Where a new log begins, in place of source.start: snapshot, now, earliest, a GTID set or FILE:POS.",
+)
+@option(
+    "--from-files",
+    section=BEGIN,
     multiple=True,
-    metavar="PLACE|FOLDER|FILE",
-    help="Over source.start: where a new log begins. Or a folder with binary log files, or files (repeat it for each): "
-    "these are read instead of the server, to their end.",
+    metavar="FOLDER|FILE",
+    help="Read a folder of binary log files, or files in this order, to their end, in place of the server. Repeatable.",
 )
-@click.option(
+@option("--from", "places", multiple=True, hidden=True, metavar="POSITION|FOLDER|FILE")
+@option(
     "--accept-trapped",
+    section=ACCEPT,
     is_flag=True,
-    help="Go on although the source lacks transactions that the log has (`thl trapped` lists them): the log forks, and "
-    "targets that have applied them are refused. End the appliers before.",
+    help="Continue although the source lacks transactions that the log has (`thl trapped` lists them). The log forks: "
+    "targets that have applied them are refused. End the appliers first.",
 )
-@click.option(
+@option(
     "--accept-partial",
+    section=ACCEPT,
     multiple=True,
     metavar="PATTERN",
-    help="Begin to capture these tables (schema.table, with * and ?) although they hold rows that the log does not "
-    "have, because filters left them out before: targets never get these, and a change of one of them ends an applier.",
+    help="Begin to capture these tables (schema.table, with * and ?) although the log lacks rows that filters left out "
+    "before. Targets never get these rows, and a change of one of them ends an applier. Repeatable.",
 )
-def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool, accept_partial: tuple[str, ...]) -> None:
+def produce(
+    config: Config,
+    *,
+    start: str | None,
+    from_files: tuple[str, ...],
+    places: tuple[str, ...],
+    accept_trapped: bool,
+    accept_partial: tuple[str, ...],
+) -> None:
     """Read MySQL's binary log into Kafka, until SIGTERM or SIGINT.
 
-    A new log begins at source.start: snapshot (the default), now, earliest, a GTID set or file:position. A log that
-    exists goes on where it ends.
+    A new log begins at source.start: with an initial load by default. A log that exists is continued where it ends.
     """
     import gc
     import signal
@@ -60,18 +85,19 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool, ac
 
     clock = SystemClock()
     source: Source
-    if any(Path(place).exists() for place in places) or len(places) > 1:
+    start, from_files = _beginning(start, from_files, places)
+    if from_files:
         if accept_trapped:
-            raise ConfigError("--accept-trapped is about a server: what is not in some files is not lost")
+            raise ConfigError("--accept-trapped needs the server: --from-files cannot tell what the server lacks")
         if config.publish.wait_for:
             raise ConfigError(
-                "publish.wait_for is about a server's replicas: what files hold is not waited for",
+                "publish.wait_for needs the server's replicas: it has no meaning with --from-files",
                 hint="--set publish.wait_for=[]",
             )
-        source = FileSource(config, [Path(place) for place in places], clock)
+        source = FileSource(config, [Path(file) for file in from_files], clock)
     else:
-        if places:
-            config = config.model_copy(update={"source": config.source.model_copy(update={"start": places[0]})})
+        if start is not None:
+            config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
         source = MySqlSource(config, clock)
         warn_of_unverified(config, "source", "replicas")
     warn_of_unverified(config, "kafka", "registry")
@@ -105,3 +131,22 @@ def produce(config: Config, places: tuple[str, ...], *, accept_trapped: bool, ac
     click.echo(
         f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}", err=True
     )
+
+
+def _beginning(
+    start: str | None, files: tuple[str, ...], places: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Where a new log begins, and the files to read; `places` are of `--from`, the earlier form of both options."""
+    from pathlib import Path
+
+    if places:
+        click.echo("thl: --from is now --start (a position) and --from-files (folders and files)", err=True)
+        if len(places) > 1 or Path(places[0]).exists():
+            files = (*files, *places)
+        elif start is None:
+            start = places[0]
+        else:
+            raise click.UsageError("--start and --from are the same option: give one of them")
+    if start is not None and files:
+        raise click.UsageError("--start and --from-files exclude each other")
+    return start, files

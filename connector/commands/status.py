@@ -1,4 +1,4 @@
-"""`thl status`: how far producer and applier are, for people and for monitoring."""
+"""`thl status`: prints how far producer and applier are, for people and for monitoring."""
 
 from __future__ import annotations
 
@@ -7,35 +7,69 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import JSON, command, option
+from connector.commands.options import configured, one_end, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 UNWELL = 1
+LIMITS = "Limits"
 
 
-@click.command()
-@configured("kafka", "source", "replicas", "target")
-@click.option("--max-behind", default=60.0, show_default=True, help="Seconds behind that are still well.")
-@click.option("--min-purge", default=3600.0, show_default=True, help="Seconds until a purge that are still well.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@command(
+    earlier=JSON,
+    examples={
+        "thl status": "",
+        "thl status --format json --max-behind 300": "For monitoring.",
+        "thl status --target": "The applier's part, without asking the source.",
+    },
+)
+@configured()
+@one_end("Only the target and its applier.", "Only the source and its producer.", default=None)
+@option(
+    "--max-behind",
+    section=LIMITS,
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A problem when producer or applier is further behind.",
+)
+@option(
+    "--min-purge",
+    section=LIMITS,
+    type=float,
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A problem when the source may purge the next binary log file sooner.",
+)
+@text_or_json("One JSON object instead of text; with both ends it has the names of `trepctl status`, too.")
 @click.pass_context
-def status(ctx: click.Context, config: Config, max_behind: float, min_purge: float, as_json: bool) -> None:
-    """Say how far producer and applier are, under Tungsten's names.
+def status(
+    ctx: click.Context, config: Config, *, end: str | None, max_behind: float, min_purge: float, as_json: bool
+) -> None:
+    """Print how far producer and applier are, under Tungsten's names.
 
-    With --json the names of `trepctl status` are beside the two ends' own.
-
-    Exits with 0 when all is well and with 1 when something does not answer or is beyond its limit.
+    Exits with 1 when a server does not answer or a limit is exceeded.
     """
     from connector.clock import SystemClock
+    from connector.commands.unverified import warn_of_unverified
     from connector.status.collect import collect
-    from connector.status.report import Limits, as_object, as_text
+    from connector.status.report import End, Limits, as_object, as_text
     from connector.status.trepctl import tungsten_names
 
-    found = collect(config, Limits(max_behind, min_purge))
+    ends = frozenset(End) if end is None else frozenset((End(end),))
+    warn_of_unverified(config, "kafka")
+    if End.PRODUCER in ends:
+        warn_of_unverified(config, "source", "replicas")
+    if End.TARGET in ends:
+        warn_of_unverified(config, "target")
+    found = collect(config, Limits(max_behind, min_purge), ends=ends)
     if as_json:
-        names = tungsten_names(found, config, SystemClock().now())
+        # Tungsten's names are of one replicator, which has both ends.
+        names = tungsten_names(found, config, SystemClock().now()) if end is None else {}
         click.echo(json.dumps({**names, **as_object(found)}, indent=2))
     else:
         click.echo(as_text(found))

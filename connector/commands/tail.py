@@ -1,4 +1,4 @@
-"""`thl tail`: the log as it grows."""
+"""`thl tail`: prints events as the log grows."""
 
 from __future__ import annotations
 
@@ -7,24 +7,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
-from connector.commands.view_options import view_options
+from connector.commands.command import command, option
+from connector.commands.options import VIEW_EARLIER, configured, view_options
 
 if TYPE_CHECKING:
     from connector.config.model import Config
     from connector.inspect.formats.printing import View
 
+WHICH = "Which events"
 
-@click.command()
-@configured("kafka")
-@view_options
-@click.option(
-    "-last", "--last", type=click.IntRange(min=0), default=0, metavar="N", help="Begin with the last N that are there."
+
+@command(
+    earlier={**VIEW_EARLIER, "-last": "--last", "--until-seqno": "--to-seqno"},
+    examples={
+        "thl tail --headers": "A line per fragment, as events arrive.",
+        "thl tail --last 10 --format json": "The last ten events, and those that follow.",
+    },
 )
-@click.option("--until-seqno", type=click.IntRange(min=0), metavar="N", help="End after this event.")
-@click.option("--voided", is_flag=True, help="Also what is given up.")
-def tail(config: Config, view: View, last: int, until_seqno: int | None, voided: bool) -> None:
-    """Print events as they come into the log, until SIGINT or SIGTERM; each when it is whole."""
+@configured("kafka")
+@option(
+    "--last", section=WHICH, type=click.IntRange(min=0), default=0, metavar="N", help="Begin with the last N events."
+)
+@option("--to-seqno", section=WHICH, type=click.IntRange(min=0), metavar="N", help="End after event N.")
+@option("--voided", section=WHICH, is_flag=True, help="Also events that were given up.")
+@view_options
+def tail(config: Config, view: View, last: int, to_seqno: int | None, voided: bool) -> None:
+    """Print events as they arrive in the log, each when it is complete, until SIGINT or SIGTERM."""
     import signal
     from threading import Event
 
@@ -35,7 +43,7 @@ def tail(config: Config, view: View, last: int, until_seqno: int | None, voided:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     printer = log_printer(view, sys.stdout.buffer)
-    for listed in Following(config, stop.is_set).events(last, voided=voided, until=until_seqno):
+    for listed in Following(config, stop.is_set).events(last, voided=voided, until=to_seqno):
         if listed is None:
             printer.flush()
         else:

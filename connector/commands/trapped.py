@@ -1,4 +1,4 @@
-"""`thl trapped`: the events of the log that its source does not have."""
+"""`thl trapped`: lists the events of the log that its source does not have (errant GTIDs)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import JSON, command
+from connector.commands.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
     from connector.inspect.trapped import Trapped
 
 
-@click.command()
+@command(earlier=JSON)
 @configured("kafka", "source")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@text_or_json()
 @click.pass_context
 def trapped(ctx: click.Context, config: Config, *, as_json: bool) -> None:
-    """List the events of the log that the source does not have, as after a failover to a replica that lagged.
+    """List the events of the log that the source does not have (errant), as after a failover to a lagging replica.
 
-    Reads both and changes nothing. Exits with 8 when there are any.
+    Reads both and changes nothing. Exits with 8 if there are any.
     """
     from connector.errors import HistoriesDiffer
     from connector.inspect.trapped import find_trapped

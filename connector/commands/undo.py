@@ -1,4 +1,4 @@
-"""`thl undo`: take a target's data back to an earlier event."""
+"""`thl undo`: takes a target's data back to an earlier event."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connector.commands.command import command, option
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@click.command()
+@command(examples={"thl undo --to-seqno 41": "Take back events 42 and later."})
 @configured("kafka", "target")
-@click.option("--to-seqno", type=click.IntRange(min=1), required=True, metavar="N", help="The event to go back to.")
+@option(
+    "--to-seqno",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="N",
+    help="Go back to event N: it stays, and the events after it are taken back.",
+)
 def undo(config: Config, to_seqno: int) -> None:
-    """Take the target back until it shows the source as it was after event N, by the before images in the log.
+    """Take the target back to the state after event N, with the before images in the log.
 
-    An applier that runs is fenced. Refused before anything is changed where the events since cannot be undone: a DDL
-    that did something, an initial load, images without all columns. `thl apply` goes forward again.
+    An applier that runs is fenced. Refused before any change if a later event cannot be undone: a DDL that had an
+    effect, an initial load, a partial row image. `thl apply` goes forward again.
     """
     from contextlib import closing
 

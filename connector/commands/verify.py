@@ -1,4 +1,4 @@
-"""`thl verify`: whether source and target are equal."""
+"""`thl verify`: compares source and target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.options import configured
+from connector.commands.command import JSON, command, option
+from connector.commands.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,49 +19,73 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"equal": 0, "different": 9, "not all compared": 13}  # by verdict
 SHOWN = 20
+TABLES = "Tables"
 
 
-@click.command()
+@command(
+    earlier={**JSON, "--without": "--ignore", "--patience": "--stall-timeout"},
+    examples={
+        "thl verify": "Compare every captured table.",
+        "thl verify --table shop.orders --format json": "Compare one table.",
+        "thl verify --every 3600 --ignore 'shop.*_log'": "Compare every hour, without some tables.",
+    },
+)
 @configured("source", "target")
-@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="Only this one; can be repeated.")
-@click.option("--without", multiple=True, metavar="PATTERN", help="Not these tables (schema.table, with * and ?).")
-@click.option("--patience", default=10.0, show_default=True, help="Seconds to wait for a target that does not move.")
-@click.option("--every", type=click.FloatRange(min=0), help="Again so many seconds later, until SIGTERM or SIGINT.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object; with --every one a line.")
+@option("--table", "tables", section=TABLES, multiple=True, metavar="SCHEMA.TABLE", help="Only this table. Repeatable.")
+@option(
+    "--ignore",
+    section=TABLES,
+    multiple=True,
+    metavar="PATTERN",
+    help="No tables that match: schema.table, with * and ?. Repeatable.",
+)
+@option(
+    "--stall-timeout",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Compare anyway when the target is behind and has made no progress for this long.",
+)
+@option(
+    "--every",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Compare again after this time, until SIGTERM or SIGINT.",
+)
+@text_or_json("One JSON object instead of text; with --every one per line.")
 @click.pass_context
 def verify(
     ctx: click.Context,
     config: Config,
     tables: tuple[str, ...],
-    without: tuple[str, ...],
+    ignore: tuple[str, ...],
     *,
-    patience: float,
+    stall_timeout: float,
     every: float | None,
     as_json: bool,
 ) -> None:
-    """Compare every table of source and target at one seqno, value by value.
+    """Compare every captured table of source and target at one seqno, value by value.
 
-    Tables with rules (source.filters.tables) are compared through them. Where a rule publishes only some of insert,
-    update and delete, a table cannot be compared: it is named.
+    Reads every row of both, takes no locks. Rules of source.filters.tables are applied to the source's rows first; a
+    table of which a rule publishes only some of insert, update and delete cannot be compared, and is named. The mark of
+    a table that an event was skipped for (thl apply --skip-seqno) is removed when the table is equal.
 
-    Exits with 9 when something differs, and with 13 when nothing does but not all captured tables were compared, or
-    none; tables that are named by --without are not missed. Takes no locks; reads every row of both. Of tables that an
-    event was left out for (thl apply --skip-seqno) the mark is taken away where they are equal.
-
-    With --every it goes on: metrics.port serves when it compared, how much, and how many tables differed.
+    Exits with 9 when tables differ, and with 13 when none differ but not all captured tables were compared; tables that
+    match --ignore do not count. With --every, metrics.port serves the results.
     """
     from functools import partial
 
     from connector.verify import verify as compare
 
     told = partial(
-        _told, config, every_table=not (tables or without), as_json=as_json, indent=2 if every is None else None
+        _told, config, every_table=not (tables or ignore), as_json=as_json, indent=2 if every is None else None
     )
     if every is None:
-        report = compare(config, tables or None, without=without, patience=patience)
+        report = compare(config, tables or None, without=ignore, patience=stall_timeout)
         told(report)
         ctx.exit(EXIT_CODES[report.verdict])
-    ctx.exit(EXIT_CODES[_go_on(config, tables, without, patience=patience, every=every, told=told)])
+    ctx.exit(EXIT_CODES[_go_on(config, tables, ignore, patience=stall_timeout, every=every, told=told)])
 
 
 def _go_on(

@@ -1,4 +1,4 @@
-"""`thl wait`: until a target has an event."""
+"""`thl wait`: waits until a target has an event."""
 
 from __future__ import annotations
 
@@ -6,55 +6,97 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.arguments import moment
+from connector.commands.bounds import TIME, moment
+from connector.commands.command import ByValue, command, option
 from connector.commands.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
     from connector.status.waiting import Want, Wanted
 
+WHAT = "What to wait for"
 
-def applied_option(_: click.Context, option: click.Parameter, value: str | None) -> Wanted | None:
-    """A seqno or GTIDs."""
+
+def gtids(_: click.Context, parameter: click.Parameter, value: str | None) -> Wanted | None:
+    """A GTID or a set of them."""
     from connector.errors import Unsupported
     from connector.status.waiting import Wanted
 
     if value is None:
         return None
     try:
-        return Wanted.parse(value)
+        found = Wanted.parse(value)
     except Unsupported as error:
-        raise click.BadParameter(f"{value!r} is neither a seqno nor a GTID", param=option) from error
+        raise click.BadParameter(f"{value!r} is not a GTID or a GTID set", param=parameter) from error
+    if found.seqno is not None:
+        raise click.BadParameter(f"{value!r} is a seqno: --to-seqno", param=parameter)
+    return found
 
 
-@click.command()
+def _applied(value: str) -> tuple[str, str]:
+    """Tungsten's -applied, of a seqno or GTIDs."""
+    value = value.strip()
+    return "--to-seqno" if value.isascii() and value.isdecimal() else "--to-gtid", value
+
+
+APPLIED = ByValue("--to-seqno or --to-gtid", _applied)
+
+
+@command(
+    earlier={
+        "-applied": APPLIED,
+        "--applied": APPLIED,
+        "--heartbeat": "--to-heartbeat",
+        "--since": "--from-time",
+        "-limit": "--timeout",
+    },
+    examples={
+        "thl wait --to-seqno 41 --timeout 60": "Wait up to a minute for event 41.",
+        "thl wait --to-heartbeat deploy-7": "Wait for what `thl heartbeat deploy-7` wrote.",
+    },
+)
 @configured("target")
-@click.option("-applied", "--applied", callback=applied_option, metavar="SEQNO|GTID", help="An event, or several.")
-@click.option("--heartbeat", metavar="NAME", help="A heartbeat: its row is in the target's copy of the source's table.")
-@click.option(
-    "--since",
+@option("--to-seqno", section=WHAT, type=click.IntRange(min=0), metavar="N", help="Event N.")
+@option("--to-gtid", section=WHAT, callback=gtids, metavar="GTIDS", help="The transactions of a GTID or GTID set.")
+@option(
+    "--to-heartbeat",
+    section=WHAT,
+    metavar="NAME",
+    help="A heartbeat with this name, in the target's copy of source.heartbeat_table.",
+)
+@option(
+    "--from-time",
+    section=WHAT,
     callback=moment,
     metavar="TIME",
-    help="Not one that was written before (ISO, UTC): for a name that is used again.",
+    help=f"With --to-heartbeat: one written at TIME or later ({TIME}).",
 )
-@click.option("-limit", "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer.")
+@option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Exit with 12 when it takes longer.")
 def wait(
-    config: Config, applied: Wanted | None, heartbeat: str | None, since: int | None, timeout: float | None
+    config: Config,
+    *,
+    to_seqno: int | None,
+    to_gtid: Wanted | None,
+    to_heartbeat: str | None,
+    from_time: int | None,
+    timeout: float | None,
 ) -> None:
-    """Wait until the target has an event, and all that were before it; exits with 12 when it takes too long.
+    """Wait until the target has an event and all events before it.
 
-    The event is named by its seqno or GTID, or is the heartbeat that `thl heartbeat NAME` wrote.
+    The event is named by its seqno, its GTID, or the heartbeat that `thl heartbeat NAME` wrote.
     """
     from connector.clock import SystemClock
     from connector.status.target import read_target
-    from connector.status.waiting import wait_for
+    from connector.status.waiting import Wanted, wait_for
 
-    if (applied is None) == (heartbeat is None):
-        raise click.UsageError("one of --applied, --heartbeat has to be given")
-    if since is not None and heartbeat is None:
-        raise click.UsageError("--since is about a heartbeat")
+    if sum(one is not None for one in (to_seqno, to_gtid, to_heartbeat)) != 1:
+        raise click.UsageError("one of --to-seqno, --to-gtid, --to-heartbeat has to be given")
+    if from_time is not None and to_heartbeat is None:
+        raise click.UsageError("--from-time needs --to-heartbeat")
     url = config.target.url.get_secret_value()
-    wanted: Want = applied if applied is not None else _of_heartbeat(config, heartbeat or "", since)
+    wanted: Want = to_gtid or Wanted(to_seqno)
+    if to_heartbeat is not None:
+        wanted = _of_heartbeat(config, to_heartbeat, from_time)
     row = wait_for(wanted, lambda: read_target(url, config.service), SystemClock(), timeout)
     click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
 

@@ -21,7 +21,7 @@ from connector.log.writing.control import ControlState
 from connector.log.writing.fork import Range, outside
 from connector.mysql.server.replica import Replica
 from connector.status.catch_up import CatchUp, Sample
-from connector.status.report import ApplierStatus, Limits, ProducerStatus, State, Status, problems_of
+from connector.status.report import ApplierStatus, End, Limits, ProducerStatus, State, Status, problems_of
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.targets.open import open_signal_table
@@ -33,20 +33,23 @@ PATIENCE: Final = 3.0  # seconds for which that is waited for
 LOOK: Final = 0.1
 
 
-def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Status:
-    """Ask all three.
+def collect(
+    config: Config, limits: Limits, clock: Clock | None = None, *, ends: frozenset[End] = frozenset(End)
+) -> Status:
+    """Ask Kafka, and the source and the target as far as their end is asked for.
 
     Args:
         config: where they are.
         limits: beyond which something is a problem.
         clock: for what is behind.
+        ends: the producer's, the target's, or both.
     """
     clock = clock or SystemClock()
     now = clock.now()
     problems: list[str] = []
     control: ControlState | None = None
     position: PositionRecord | None = None
-    ends = Ends()
+    stored = Ends()
     source: SourceView | None = None
     target: TargetRow | None = None
     request: Request | None = None
@@ -56,17 +59,18 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
     try:
         with LogReader(config) as reader:
             control, position = reader.control(), reader.position()
-        ends = LogList(config).ends()
+        stored = LogList(config).ends()
         check_tails(config)
     except ConnectorError as error:
         problems.append(error.message)
     try:
-        source = read_source(config.source)
+        source = read_source(config.source) if End.PRODUCER in ends else None
     except ConnectorError as error:
         problems.append(error.message)
     try:
-        target = read_target(config.target.url.get_secret_value(), config.service)
-        known = True
+        if End.TARGET in ends:
+            target = read_target(config.target.url.get_secret_value(), config.service)
+            known = True
         if target is not None:
             with open_signal_table(config.target) as desk:
                 request = desk.request(config.service)
@@ -74,15 +78,15 @@ def collect(config: Config, limits: Limits, clock: Clock | None = None) -> Statu
                 excluded = desk.excluded(config.service)
     except ConnectorError as error:
         problems.append(error.message)
-    waits_for = tuple(_replicas(config, source, problems))
-    producer = replace(producer_status(control, position, ends, source, now), waits_for=waits_for)
+    waits_for = tuple(_replicas(config, source, problems)) if End.PRODUCER in ends else ()
+    producer = replace(producer_status(control, position, stored, source, now), waits_for=waits_for)
     trapped = control.trapped if control else ()
     applier = applier_status(
-        target, ends, now, known=known, request=request, doubtful=doubtful, excluded=excluded, trapped=trapped
+        target, stored, now, known=known, request=request, doubtful=doubtful, excluded=excluded, trapped=trapped
     )
     if applier.events_behind and target is not None:
-        applier = replace(applier, catch_up_seconds=_catch_up(config, target, ends, clock))
-    return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)))
+        applier = replace(applier, catch_up_seconds=_catch_up(config, target, stored, clock))
+    return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)), ends)
 
 
 def producer_status(

@@ -20,6 +20,13 @@ class State(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class End(StrEnum):
+    """An end of a service that a status is about."""
+
+    PRODUCER = "producer"
+    TARGET = "target"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatus:
     """From Kafka's control and position topics and from the source; None where it cannot be told.
@@ -107,12 +114,24 @@ class Status:
         service: its name.
         producer, applier: the two ends.
         problems: what could not be asked, and what is beyond its limit; empty when all is well.
+        ends: those that were asked for, and are shown.
     """
 
     service: str
     producer: ProducerStatus
     applier: ApplierStatus
     problems: tuple[str, ...] = ()
+    ends: frozenset[End] = frozenset(End)
+
+    @property
+    def shown(self) -> dict[str, ProducerStatus | ApplierStatus]:
+        """The ends that were asked for, by their titles."""
+        found: dict[str, ProducerStatus | ApplierStatus] = {}
+        if End.PRODUCER in self.ends:
+            found["producer"] = self.producer
+        if End.TARGET in self.ends:
+            found["applier"] = self.applier
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +160,8 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
         found.append(f"the source may purge what the producer needs in {max(left, 0):.0f} s")
-    if applier.state is not State.NONE and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
+    known = applier.state not in {State.NONE, State.UNKNOWN}
+    if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
         found.append(
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
             f"its first is {producer.minimum_stored_seqno}"
@@ -157,8 +177,7 @@ def as_object(status: Status) -> dict[str, object]:
     """For JSON, with Tungsten's spelling of names."""
     return {
         "serviceName": status.service,
-        "producer": _named(status.producer),
-        "applier": _named(status.applier),
+        **{title: _named(end) for title, end in status.shown.items()},
         "problems": list(status.problems),
     }
 
@@ -166,7 +185,7 @@ def as_object(status: Status) -> dict[str, object]:
 def as_text(status: Status) -> str:
     """For people: a name and a value a line."""
     lines = [_line("serviceName", status.service)]
-    for title, end in (("producer", status.producer), ("applier", status.applier)):
+    for title, end in status.shown.items():
         lines += ["", title, *(_line(name, value) for name, value in _named(end).items())]
     return "\n".join([*lines, *(f"problem: {escaped(problem)}" for problem in status.problems)])
 

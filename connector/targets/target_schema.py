@@ -155,8 +155,8 @@ def _differs(layout: TableLayout, what: str) -> TargetDiffers:
 
 def go_on_without(*names: TableName) -> str:
     """The way out that every table has."""
-    tables = " ".join(f"--without {name}" for name in names)
-    return f"to go on without {' and '.join(map(str, names))}: thl apply {tables} --because …"
+    tables = " ".join(f"--exclude-table {name}" for name in names)
+    return f"to go on without {' and '.join(map(str, names))}: thl apply {tables} --reason …"
 
 
 def changed(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], list[Table]]:

@@ -185,7 +185,7 @@ def _table(
     elsewhere = "" if table is None or table.target == table.name else ".".join(table.target)
     schema, _, named = (elsewhere or name).partition(".")
     if (since := state.excluded.get((schema, named))) is not None:
-        excluded = Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --without)")
+        excluded = Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --exclude-table)")
         return TableReport(name, 0, (excluded,), elsewhere)
     if table is None:
         return TableReport(name, 0, (Difference(What.EXTRA),))

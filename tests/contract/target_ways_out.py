@@ -45,7 +45,7 @@ class TestByHand:
     def test_a_refused_statement_names_both_ways_out(self, applier: Applier) -> None:
         error = stops(applier, Unsupported, REFUSED)
         assert "thl apply --done-seqno 1 " in error.hint
-        assert "thl apply --without shop.users " in error.hint
+        assert "thl apply --exclude-table shop.users " in error.hint
 
     def test_its_table_goes_on_behind_it(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ROW]))

@@ -239,5 +239,5 @@ def test_the_command_makes_the_same_rules(
 
 def test_brokers_without_an_authorizer_are_told(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
-    assert cli.run(["acls", *where, "--producer", "User:p", "--create"]) == PreflightError.exit_code
+    assert cli.run(["acls", *where, "--producer-principal", "User:p", "--create"]) == PreflightError.exit_code
     assert "no authorizer" in capsys.readouterr().err

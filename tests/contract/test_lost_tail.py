@@ -164,7 +164,7 @@ def test_an_event_between_two_others_is_missed_by_a_list(
     assert seqnos(capsys.readouterr().out) == [2, 3]
 
 
-@pytest.mark.parametrize("command", [["info"], ["info", "--json"], ["index"]])
+@pytest.mark.parametrize("command", [["info"], ["info", "--format", "json"], ["index"]])
 def test_info_and_index_say_what_there_is_and_that_it_is_not_all(
     log: LogWriter, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from connector.commands.sandbox import sandbox
 from connector.sandbox import state
-from connector.sandbox.commands import sandbox
 from connector.sandbox.process import Process
 from connector.sandbox.stack import Stack
 
@@ -32,7 +32,7 @@ def thl_sandbox(*words: str | Path) -> Result:
 
 
 def running(folder: Path) -> dict[str, bool]:
-    told = json.loads(thl_sandbox("status", "--json", "--folder", folder).output)
+    told = json.loads(thl_sandbox("status", "--format", "json", "--folder", folder).output)
     return {server["name"]: server["running"] for server in told}
 
 

@@ -185,7 +185,7 @@ def test_what_postgresql_has_not_stops_with_table_key_and_column(place: Postgres
     with pytest.raises(ValueNotRepresentable, match=r"column v of shop\.z") as caught:
         applier.rows(net(table, inserts=[(1, None), (41, value)]))
     assert caught.value.where["row"] == "id=41"
-    assert "thl apply --without shop.z --because" in caught.value.hint
+    assert "thl apply --exclude-table shop.z --reason" in caught.value.hint
     assert ("zero_dates" in caught.value.hint) == ("-00" in value)
     assert place.read(table) == []
 

@@ -115,7 +115,7 @@ def listed(value: bytes) -> object:
     return out.getvalue()
 
 
-VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.THL, part) for part in Part)]
+VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.TUNGSTEN, part) for part in Part)]
 
 
 def undone(value: bytes) -> object:

@@ -137,7 +137,7 @@ def test_rows_are_equal_after_kills(
 
             wait(published)
         assert producer.stop() == 0
-    done = rows_app(bench, "--until-now")
+    done = rows_app(bench, "--to-now")
     assert done.returncode == 0, done.stderr.decode()[-3000:]
 
     # Each change of the log is there once.

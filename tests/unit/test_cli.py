@@ -91,9 +91,9 @@ def test_a_wrong_flag_is_clicks_own_message(capsys: pytest.CaptureFixture[str]) 
     ("arguments", "told"),
     [
         (["--done-seqno", "7"], "go together"),
-        (["--without", "shop.items"], "go together"),
-        (["--because", "nothing"], "go together"),
-        (["--without", "items", "--because", "why"], "SCHEMA.TABLE"),
+        (["--exclude-table", "shop.items"], "go together"),
+        (["--reason", "nothing"], "go together"),
+        (["--exclude-table", "items", "--reason", "why"], "SCHEMA.TABLE"),
     ],
 )
 def test_what_is_not_applied_has_a_reason_and_a_whole_name(

@@ -21,7 +21,7 @@ from connector.inspect.formats.tungsten import lines, named
 class Layout(StrEnum):
     """How fragments are written."""
 
-    THL = "thl"
+    TUNGSTEN = "tungsten"
     JSON = "json"
     AVRO = "avro"
 
@@ -46,7 +46,7 @@ class View:
         zone: of commit times.
     """
 
-    layout: Layout = Layout.THL
+    layout: Layout = Layout.TUNGSTEN
     part: Part = Part.ALL
     specs: bool = False
     zone: tzinfo = UTC

@@ -1,4 +1,4 @@
-"""Files of a binary log as the producer's source, without a server: `thl produce --from FOLDER`.
+"""Files of a binary log as the producer's source, without a server: `thl produce --from-files FOLDER`.
 
 The producer ends where they end. With more files it goes on; and so it does with the server itself as its source, where
 there are GTIDs.

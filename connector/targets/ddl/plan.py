@@ -78,7 +78,7 @@ def located(error: ConnectorError, seqno: int, statement: Statement, catalog: Ta
     """
     hint = error.hint
     if isinstance(error, Unsupported | TargetDiffers | ValueNotRepresentable):
-        ways = [f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --because …"]
+        ways = [f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --reason …"]
         if tables := _dispensable(statement, catalog):
             ways.append(go_on_without(*tables))
         way_out = "; ".join(ways)

@@ -410,7 +410,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     log.events([create(0), *inserts(1, 10)])
     url = config.target.url.get_secret_value()
     (tmp_path / "thl.yaml").write_text(f"service: {config.service}\ntarget: {{url: '{url}'}}\n")
-    offline = ["offline", "--config", str(tmp_path / "thl.yaml"), "--because", "an upgrade"]
+    offline = ["offline", "--config", str(tmp_path / "thl.yaml"), "--reason", "an upgrade"]
     applier = Applier(config, spark, SystemClock(), Event())
     thread = Thread(target=applier.run)
     thread.start()
@@ -423,7 +423,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     assert applier.request.because == "an upgrade"
     status = applier_status(read_target(url, config.service), Ends(), 0, known=True, request=request(config))
     assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
-    assert cli.run([*offline, "--wait", "0.1"]) == TargetUnavailable.exit_code
+    assert cli.run([*offline, "--timeout", "0.1"]) == TargetUnavailable.exit_code
     log.events(inserts(11, 5))
     apply(config, spark, 15)  # what was asked while none was running is asked of none
     assert applied(config) == list(range(16))
@@ -554,8 +554,8 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
     )
     with pytest.raises(Unsupported, match=r"v changes from varchar") as refused:
         applier(9)
-    assert "thl apply --done-seqno 4 --because" in refused.value.hint
-    assert "thl apply --without shop.orders --because" in refused.value.hint
+    assert "thl apply --done-seqno 4 --reason" in refused.value.hint
+    assert "thl apply --exclude-table shop.orders --reason" in refused.value.hint
     with pytest.raises(ConfigError, match="needs event 4 next"):
         applier(9, skips=done(6))
     with pytest.raises(TargetDiffers, match="v is TEXT and must be INTEGER"):

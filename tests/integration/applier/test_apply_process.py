@@ -212,7 +212,7 @@ def test_killed_at_a_point_it_applies_each_event_once(scene: Scene, point: str) 
 
 def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> None:
     scene.insert(3)
-    process = scene.start(THL, "apply", "--until-seqno", "3")
+    process = scene.start(THL, "apply", "--to-seqno", "3")
     assert process.wait() == 0
     with sqlite3.connect(scene.target) as db:
         db.execute("UPDATE thl_position SET epoch = 7")
@@ -249,6 +249,6 @@ def test_submitted_to_a_spark(scene: Scene) -> None:
     application = str(REPOSITORY / "spark_apps" / "apply.py")
     command = (f"{home}/bin/spark-submit", "--master", "local[2]", "--jars", jars, application)
     # A JVM that is not ours makes a folder where it works.
-    process = scene.start(*command, "--until-seqno", str(last), works_in=scene.folder)
+    process = scene.start(*command, "--to-seqno", str(last), works_in=scene.folder)
     assert process.wait() == 0
     scene.reaches(last)

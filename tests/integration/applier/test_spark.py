@@ -219,7 +219,9 @@ def test_the_example_writes_parquet(config: Config, spark: SparkSession, tmp_pat
     log.online()
     log.events([event(0, 1), event(1, 2), event(2, 3)])
     where = ["--set", f"service={config.service}", "--set", f"kafka.bootstrap={config.kafka.bootstrap}"]
-    done = CliRunner().invoke(changes_app, [*where, "--from", "1", "--to", "1", "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(
+        changes_app, [*where, "--from-seqno", "1", "--to-seqno", "1", "--out", str(tmp_path / "out")]
+    )
     assert done.exit_code == 0, done.output
     assert found(spark.read.parquet(str(tmp_path / "out"))) == [(1, 0, 2)]
 

@@ -113,13 +113,13 @@ def test_the_files_are_the_servers_byte_by_byte(bench: Bench, folder: Path) -> N
     bench.insert_many(30_000)
     bench.sql("FLUSH BINARY LOGS")
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('behind')")
-    done = archive(bench, folder, "--until-now")
+    done = archive(bench, folder, "--to-now")
     assert (done.returncode, "archived up to" in done.stderr) == (0, True), done.stderr
     equal(bench, folder)
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('more')")
     bench.sql("FLUSH BINARY LOGS")
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('and more')")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     equal(bench, folder)
     checked = archive(bench, folder, "--verify")
     assert (checked.returncode, checked.stderr.endswith(": nothing is wrong\n")) == (0, True)
@@ -132,7 +132,7 @@ def test_a_mariadbs_files_too(mariadb_server: SqlServer, kafka_broker: Broker, t
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('one'), ('two'); UPDATE {bench.service}.t SET v = 'x'")
         bench.sql("FLUSH BINARY LOGS")
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('behind')")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     equal(bench, folder)
     files = Archive(folder).files()
     for file in files[-3:]:
@@ -148,11 +148,11 @@ def test_killed_under_load_it_goes_on_where_it_was(bench: Bench, folder: Path) -
                 seen = [*folder.glob("*")]
                 until(lambda seen=seen: [*folder.glob("*")] != seen)
                 process.send_signal(signal.SIGKILL)
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     equal(bench, folder)
     with max(folder.glob("*.part")).open("ab") as file:
         file.write(b"\0" * 100)  # as a file system may leave a file's end
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     equal(bench, folder)
 
 
@@ -166,17 +166,17 @@ def test_it_ends_when_it_is_asked_to(bench: Bench, folder: Path) -> None:
 
 def test_only_one_writes_on_an_archive(bench: Bench, folder: Path) -> None:
     with Archive(folder).locked():
-        done = archive(bench, folder, "--until-now")
+        done = archive(bench, folder, "--to-now")
     assert (done.returncode, "another process writes on this archive" in done.stderr) == (2, True)
 
 
 def test_a_hole_before_what_the_server_has_is_told(bench: Bench, folder: Path) -> None:
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     bench.sql("FLUSH BINARY LOGS")
     bench.sql("FLUSH BINARY LOGS")
     newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
     bench.sql(f"PURGE BINARY LOGS TO '{newest}'")
-    done = archive(bench, folder, "--until-now")
+    done = archive(bench, folder, "--to-now")
     assert done.returncode == Purged.exit_code
     assert f"is no longer in the source's binary log; the oldest there is {newest}:4" in done.stderr
 
@@ -184,7 +184,7 @@ def test_a_hole_before_what_the_server_has_is_told(bench: Bench, folder: Path) -
 def test_another_servers_archive_is_refused(bench: Bench, folder: Path) -> None:
     folder.mkdir()
     (folder / "source.json").write_text(json.dumps({"server_uuid": "another"}))
-    done = archive(bench, folder, "--until-now")
+    done = archive(bench, folder, "--to-now")
     assert (done.returncode, "another server's binary log" in done.stderr) == (HistoriesDiffer.exit_code, True)
 
 
@@ -192,7 +192,7 @@ def test_damage_and_missing_files_are_found(bench: Bench, folder: Path) -> None:
     for _ in range(3):
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('more')")
         bench.sql("FLUSH BINARY LOGS")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     *_, before, middle, last = log_files([str(folder)])
     assert before.path
     assert middle.path
@@ -294,7 +294,7 @@ def test_what_the_log_ends_with_is_compared_with_the_archive(
         assert first.stop() == 0
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('while it was away')")
     bench.sql("FLUSH BINARY LOGS")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
     bench.sql(f"PURGE BINARY LOGS TO '{newest}'")
     with bench.start() as second:
@@ -314,9 +314,9 @@ def test_when_neither_has_it_both_are_named(bench: Bench, folder: Path) -> None:
     bench.sql("FLUSH BINARY LOGS")
     newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
     bench.sql(f"PURGE BINARY LOGS TO '{newest}'")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     bench.sql("FLUSH BINARY LOGS")
-    assert archive(bench, folder, "--until-now").returncode == 0
+    assert archive(bench, folder, "--to-now").returncode == 0
     with bench.start() as second:
         assert second.ended() == Purged.exit_code
         assert "the archive does not have it either" in second.text
@@ -339,14 +339,14 @@ def test_files_alone_are_a_source_and_then_the_server_is(bench: Bench, folder: P
         for _ in range(2):
             bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('in a file')")
             bench.sql("FLUSH BINARY LOGS")
-        assert archive(bench, folder, "--until-now").returncode == 0
-        with other.start("--from", str(folder)) as process:
+        assert archive(bench, folder, "--to-now").returncode == 0
+        with other.start("--from-files", str(folder)) as process:
             assert process.ended() == 0, process.text
     assert len(contents(other)) == 4
     newest = max(folder.glob("*[0-9]"))
-    with other.start("--from", str(newest), "--from", str(folder / "none")) as process:
+    with other.start("--from-files", str(newest), "--from-files", str(folder / "none")) as process:
         assert process.ended() == ConfigError.exit_code
-    with other.start("--from", str(newest)) as process:  # nothing new
+    with other.start("--from-files", str(newest)) as process:  # nothing new
         assert process.ended() == 0, process.text
     with bench.start() as live:
         live.online()
@@ -367,7 +367,7 @@ def test_files_that_begin_behind_the_log_are_refused(bench: Bench, folder: Path)
     bench.sql("FLUSH BINARY LOGS")
     newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
     bench.sql("FLUSH BINARY LOGS")
-    assert archive(bench, folder, "--until-now").returncode == 0
-    with bench.start("--from", str(folder / newest)) as process:
+    assert archive(bench, folder, "--to-now").returncode == 0
+    with bench.start("--from-files", str(folder / newest)) as process:
         assert process.ended() == Purged.exit_code
         assert "the files do not have what comes next" in process.text

@@ -112,7 +112,7 @@ def test_a_folder_a_salvage_and_tungstens_layout_tell_of_the_same_transactions(c
     found = binlog(*logs, "--do", SCHEMA)
     assert found.returncode == 0
     assert found.stdout == binlog(*logs, "--do", SCHEMA, "--salvage").stdout
-    layout = binlog(*logs, "--do", SCHEMA, "--format", "thl").stdout
+    layout = binlog(*logs, "--do", SCHEMA, "--format", "tungsten").stdout
     events = [json.loads(line)["event_id"] for line in found.stdout.splitlines()]
     assert [line.removeprefix("- EVENTID = ") for line in layout.splitlines() if line[:9] == "- EVENTID"] == events
     gtid = json.loads(found.stdout.splitlines()[-1])["gtid"]

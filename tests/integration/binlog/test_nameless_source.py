@@ -298,7 +298,7 @@ def test_rows_before_the_position_need_no_names_in_an_archive(bench: Bench, tmp_
         assert first.stop() == 0
     use(bench, "INSERT INTO t VALUES ('y', 4, 6)", "ALTER TABLE t DROP COLUMN a", "INSERT INTO t VALUES ('z', 5)")
     bench.sql("FLUSH BINARY LOGS")
-    archiving = [sys.executable, "-m", "connector", "archive", str(folder), "--until-now"]
+    archiving = [sys.executable, "-m", "connector", "archive", str(folder), "--to-now"]
     subprocess.run(archiving, env={**os.environ, **bench.environment}, check=True, capture_output=True)
     newest = bench.sql("SHOW BINARY LOGS").splitlines()[-1].split("\t")[0]
     bench.sql(f"PURGE BINARY LOGS TO '{newest}'")

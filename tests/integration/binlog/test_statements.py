@@ -189,7 +189,7 @@ def test_tungstens_layout_shows_options_and_statements(server: MySqlServer) -> N
             cursor,
             "SET binlog_format = STATEMENT, @v = 'x', timestamp = 1700000000\nINSERT INTO t (b) VALUES (@v = 'x')",
         )
-        lines = printed(server, cursor, "--format", "thl").decode().splitlines()
+        lines = printed(server, cursor, "--format", "tungsten").decode().splitlines()
     (options,) = [line for line in lines if line.startswith("- OPTIONS")]
     assert "timestamp = 1700000000.000000" in options
     assert options.endswith("insert_id = 1, @v = _utf8mb4 0x78 COLLATE utf8mb4_0900_ai_ci]")

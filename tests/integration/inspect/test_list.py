@@ -114,12 +114,12 @@ def test_avro_is_a_file_that_others_read(log: Log, capfdbinary: pytest.CaptureFi
         (["-seqno", "9"], 2, "no finished event with this seqno [seqno=9]"),
         (["-event", "b.1:0000000000000009"], 2, "its place is by seqno 3 (b.1:0000000000000003;0)"),
         (["-gtid", "u:9"], 2, "no event with this GTID [gtid=u:9]"),
-        (["-seqno", "1", "-last"], 2, "-seqno and -last exclude each other"),
+        (["-seqno", "1", "-last"], 2, "--seqno, --last exclude each other"),
         (["-low", "3", "-high", "2"], 2, "3 comes after 2"),
-        (["-from", "yesterday"], 2, "neither a seqno nor a time"),
+        (["-from", "yesterday"], 2, "is not a time like"),
         (["-timezone", "Nowhere/At_All"], 2, "not a time zone"),
         (["-sql", "-sizes"], 2, "exclude each other"),
-        (["--format", "avro", "-headers"], 2, "--format avro has no -headers"),
+        (["--format", "avro", "-headers"], 2, "--format avro has no --headers"),
     ],
 )
 def test_what_cannot_be_is_told(

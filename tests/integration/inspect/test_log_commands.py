@@ -63,7 +63,7 @@ def told(log: Log, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_what_the_log_holds(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(told(log, capsys, "info", "--json"))
+    found = json.loads(told(log, capsys, "info", "--format", "json"))
     assert (found["log"], found["logId"], found["created"]) == (log.topic, "c" * 32, "1970-01-01 00:00:01.0")
     assert (found["minimumStoredSeqNo"], found["maximumStoredSeqNo"], found["events"]) == (0, 59, 60)
     assert found["oldest"] == {
@@ -95,7 +95,7 @@ def test_the_same_for_people(log: Log, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_segment_an_epoch(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
-    found = [json.loads(line) for line in told(log, capsys, "index", "--json").splitlines()]
+    found = [json.loads(line) for line in told(log, capsys, "index", "--format", "json").splitlines()]
     assert [(one["partition"], one["firstSeqno"], one["lastSeqno"], one["epoch"]) for one in found] == [
         (0, 1, 38, 1), (0, 40, 59, 2), (1, 0, 39, 1), (1, 42, 57, 2),
     ]  # fmt: skip

@@ -311,7 +311,7 @@ def test_another_column_is_found(pair: Pair) -> None:
 def test_a_table_that_is_not_applied_is_named_and_not_equal(pair: Pair) -> None:
     pair.change_target("INSERT INTO thl_excluded VALUES ('default', '{db}', 'nokey', 7, 1, 'me@here', 'why', 0)")
     (difference,) = pair.report("nokey").differences
-    assert str(difference) == "the table is not applied since event 7 (thl apply --without)"
+    assert str(difference) == "the table is not applied since event 7 (thl apply --exclude-table)"
 
 
 def test_tables_can_be_chosen(pair: Pair) -> None:
@@ -334,7 +334,8 @@ def test_a_target_that_was_never_applied_to(pair: Pair, tmp_path: Path) -> None:
 def arguments_of(pair: Pair) -> list[str]:
     source = pair.config.source
     return [
-        "verify", "--patience", "0.5", "--set", f"source.host={source.host}", "--set", f"source.port={source.port}",
+        "verify", "--stall-timeout", "0.5",
+        "--set", f"source.host={source.host}", "--set", f"source.port={source.port}",
         "--set", f"source.user={source.user}", "--set", f"source.password={source.password.get_secret_value()}",
         "--set", f"source.filters.do={pair.database}", "--set", f"target.url=sqlite:///{pair.file}",
     ]  # fmt: skip
@@ -351,12 +352,12 @@ def test_the_command_says_it_and_exits_so(pair: Pair, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "  a=2, b= is missing on the target" in told
     assert told.splitlines()[-1].startswith("source and target are NOT equal at seqno ")
-    assert thl([*arguments, "--without", "*.nokey"]) == 0
+    assert thl([*arguments, "--ignore", "*.nokey"]) == 0
     assert f"{pair.database}.nokey: not compared, as was asked" in capsys.readouterr().out
     rule = json.dumps([{"match": [f"{pair.database}.nokey"], "actions": ["insert"]}])
     assert thl([*arguments, "--set", f"source.filters.tables={rule}"]) == 13
     assert "were NOT compared" in capsys.readouterr().out
-    assert thl([*arguments, "--set", f"source.filters.tables={rule}", "--json"]) == 13
+    assert thl([*arguments, "--set", f"source.filters.tables={rule}", "--format", "json"]) == 13
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["filtered"]) == ("not all compared", [f"{pair.database}.nokey"])
 

@@ -322,4 +322,4 @@ def test_thl_binlog_prints_it(cursor: Any) -> None:
     assert (told.returncode, told.stderr) == (0, "")
     row = json.loads(told.stdout.splitlines()[-1])["changes"][0]["rows"][0]["after"]
     assert row == {"id": 1, "u": {"base64": "Ej5FZ+ibEtOkVkJmVUQAAA=="}, "t": "z" * 200}
-    assert binlog(log, "--format", "thl").returncode == 0
+    assert binlog(log, "--format", "tungsten").returncode == 0

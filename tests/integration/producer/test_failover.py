@@ -100,7 +100,7 @@ def test_the_log_goes_on_without_what_is_trapped(
         until(lambda: last_seqno(bench) == before + 3)
         assert producer.stop() == 0
         until(lambda: "publication is held: a replica is behind" in careful.text)
-        told = json.loads(thl(waiting, "status", "--json").stdout)
+        told = json.loads(thl(waiting, "status", "--format", "json").stdout)
         assert told["producer"]["waitsFor"] == [f"{second.host}:{second.port} lacks 3 transactions"]
         assert told["producer"]["maximumStoredSeqNo"] == before
         assert careful.stop() == 0
@@ -136,7 +136,7 @@ def test_the_log_goes_on_without_what_is_trapped(
         assert listed.returncode == HistoriesDiffer.exit_code, listed.stderr
         assert f"seqno {before + 1}, epoch 1: " in listed.stdout
         assert f"{bench.service}.t (2 rows)" in listed.stdout
-        told = json.loads(thl(bench, "trapped", "--json").stdout)
+        told = json.loads(thl(bench, "trapped", "--format", "json").stdout)
         assert [(event["seqno"], event["rows"]) for event in told["events"]] == [
             (before + number, {f"{bench.service}.t": rows}) for number, rows in ((1, 2), (2, 1), (3, 1))
         ]
@@ -144,7 +144,7 @@ def test_the_log_goes_on_without_what_is_trapped(
 
         file = tmp_path / "a file"
         file.touch()
-        with bench.start("--accept-trapped", "--from", str(file)) as mixed:
+        with bench.start("--accept-trapped", "--from-files", str(file)) as mixed:
             assert mixed.ended() == ConfigError.exit_code
         with bench.start("--accept-trapped") as accepting:
             accepting.online()
@@ -160,7 +160,7 @@ def test_the_log_goes_on_without_what_is_trapped(
         assert thl(bench, "trapped").returncode == 0
         seqnos = [event[0]["seqno"] for event in finished(fragments(bench.config))]
         assert seqnos == list(range(before + 7))  # each once, none given again
-        shown = thl(bench, "list", "--low", str(before), "--headers", "--format", "json").stdout.splitlines()
+        shown = thl(bench, "list", "--from-seqno", str(before), "--headers", "--format", "json").stdout.splitlines()
         assert [json.loads(line)["seqno"] for line in shown] == [before, before + 4, before + 5, before + 6]
 
         was = rows_of(misled)

@@ -212,7 +212,7 @@ def test_asked_through_kafka_it_ends_and_one_that_begins_later_is_not_meant(
 ) -> None:
     for name, value in bench.environment.items():
         monkeypatch.setenv(name, value)
-    offline = ["offline", "--producer", "--because", "an upgrade"]
+    offline = ["offline", "--producer", "--reason", "an upgrade"]
     assert thl(offline) != 0  # there is no such log yet
     with bench.start(THL_SOURCE__START="earliest") as first:
         until(lambda: last_seqno(bench) >= 2)
@@ -221,7 +221,7 @@ def test_asked_through_kafka_it_ends_and_one_that_begins_later_is_not_meant(
         assert capsys.readouterr().out == f"the producer of service {bench.service} is offline after event 2\n"
         assert first.ended() == 0
         assert ": an upgrade" in first.text.partition("offline, as ")[2]
-    assert thl([*offline, "--wait", "0.2"]) == TimedOut.exit_code
+    assert thl([*offline, "--timeout", "0.2"]) == TimedOut.exit_code
     assert "has not gone offline within 0.2 s" in capsys.readouterr().err
     with bench.start() as second:
         second.online()

@@ -221,7 +221,7 @@ def test_ten_secrets_are_nowhere_but_in_the_configuration(scene: Scene, postgres
     assert any("SparkSubmit" in command for command in scene.commands)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as metrics:
         assert shown(iter([("metrics", metrics.read())])) == []
-    assert scene.service in json.dumps(json.loads(scene.run("status", "--json")))
+    assert scene.service in json.dumps(json.loads(scene.run("status", "--format", "json")))
     assert "**********" in scene.run("config")
     assert list((scene.folder / "events").iterdir())
     assert shown(scene.texts()) == []

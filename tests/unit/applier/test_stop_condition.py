@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.applier import core as core_module
 from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime, Until
-from connector.commands.arguments import gtid
+from connector.commands.bounds import gtid
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.log.transaction.position import TargetPosition
@@ -178,7 +178,7 @@ def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_n
 
 def test_one_gtid_is_taken_in_the_log_s_own_form() -> None:
     context: Any = None
-    option = click.Option(["--until-gtid"])
+    option = click.Option(["--to-gtid"])
     assert gtid(context, option, f" {UUID.upper()}:7") == f"{UUID}:7"
     assert gtid(context, option, f"{UUID}:Tag:7") == f"{UUID}:tag:7"
     assert gtid(context, option, "0-1-7") == "0-1-7"

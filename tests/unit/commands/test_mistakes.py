@@ -155,8 +155,8 @@ def test_a_port_for_metrics_that_is_in_use(command: str, used_port: int, capsys:
         ("demo", "--folder", "/proc/x"),
         ("list", *KAFKA, "-seqno", "abc"),
         ("list", *KAFKA, "--timezone", "Nowhere"),
-        ("apply", *KAFKA, "--until-time", "yesterday"),
-        ("apply", *KAFKA, "--until-gtid", "x"),
+        ("apply", *KAFKA, "--to-time", "yesterday"),
+        ("apply", *KAFKA, "--to-gtid", "x"),
         ("nonsense",),
     ],
 )

@@ -15,9 +15,10 @@ from connector.log.transaction.pending import Kept
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.log.writing.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.writing.fork import Range
-from connector.status.collect import applier_status, producer_status
+from connector.status.collect import applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,
+    End,
     Limits,
     ProducerStatus,
     State,
@@ -233,15 +234,44 @@ def test_the_command_prints_both_kinds_of_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     well = Status("shop", *WELL)
-    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: well)
-    assert thl(["status", "--json", "--set", "service=shop"]) == 0
+    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits, ends: well)
+    assert thl(["status", "--format", "json", "--set", "service=shop"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["appliedLastSeqno"], found["applier"]["appliedLastSeqno"], found["problems"]) == (41, 41, [])
-    monkeypatch.setattr("connector.status.collect.collect", lambda config, limits: replace(well, problems=("oh",)))
-    assert thl(["status", "--json"]) == 1
+    monkeypatch.setattr(
+        "connector.status.collect.collect", lambda config, limits, ends: replace(well, problems=("oh",))
+    )
+    assert thl(["status", "--format", "json"]) == 1
 
 
 def test_a_service_without_a_log_is_not_well() -> None:
     found = producer_status(ControlState(None, None, ()), None, Ends(), SOURCE, NOW)
     assert found.state is State.NONE
     assert "there is no log" in problems_of(found, WELL[1], Limits())[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "asked"),
+    [(End.TARGET, ["kafka", "target"]), (End.PRODUCER, ["kafka", "source"]), (None, ["kafka", "source", "target"])],
+)
+def test_only_the_servers_of_the_end_that_is_meant_are_asked(ends: End | None, asked: list[str]) -> None:
+    """Each is configured so that asking it is an error of its own, without a server."""
+    config = Config.model_validate(
+        {
+            "kafka": {"properties": {"no.such": "kafka"}},
+            "source": {"host": "source", "tls": True, "tls_ca": "source/none"},
+            "target": {"url": "target://"},
+        }
+    )
+    found = collect(config, Limits(), ends=frozenset(End) if ends is None else frozenset((ends,)))
+    problems = [problem for problem in found.problems if "is not consistent" not in problem]
+    assert [next(one for one in ("kafka", "source", "target") if one in problem) for problem in problems] == asked
+    assert set(as_object(found)) & {"producer", "applier"} == {
+        {"kafka": "", "source": "producer", "target": "applier"}[one] for one in asked
+    } - {""}
+
+
+def test_a_target_that_does_not_answer_is_not_said_to_lack_what_kafka_has_deleted() -> None:
+    producer = replace(WELL[0], minimum_stored_seqno=7)
+    assert problems_of(producer, ApplierStatus(state=State.UNKNOWN), Limits()) == []
+    assert problems_of(producer, replace(WELL[1], applied_last_seqno=5), Limits()) != []

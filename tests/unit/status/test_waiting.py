@@ -124,24 +124,27 @@ def waiting(tmp_path: Path) -> Callable[..., int]:
 
 
 def test_the_command(waiting: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    assert waiting("--applied", "40") == 0
+    assert waiting("--to-seqno", "40") == 0
     assert capsys.readouterr().err == "applied 40 (b:9;0)\n"
-    assert waiting("-applied", "41", "-limit", "0.3") == TimedOut.exit_code
+    assert waiting("--to-seqno", "41", "--timeout", "0.3") == TimedOut.exit_code
     assert "did not come so far within 0.3 s [wanted=41 applied=40]" in capsys.readouterr().err
-    assert waiting("--applied", "soon") == 2
-    assert "neither a seqno nor a GTID" in capsys.readouterr().err
+    assert waiting("--to-gtid", "soon") == waiting("--to-gtid", "40") == 2
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--heartbeat", "mine"), 0, "applied 40 (b:9;0)"),
-        (("--heartbeat", "mine", "--since", "2026-11-22T06:30:00.000500Z"), 0, "applied 40 (b:9;0)"),
-        (("--heartbeat", "mine", "--since", "2026-11-22T07:30:00.000501+01:00"), TimedOut.exit_code, "wanted=mine"),
-        (("--heartbeat", "other"), TimedOut.exit_code, "wanted=other"),
-        ((), 2, "one of --applied, --heartbeat has to be given"),
-        (("--heartbeat", "mine", "--applied", "1"), 2, "one of --applied, --heartbeat has to be given"),
-        (("--applied", "1", "--since", "2026-11-22"), 2, "--since is about a heartbeat"),
+        (("--to-heartbeat", "mine"), 0, "applied 40 (b:9;0)"),
+        (("--to-heartbeat", "mine", "--from-time", "2026-11-22T06:30:00.000500Z"), 0, "applied 40 (b:9;0)"),
+        (
+            ("--to-heartbeat", "mine", "--from-time", "2026-11-22T07:30:00.000501+01:00"),
+            TimedOut.exit_code,
+            "wanted=mine",
+        ),
+        (("--to-heartbeat", "other"), TimedOut.exit_code, "wanted=other"),
+        ((), 2, "one of --to-seqno, --to-gtid, --to-heartbeat"),
+        (("--to-heartbeat", "mine", "--to-seqno", "1"), 2, "one of --to-seqno, --to-gtid, --to-heartbeat"),
+        (("--to-seqno", "1", "--from-time", "2026-11-22"), 2, "--from-time needs --to-heartbeat"),
     ],
 )
 def test_the_command_waits_for_a_heartbeat(
@@ -149,6 +152,6 @@ def test_the_command_waits_for_a_heartbeat(
 ) -> None:
     assert waiting("--set", "source.heartbeat_table=ops.BEAT", "--timeout", "0.3", *words) == code
     assert said in capsys.readouterr().err
-    if "--heartbeat" in words and code != 2:
+    if "--to-heartbeat" in words and code != 2:
         assert waiting(*words) == 2
         assert "source.heartbeat_table names no table" in capsys.readouterr().err

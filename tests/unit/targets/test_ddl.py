@@ -555,10 +555,10 @@ def test_a_refusal_names_only_ways_that_are_open(sql: str, excluded: tuple[str, 
     with pytest.raises((Unsupported, TargetDiffers)) as refused:
         plan(statement, both, 0)
     hint = located(refused.value, 7, statement, both).hint
-    assert "thl apply --done-seqno 7 --because" in hint
+    assert "thl apply --done-seqno 7 --reason" in hint
     names = [one if "." in one else f"shop.{one}" for one in named.split()]
-    told = hint.partition("thl apply --without ")[2].removesuffix(" --because …")
-    assert told == " --without ".join(names)
+    told = hint.partition("thl apply --exclude-table ")[2].removesuffix(" --reason …")
+    assert told == " --exclude-table ".join(names)
     assert ("without" in hint) == bool(names)
 
 

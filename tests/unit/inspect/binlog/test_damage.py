@@ -310,7 +310,7 @@ def test_files_behind_a_damaged_one_are_read_only_with_salvage(tmp_path: Path) -
     assert (binlog(*paths, "--salvage").rows, binlog(*paths, "--salvage").code) == ([1, 3], 5)
 
 
-@pytest.mark.parametrize("layout", ["json", "thl"])
+@pytest.mark.parametrize("layout", ["json", "tungsten"])
 def test_a_damaged_compressed_file_is_saved_too(tmp_path: Path, layout: str) -> None:
     log = LogWriter()
     _, second, _, _ = transactions(log, 1, 2, 3)
@@ -324,7 +324,7 @@ def test_a_damaged_compressed_file_is_saved_too(tmp_path: Path, layout: str) -> 
 
 
 @settings(max_examples=150)
-@given(st.data(), st.sampled_from(["json", "thl"]), st.booleans())
+@given(st.data(), st.sampled_from(["json", "tungsten"]), st.booleans())
 def test_damage_under_a_right_checksum_ends_in_data_or_in_our_error(
     data: st.DataObject, layout: str, salvage: bool
 ) -> None:

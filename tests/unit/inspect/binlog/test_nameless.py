@@ -93,7 +93,7 @@ def test_without_any_metadata_nothing_is_guessed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("metadata", "first"), [("MINIMAL", "4294967295"), ("NONE", "-1 (4294967295)")])
 def test_tungstens_layout(tmp_path: Path, metadata: str, first: str) -> None:
-    told = binlog("--format", "thl", written(tmp_path, metadata))
+    told = binlog("--format", "tungsten", written(tmp_path, metadata))
 
     assert told.code == 0
     shown = [line.strip() for line in told.out.decode().splitlines() if "(1: @1)" in line or "(8: @8)" in line]
@@ -129,6 +129,6 @@ def test_a_key_that_the_server_made_has_its_name() -> None:
         {"my_row_id": 1, "@2": 2},
         {"@1": 1, "@2": 2},
     ]
-    thl = binlog("-", "--format", "thl", stdin=log.data).out.decode()
+    thl = binlog("-", "--format", "tungsten", stdin=log.data).out.decode()
     assert "COL(1: my_row_id)" in thl
     assert thl.count("KEY(1: my_row_id)") == 1

@@ -112,7 +112,7 @@ def test_rows_are_those_of_thl_list(data: st.DataObject, action: Action, width: 
     assert told == "\n".join(lines(Header("f.000001", fragment))) + "\n"
 
 
-@pytest.mark.parametrize("layout", ["json", "thl"])
+@pytest.mark.parametrize("layout", ["json", "tungsten"])
 def test_standard_output_has_nothing_else(layout: str) -> None:
     log = LogWriter()
     transactions(log, 1, 2)

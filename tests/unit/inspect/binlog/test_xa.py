@@ -78,6 +78,6 @@ def test_one_phase_is_a_transaction(tmp_path: Path) -> None:
 
 
 def test_tungsten_says_it_in_the_metadata(prepared: Path, decided: Path) -> None:
-    lines = binlog("--format", "thl", prepared, decided).out.decode().splitlines()
+    lines = binlog("--format", "tungsten", prepared, decided).out.decode().splitlines()
     told = [line.rpartition("xid=")[2] for line in lines if line.startswith("- METADATA")]
     assert [line for line in told if NAME in line] == [f"{NAME};xa=prepared]", f"{NAME};xa=commit]"]

@@ -195,6 +195,6 @@ def test_it_is_printed_in_both_layouts(log: LogWriter, tmp_path: Path) -> None:
     assert found["changes"][1]["rows_query"] == "INS … (3 of 8 bytes)"
     (found,) = binlog(path, "--rows-query", 0).objects
     assert [len(change["rows"]) for change in found["changes"]] == [4]
-    lines = binlog(path, "--format", "thl").out.decode().splitlines()
+    lines = binlog(path, "--format", "tungsten").out.decode().splitlines()
     (metadata,) = [line for line in lines if line.startswith("- METADATA")]
     assert metadata.endswith("rows_query.0=INSERT\\n1, 2; -- é;rows_query.1=INSERT 3;rows_query.2]")

@@ -57,7 +57,7 @@ def test_the_command_shows_both_and_the_bytes_where_they_matter() -> None:
         told = binlog(RECORDED / name)
         assert told.code == 0, told.err
         assert "\\\\x" in told.out.decode()
-        assert binlog(RECORDED / name, "--format", "thl").code == 0
+        assert binlog(RECORDED / name, "--format", "tungsten").code == 0
     (procedure,) = [
         change
         for transaction in told.objects

@@ -1,4 +1,4 @@
-"""`thl sandbox up|down|status`: real servers to try things on, by hand."""
+"""`thl sandbox up|down|status`: disposable servers on this machine, to try things on."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ from pathlib import Path
 
 import click
 
-# The stack is imported inside the commands: `thl --help` must not wait for what it does not use.
+from connector.commands.command import JSON, Command, option
+from connector.commands.options import text_or_json
 
-_folder = click.option(
+_folder = option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("sandbox-data"),
     show_default=True,
-    help="Where data, logs and the record of what runs are kept.",
+    help="Folder for data, logs and the list of running servers.",
 )
 
 
 @click.group()
 def sandbox() -> None:
-    """Disposable MySQL and Kafka on this machine, without docker and without root."""
+    """Start and stop disposable MySQL and Kafka on this machine, without docker and without root."""
 
 
-@sandbox.command()
+@sandbox.command(cls=Command)
 @_folder
-@click.option(
+@option(
     "--with",
     "also",
     type=click.Choice(["postgres", "mariadb"]),
     multiple=True,
-    help="Start this one too; can be repeated.",
+    help="Start this server, too. Repeatable.",
 )
 def up(folder: Path, also: tuple[str, ...]) -> None:
-    """Start the servers that do not run yet, and print where they are."""
-    from connector.sandbox.stack import Stack  # noqa: PLC0415
+    """Start the servers that do not run yet, and print their addresses."""
+    from connector.sandbox.stack import Stack
 
     for server in Stack(folder).up(also):
         click.echo(f"{server.name:<9} {server.where}")
 
 
-@sandbox.command()
+@sandbox.command(cls=Command)
 @_folder
-@click.option("--delete", is_flag=True, help="Delete their data too.")
+@option("--delete", is_flag=True, help="Delete their data, too.")
 def down(folder: Path, delete: bool) -> None:
-    """End the servers."""
-    from connector.sandbox.stack import Stack  # noqa: PLC0415
+    """Stop the servers."""
+    from connector.sandbox.stack import Stack
 
     stack = Stack(folder)
     recorded = stack.status()
@@ -57,12 +58,12 @@ def down(folder: Path, delete: bool) -> None:
         shutil.rmtree(stack.folder)
 
 
-@sandbox.command()
+@sandbox.command(cls=Command, earlier=JSON)
 @_folder
-@click.option("--json", "as_json", is_flag=True, help="Everything that is recorded, as JSON.")
+@text_or_json("One JSON array with everything that is recorded, instead of text.")
 def status(folder: Path, as_json: bool) -> None:
-    """Say what runs, where, and where it logs."""
-    from connector.sandbox.stack import Stack  # noqa: PLC0415
+    """Print which servers run, their addresses and their log files."""
+    from connector.sandbox.stack import Stack
 
     servers = Stack(folder).status()
     if as_json:

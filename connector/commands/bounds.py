@@ -1,9 +1,9 @@
-"""What several commands take: a place in the source's binary log, a time, a GTID; as click's callbacks."""
+"""The bounds of `--from-X` and `--to-X`, which several commands have: position, time, GTID, tables; click callbacks."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,8 +12,14 @@ if TYPE_CHECKING:
     from connector.log.transaction.position import SourcePosition
 
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+BEGIN: Final = "Where to begin"
+END: Final = "Where to end"
+TIME: Final = "ISO 8601; UTC unless it names a zone"
+
+
 def position(_: click.Context, option: click.Parameter, value: str | None) -> SourcePosition | None:
-    """FILE:POS."""
+    """FILE:POS of a binary log."""
     from connector.log.transaction.position import SourcePosition
 
     if value is None:
@@ -25,7 +31,7 @@ def position(_: click.Context, option: click.Parameter, value: str | None) -> So
 
 
 def tables(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[TableName, ...]:
-    """SCHEMA.TABLE, any number of times."""
+    """SCHEMA.TABLE, of a repeatable option."""
     from connector.log.transaction.layout import TableName
 
     found = []
@@ -38,24 +44,33 @@ def tables(_: click.Context, option: click.Parameter, values: tuple[str, ...]) -
 
 
 def moment(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """ISO 8601, UTC where it names no zone; as µs since 1970."""
+    """A time in ISO 8601, UTC unless it names a zone; as µs since 1970."""
     if value is None:
         return None
     try:
-        found = datetime.fromisoformat(value)
+        return microseconds(value, UTC)
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is not a time like 2026-11-21T06:00:00Z", param=option) from error
-    elapsed = (found if found.tzinfo else found.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(value: str, zone: tzinfo) -> int:
+    """A time in ISO 8601 as µs since 1970 UTC, of the zone unless it names one.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    found = datetime.fromisoformat(value)
+    elapsed = (found if found.tzinfo else found.replace(tzinfo=zone)) - EPOCH
     return (elapsed.days * 86400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
 
 
 def folded(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """A GTID as logs have it: in lower case."""
+    """A GTID in lower case, as logs have it."""
     return value and value.strip().lower()
 
 
 def gtid(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """One GTID, as logs have it."""
+    """A single GTID, as logs have it."""
     from connector.errors import Unsupported
     from connector.log.gtid.source_gtids import parse_gtids
 
