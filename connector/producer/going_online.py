@@ -1,4 +1,4 @@
-"""Going online, in the order that makes dying anywhere harmless: ARCHITECTURE.md, "Going online".
+"""Going online, in the order that makes dying anywhere harmless: ARCHITECTURE.md, "A log has one writer".
 
 1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they
 belong together (`thl.online.decide`). 4. Read the last transaction from the source again and compare. 5. Write epoch,
