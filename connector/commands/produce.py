@@ -109,16 +109,16 @@ def produce(
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
-    hold = Replicas(config, stop, clock) if config.publish.wait_for else None
+    gate = Replicas(config, stop, clock) if config.publish.wait_for else None
     producer = Producer(
-        config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, hold=hold
+        config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, gate=gate
     )
     try:
         with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
             position = producer.run()
     finally:
-        if hold is not None:
-            hold.close()
+        if gate is not None:
+            gate.close()
     if producer.request is not None:
         said = producer.request.because or "no reason given"
         click.echo(f"offline, as {producer.request.asked_by} asked: {said}", err=True)

@@ -20,8 +20,8 @@ from connector.errors import ConfigError, ConnectorError
 from connector.log.format.header import HEARTBEAT
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, TransactionBatch, TransactionStart
+from connector.log.transaction.definition import Item
 from connector.mysql.server.heartbeat_table import heartbeat_table, write_heartbeat
-from connector.producer.going_online import Items
 from connector.schema import fragment_schema
 
 LOG: Final = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Marker:
         self._table = (table.schema.lower(), table.table.lower())  # some servers keep names so
         self._row = fastavro.parse_schema(_row_schema())
 
-    def marked(self, items: Items) -> Items:
+    def marked(self, items: list[Item]) -> list[Item]:
         """The same, pieces that are heartbeats with their names."""
         return [self._marked(item) if isinstance(item, TransactionBatch) else item for item in items]
 

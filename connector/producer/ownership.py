@@ -24,7 +24,7 @@ class EpochOwnership:
     epochs: list[EpochRecord] = field(default_factory=list)
     log_id: LogId | None = None
 
-    def prove(self, config: Config) -> None:
+    def verify(self, config: Config) -> None:
         """Show that the log is still the one that we have begun, before anybody is fenced or anything made.
 
         Raises:

@@ -1,25 +1,28 @@
-"""The producer: capture, encode and publish joined, from going online to a clean end.
+"""`thl produce`: goes online, publishes what the source has, and goes offline at the end of an event.
 
-Two threads: this one reads and encodes, the publisher's writes to Kafka. Between them a bounded queue. A third one
-listens for who wants the producer offline (`connector.kafka.requests`).
-- The broker is gone, or our Kafka transaction failed: everything is let go, and we go online again (a new epoch).
-- The source is gone: what is whole is published. If fragments of an event are in the log without its last one, we
-  go back to its beginning in a new epoch; else the stream goes on where it was. Either way the source proves first
-  that it still has the log's last transaction.
-- Replicas are waited for (`publish.wait_for`) and the source is gone, so what is held may never be anywhere else: it is
-  forgotten, and we go online again where the log ends.
-- Asked to stop, by a signal or through the control topic: at the event's end. One that does not end within `GRACE`
-  seconds stays open; the next start voids it. What is held then is not published.
+Two threads: this one reads and encodes, the publisher's writes to Kafka; a bounded queue lies between them. A third one
+listens for requests to go offline (`connector.kafka.requests`). The producer is in one `State`; `_step` makes every
+transition:
+
+- The brokers are gone, or the Kafka transaction failed: close everything, and go online again in a new epoch.
+- The source is gone: publish what is whole, and go back. If fragments of an event are in the log without its last one,
+  that event begins again in a new epoch; else the stream goes on where it was. Either way the source first shows that
+  it still has the log's last transaction.
+- Replicas are waited for (`publish.wait_for`) and the source is gone, so the held transactions may exist nowhere else:
+  they are forgotten, and the producer goes online again where the log ends.
+- Asked to stop, by a signal or through the control topic: end with the event. An event that does not end within `GRACE`
+  seconds stays open, and the next start voids it. Transactions held for replicas are not published then.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import Enum
 from threading import Event
-from typing import Final
+from typing import Final, TypeVar
 
 from connector import metrics
 from connector.clock import Clock
@@ -27,6 +30,7 @@ from connector.config.model import Config
 from connector.errors import (
     BrokerUnavailable,
     ConnectorError,
+    Fenced,
     LogDamaged,
     PreflightError,
     SourceChanged,
@@ -36,26 +40,50 @@ from connector.kafka.registry import registered_number
 from connector.kafka.requests import listening, tell
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
-from connector.log.transaction.definition import Redefined
+from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.control import OfflineRequest
 from connector.log.writing.online import go_back, recheck_source
-from connector.producer.going_online import Items, OnlineProducer
+from connector.producer.going_online import GoingOnline, Online
 from connector.producer.heartbeats import Marker
 from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.fragments import size_of
-from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
-from connector.producer.sources.source import Source
+from connector.producer.sources.source import SnapshotCompleted, Source
 from connector.retrying import Stopped, retry
 from connector.schema import fragment_schema, framing
 
 LOG: Final = logging.getLogger(__name__)
-READ: Final = 0.2  # seconds without anything, after which we look whether to stop
-GRACE: Final = 5.0
-WORK_BYTES: Final = 1 << 20  # of fragments that are handed on at once
+GRACE: Final = 5.0  # seconds that an open event has to end after a request to stop
+WORK_BYTES: Final = 1 << 20  # bytes of fragments in one item of the publisher's queue
+
+T = TypeVar("T")
+
+
+class State(Enum):
+    """The states of a producer."""
+
+    OFFLINE = "offline"  # holds nothing: before the start and after the end
+    GOING_ONLINE = "going online"  # goes through the six steps of `GoingOnline`
+    LOADING = "loading"  # publishes the initial load
+    ONLINE = "online"  # publishes the source's log
+    GOING_BACK = "going back"  # has lost the source: waits for it, and goes on where the log ends
+    ENDING = "ending"  # publishes what was read, and reads no more
+    FENCED = "fenced"  # a newer producer has taken over
+
+
+TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
+    State.OFFLINE: frozenset({State.GOING_ONLINE}),
+    State.GOING_ONLINE: frozenset({State.GOING_ONLINE, State.LOADING, State.ONLINE, State.OFFLINE}),
+    State.LOADING: frozenset({State.ONLINE, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
+    State.ONLINE: frozenset({State.GOING_BACK, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
+    State.GOING_BACK: frozenset({State.ONLINE, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
+    State.ENDING: frozenset({State.GOING_ONLINE, State.OFFLINE}),
+    State.FENCED: frozenset(),
+}
+"""The next states of each. Every one but OFFLINE also goes to FENCED; any other error ends the run in OFFLINE."""
 
 
 class Producer:
@@ -63,12 +91,12 @@ class Producer:
 
     Args:
         config: everything.
-        source: where from.
+        source: the server or the files.
         clock: the time.
-        stop: set by whoever wants it to end.
+        stop: set from outside to end the run.
         accept_trapped: go online although the source lacks transactions that the log has: once.
         accept_partial: patterns of tables that may begin to be captured although they hold rows.
-        hold: what has to be elsewhere before it is published; None: nothing.
+        gate: the replicas that must have a transaction before it is published; None: there are none.
     """
 
     def __init__(
@@ -80,140 +108,171 @@ class Producer:
         *,
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
-        hold: ReplicaGate | None = None,
+        gate: ReplicaGate | None = None,
     ) -> None:
+        self.request: OfflineRequest | None = None  # the request that ended the run
+        self.ownership = EpochOwnership()
+        self.state = State.OFFLINE
         self._config = config
         self._source = source
         self._clock = clock
         self._stop = stop
-        self._asked: float | None = None  # when we saw that we are to stop
-        self._failed_after = NO_SEQNO  # the last finished event when something failed
-        self._failures = 0  # since that event
-        self._begun = EpochOwnership()
-        self._marker = Marker(config) if config.source.heartbeat_table else None
         self._accept_trapped = accept_trapped
         self._accept_partial = accept_partial
+        self._gate = gate
         self._framing = framing()
-        self.request: OfflineRequest | None = None  # as whose answer it ended
-        self._hold = hold
+        self._marker = Marker(config) if config.source.heartbeat_table else None
+        self._listeners: ExitStack | None = None  # of the control topic, from the first time online on
+        self._held: Online | None = None
+        self._lost: SourceUnavailable | None = None  # the error with which the source was lost
+        self._stop_seen: float | None = None  # the time at which `stop` was noticed
+        self._failed_after = NO_SEQNO  # the last finished event at the last failure
+        self._failures = 0  # since that event
+        self._position: PositionRecord | None = None
 
     def run(self) -> PositionRecord | None:
-        """Produce until asked to stop, or until the files that are the source end.
+        """Produce until asked to stop, or until the source's files end.
 
         Returns:
-            The position in Kafka; None when we were stopped before we were online.
+            The position in Kafka; None when the producer was stopped before it was online.
 
         Raises:
-            ConnectorError: what cannot be helped by trying again, or was not by trying often.
+            ConnectorError: an error that no retry can cure, or that came back after every retry.
         """
-        with ExitStack() as ear:
-            position = self._run(ear)
-        if self.request is not None:  # now that nothing of ours is under way
-            seqno = None if position is None else position.last_finished
+        if self._config.registry.url.get_secret_value():
+            self._framing = framing(registered_number(self._config, fragment_schema()))
+        with ExitStack() as closing:
+            closing.callback(self._close)
+            self._enter(State.GOING_ONLINE)
+            while self.state is not State.OFFLINE:
+                self._enter(self._step())
+        if self.request is not None:  # answered last: nothing of this producer is under way any more
+            seqno = None if self._position is None else self._position.last_finished
             tell(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
-        return position
+        return self._position
 
-    def _run(self, ear: ExitStack) -> PositionRecord | None:
-        config, heard = self._config, False
-        if config.registry.url.get_secret_value():
-            self._framing = framing(registered_number(config, fragment_schema()))
+    def _step(self) -> State:
+        """Do the work of the present state.
+
+        Returns:
+            The next state.
+        """
+        work: Mapping[State, Callable[[], State]] = {
+            State.GOING_ONLINE: self._go_online,
+            State.LOADING: self._load,
+            State.ONLINE: self._publish,
+            State.GOING_BACK: self._go_back,
+            State.ENDING: self._end,
+        }
         try:
-            while True:
-                online = retry(
-                    self._go_online,
-                    (BrokerUnavailable,),
-                    retries=config.kafka.retries,
-                    service=config.service,
-                    stage="publish",
-                    stop=self._stop,
-                    clock=self._clock,
-                )
-                try:
-                    if not heard:
-                        ear.enter_context(listening(config, online.control_end, self._asked_offline))
-                        heard = True
-                    return self._produce(online)
-                except ReplicaLagging:
-                    if self._stop.is_set():
-                        return online.publisher.committed
-                    LOG.warning("the source is gone, and what is held is forgotten", extra={"service": config.service})
-                except BrokerUnavailable as error:
-                    self._count(online.publisher.committed, error, "publish")
-                finally:
-                    online.close()
-        except (Stopped, ReplicaLagging):
-            return None
+            return work[self.state]()
+        except Fenced:
+            self.state = State.FENCED
+            raise
+        except Stopped:
+            return State.OFFLINE if self._held is None else State.ENDING
+        except ReplicaLagging:
+            if self._held is None:
+                return State.OFFLINE
+            if self._stop.is_set():
+                self._position = self._held.publisher.committed
+                return State.OFFLINE
+            LOG.warning("the source is gone, and the held transactions are forgotten", extra=self._fields())
+            return State.GOING_ONLINE
+        except BrokerUnavailable as error:
+            if self._held is None:
+                raise
+            self._count(self._held.publisher.committed, error, "publish")
+            return State.GOING_ONLINE
 
-    def _asked_offline(self, request: OfflineRequest) -> None:
-        """Somebody asked a producer to go offline: us?"""
-        ours = any(request.epoch == begun.epoch for begun in self._begun.epochs)
-        if ours and request.offline_at is None and self.request is None:
-            self.request = request
-            self._stop.set()
+    def _enter(self, state: State) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise RuntimeError(f"a producer does not go from {self.state.value} to {state.value}")
+        LOG.debug("state", extra=self._fields(state=state.value, previous=self.state.value))
+        if state in (State.GOING_ONLINE, State.OFFLINE):
+            self._close_held()
+        self.state = state
 
-    def _go_online(self) -> OnlineProducer:
-        def attempt() -> OnlineProducer:
-            online = OnlineProducer(
-                self._config,
-                self._source,
-                self._clock,
-                self._stop,
-                self._begun,
+    def _go_online(self) -> State:
+        def attempt() -> Online:
+            return GoingOnline(
+                config=self._config,
+                source=self._source,
+                clock=self._clock,
+                stop=self._stop,
+                ownership=self.ownership,
                 framing=self._framing,
                 accept_trapped=self._accept_trapped,
                 accept_partial=self._accept_partial,
-                hold=self._hold,
-            )
-            try:
-                online.go()
-            except BaseException:
-                online.close()
-                raise
-            self._accept_trapped = False  # of this source; another that lacks something has to be accepted anew
-            return online
+                gate=self._gate,
+            ).run()
 
-        return retry(
-            attempt,
-            (SourceUnavailable,),
-            retries=self._config.source.retries,
-            service=self._config.service,
-            stage="read",
-            stop=self._stop,
-            clock=self._clock,
-        )
+        def with_source() -> Online:
+            return self._retry(attempt, self._config.source.retries, "read", SourceUnavailable)
 
-    def _produce(self, online: OnlineProducer) -> PositionRecord:
+        online = self._held = self._retry(with_source, self._config.kafka.retries, "publish", BrokerUnavailable)
+        self._accept_trapped = False  # another source that lacks transactions must be accepted by another start
+        if self._listeners is None:
+            with ExitStack() as listeners:
+                listeners.enter_context(listening(self._config, online.control_end, self._on_request))
+                self._listeners = listeners.pop_all()
+        return State.LOADING if online.publisher.committed.snapshot else State.ONLINE
+
+    def _on_request(self, request: OfflineRequest) -> None:
+        """Stop at a request to go offline that names an epoch of this process."""
+        own = any(request.epoch == begun.epoch for begun in self.ownership.epochs)
+        if own and request.offline_at is None and self.request is None:
+            self.request = request
+            self._stop.set()
+
+    def _load(self) -> State:
+        """Publish an initial load, from its beginning; a producer that is stopped in it begins it again."""
+        online = self._online
+        self._retry(self._load_once, self._config.source.restarts_in_event, "load", SourceUnavailable, SourceChanged)
+        position = online.publisher.drain()
+        LOG.info("loaded", extra=self._fields(seqno=position.last_finished, resume=position.resume))
+        online.publisher.resume()
+        return State.ONLINE
+
+    def _load_once(self) -> None:
+        online, load = self._online, self._source.load()
         try:
-            if online.publisher.committed.snapshot:
-                self._load(online)
+            for batch in load.pieces():
+                if self._stop.is_set():
+                    raise Stopped
+                work: Work = [*online.encoder.take(batch)]
+                if batch.begin is not None and batch.begin.metadata.get("snapshot") == "end":
+                    work.append(SnapshotCompleted(load.position[1]))
+                    online.capture.tables = load.tables
+                    if load.tables is not None:
+                        work.append(load.tables)
+                online.publisher.put(work)
+        finally:
+            load.close()
+
+    def _publish(self) -> State:
+        """Publish the source's log, until it ends or the producer is to stop."""
+        online = self._online
+        try:
             while not self._done(online):
-                try:
-                    self._hand_on(online, self._read(online))
-                except SourceUnavailable as error:
-                    self._go_back(online, error)
-                except (PreflightError, LogDamaged):  # both may be a newer producer's work, as we see it
-                    _still_ours(online)
-                    raise
-        except Stopped:
-            LOG.debug("stopped while waiting")
-        return online.publisher.drain()
+                self._put(online, online.capture.read(online.publisher.committed))
+        except SourceUnavailable as error:
+            self._lost = error
+            return State.GOING_BACK
+        except (PreflightError, LogDamaged):  # both may be what a newer producer's work looks like from here
+            _drain_unfenced(online)
+            raise
+        return State.ENDING
 
-    def _done(self, online: OnlineProducer) -> bool:
+    def _done(self, online: Online) -> bool:
         if not self._stop.is_set():
-            return online.stream is not None and online.stream.ended and not online.ahead
+            return online.capture.ended
         now = self._clock.monotonic()
-        self._asked = self._asked or now
-        return not online.encoder.open or now > self._asked + GRACE
+        self._stop_seen = self._stop_seen or now
+        return not online.encoder.open or now > self._stop_seen + GRACE
 
-    def _read(self, online: OnlineProducer) -> Items:
-        if online.ahead:
-            items, online.ahead = online.ahead, []
-            return items
-        if online.stream is None:  # a load has just ended
-            online.stream = self._source.after(online.publisher.committed, online.tables)
-        return online.stream.read(READ)
-
-    def _hand_on(self, online: OnlineProducer, items: Items) -> None:
+    def _put(self, online: Online, items: list[Item]) -> None:
+        """Encode items, and put them into the publisher's queue in parts of about `WORK_BYTES`."""
         work: Work = []
         size = 0
         if self._marker is not None:
@@ -224,13 +283,13 @@ class Producer:
                 continue
             if isinstance(item, Redefined):  # in the same work as the end of its event
                 work.append(item)
-                if online.tables is not None:
-                    online.tables = online.tables.after(item)
+                if online.capture.tables is not None:
+                    online.capture.tables = online.capture.tables.after(item)
                 continue
             if not isinstance(item, TransactionBatch):
                 online.publisher.put(work)
                 work, size = [], 0
-                self._xa(online, item)
+                self._put_xa(online, item)
                 continue
             if size >= WORK_BYTES:
                 online.publisher.put(work)
@@ -240,116 +299,108 @@ class Producer:
             size += size_of(fragments)
         online.publisher.put(work)
 
-    def _xa(self, online: OnlineProducer, item: Prepared | Decided) -> None:
-        """An XA transaction's next piece is kept; or the whole becomes an event.
+    def _put_xa(self, online: Online, item: Prepared | Decided) -> None:
+        """Store a batch of an XA transaction; or publish the transaction as an event.
 
         Raises:
-            Stopped: we are to stop, and the event does not end in time.
+            Stopped: the producer is to stop, and the event does not end in time.
         """
         for work in online.prepared.take(item):
             online.publisher.put(work)
             if online.encoder.open and self._done(online):
                 raise Stopped
 
-    def _load(self, online: OnlineProducer) -> None:
-        """Publish an initial load, from its beginning.
-
-        Raises:
-            Stopped: we are to stop; the next start begins it anew.
-        """
-
-        def whole_load() -> None:
-            load = self._source.load()
-            try:
-                for piece in load.pieces():
-                    if self._stop.is_set():
-                        raise Stopped
-                    work: Work = [*online.encoder.take(piece)]
-                    if piece.begin is not None and piece.begin.metadata.get("snapshot") == "end":
-                        work.append(SnapshotCompleted(load.position[1]))
-                        online.tables = load.tables
-                        if load.tables is not None:
-                            work.append(load.tables)
-                    online.publisher.put(work)
-            finally:
-                load.close()
-
-        service, retries = self._config.service, self._config.source.restarts_in_event
-        errors = (SourceUnavailable, SourceChanged)
-        retry(whole_load, errors, retries=retries, service=service, stage="load", stop=self._stop, clock=self._clock)
-        position = online.publisher.drain()
-        LOG.info("loaded", extra={"service": service, "seqno": position.last_finished, "resume": position.resume})
-        online.publisher.resume()
-
-    def _go_back(self, online: OnlineProducer, error: SourceUnavailable) -> None:
+    def _go_back(self) -> State:
         """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
-        begun = online.encoder.open
-        position = _still_ours(online)
-        if begun:
+        online, error = self._online, self._lost
+        if error is None:
+            raise RuntimeError("the source is not lost")
+        open_event = online.encoder.open
+        position = _drain_unfenced(online)
+        if open_event:
             self._count(position, error, "read")
         else:
-            fields = {"service": self._config.service, "resume": position.resume, "why": error}
-            LOG.warning("the source is gone", extra=fields)
+            LOG.warning("the source is gone", extra=self._fields(resume=position.resume, why=error))
 
         def reopen() -> None:
             self._source.check(load=False)
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
             recheck_source(online.control, position, facts)
-            online.reopen(position, online.control, facts.server_uuid)
+            online.capture.open(position, online.control, facts.server_uuid, online.encoder)
             if position.open or facts.server_uuid != last.server_uuid:
                 online.begin(go_back(online.control, position, facts))
             else:
                 online.number(position)
                 online.publisher.resume()
 
-        retry(
-            reopen,
-            (SourceUnavailable,),
-            retries=self._config.source.retries,
-            service=self._config.service,
-            stage="read",
-            stop=self._stop,
-            clock=self._clock,
-        )
+        self._retry(reopen, self._config.source.retries, "read", SourceUnavailable)
         LOG.info(
             "the source is back",
-            extra={
-                "service": self._config.service,
-                "epoch": online.control.epochs[-1].epoch,
-                "next_seqno": position.last_finished + 1,
-                "went_back": position.open is not None,
-            },
+            extra=self._fields(
+                epoch=online.control.epochs[-1].epoch,
+                next_seqno=position.last_finished + 1,
+                went_back=position.open is not None,
+            ),
         )
+        return State.ONLINE
+
+    def _end(self) -> State:
+        self._position = self._online.publisher.drain()
+        return State.OFFLINE
 
     def _count(self, position: PositionRecord, error: ConnectorError, stage: str) -> None:
-        """A failure within an event: told, and given up when it comes too often without an event finished."""
+        """Count a failure within an event.
+
+        Raises:
+            ConnectorError: the failure, when it came too often without an event finished.
+        """
         if position.last_finished != self._failed_after:
             self._failed_after, self._failures = position.last_finished, 0
         self._failures += 1
         metrics.restarts.labels(self._config.service, stage).inc()
         LOG.warning(
             "failed",
-            extra={
-                "service": self._config.service,
-                "stage": stage,
-                "after_seqno": position.last_finished,
-                "times": self._failures,
-                "why": error,
-            },
+            extra=self._fields(stage=stage, after_seqno=position.last_finished, times=self._failures, why=error),
         )
         if self._failures > self._config.source.restarts_in_event:
             raise error
 
+    def _retry(self, call: Callable[[], T], retries: int, stage: str, *errors: type[ConnectorError]) -> T:
+        service = self._config.service
+        return retry(call, errors, retries=retries, service=service, stage=stage, stop=self._stop, clock=self._clock)
 
-def _still_ours(online: OnlineProducer) -> PositionRecord:
+    @property
+    def _online(self) -> Online:
+        if self._held is None:
+            raise RuntimeError("the producer is not online")
+        return self._held
+
+    def _fields(self, **more: object) -> dict[str, object]:
+        return {"service": self._config.service, **more}
+
+    def _close_held(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            held.close()
+
+    def _close(self) -> None:
+        try:
+            self._close_held()
+        finally:
+            if self._listeners is not None:
+                self._listeners.close()
+
+
+def _drain_unfenced(online: Online) -> PositionRecord:
     """Publish what is whole, and make sure that no newer producer has taken over.
 
-    A newer one's dump ends ours, because both register as the same replica: that is the first we see of it.
+    A newer one's dump connection ends this one's, because both register as the same replica: this producer may see
+    that first.
 
     Raises:
-        Fenced: one has.
-        Held: something is held that may never be published.
+        Fenced: a newer producer has taken over.
+        ReplicaLagging: transactions are held that may never be published.
     """
     position = online.publisher.drain(hurried=True)
     online.publisher.confirm()

@@ -24,9 +24,9 @@ from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan, SourceFacts, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.publisher import Point, Publisher
 from connector.producer.publish.queue import Work
+from connector.producer.sources.source import SnapshotCompleted
 from tests.contract.test_publish_topics import config_of
 from tests.support import encoding as making
 from tests.support.producing import fragments

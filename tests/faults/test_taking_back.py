@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from threading import Event
 
 import pytest
@@ -12,7 +12,7 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import Fenced, LogDamaged
 from connector.kafka.log_reader import LogReader
-from connector.producer.going_online import OnlineProducer
+from connector.producer.going_online import GoingOnline
 from connector.producer.ownership import EpochOwnership
 from connector.schema import framing
 from tests.contract.test_publish_topics import config_of
@@ -27,9 +27,14 @@ def config(kafka_broker: Broker) -> Config:
     return config_of(kafka_broker)
 
 
-def online(config: Config, begun: EpochOwnership) -> OnlineProducer:
-    return OnlineProducer(
-        config, ScriptedSource(Event(), [transaction(1)]), SystemClock(), Event(), begun, framing=framing()
+def going_online(config: Config, ownership: EpochOwnership | None = None) -> GoingOnline:
+    return GoingOnline(
+        config=config,
+        source=ScriptedSource(Event(), [transaction(1)]),
+        clock=SystemClock(),
+        stop=Event(),
+        ownership=ownership or EpochOwnership(),
+        framing=framing(),
     )
 
 
@@ -38,58 +43,59 @@ def epochs(config: Config) -> list[int]:
         return [record.epoch for record in reader.control().epochs]
 
 
-def test_the_older_one_leaves_the_newer_one_alone(config: Config) -> None:
-    begun = EpochOwnership()
-    with closing(online(config, begun)) as older:
-        older.go()
-    with closing(online(config, EpochOwnership())) as newer:
-        newer.go()
-        with closing(online(config, begun)) as again, pytest.raises(Fenced):
-            again.go()
+def test_an_older_producer_that_goes_online_again_is_fenced_and_the_newer_one_goes_on(config: Config) -> None:
+    ownership = EpochOwnership()
+    with closing(going_online(config, ownership).run()):
+        pass
+    with closing(going_online(config).run()) as newer:
+        with pytest.raises(Fenced):
+            going_online(config, ownership).run()
         newer.publisher.drain()
         newer.publisher.confirm()  # raises when it has been fenced
     assert epochs(config) == [1, 2]
 
 
-def test_who_is_overtaken_while_going_online_is_told_so(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the newer one does meanwhile looks like damage; the reason is that it has taken over."""
-    with closing(online(config, EpochOwnership())) as first:
-        first.go()
-    newer = online(config, EpochOwnership())
-    older = online(config, EpochOwnership())
+def test_a_producer_overtaken_while_going_online_is_fenced(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newer one's work looks like damage; the reason is that it has taken over."""
+    with closing(going_online(config).run()):
+        pass
+    with ExitStack() as newer:
 
-    def overtake(name: str) -> None:
-        if name == "produce.after_read":
-            monkeypatch.undo()
-            newer.go()
-            raise LogDamaged("half of what the newer one writes")
+        def overtake(name: str) -> None:
+            if name == "produce.after_read":
+                monkeypatch.undo()
+                newer.enter_context(closing(going_online(config).run()))
+                raise LogDamaged("half of what the newer one writes")
 
-    monkeypatch.setattr(faults, "point", overtake)
-    with closing(newer), closing(older), pytest.raises(Fenced):
-        older.go()
+        monkeypatch.setattr(faults, "point", overtake)
+        with pytest.raises(Fenced):
+            going_online(config).run()
     assert epochs(config) == [1, 2]
 
 
-def test_damage_is_told_where_nobody_overtakes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_without_a_newer_producer_is_reported_as_damage(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    damage = LogDamaged("a real one")
+
     def damaged(name: str) -> None:
         if name == "produce.after_read":
-            raise LogDamaged("a real one")
+            raise damage
 
     monkeypatch.setattr(faults, "point", damaged)
-    with closing(online(config, EpochOwnership())) as alone, pytest.raises(LogDamaged, match="a real one"):
-        alone.go()
+    with pytest.raises(LogDamaged) as raised:
+        going_online(config).run()
+    assert raised.value is damage
 
 
-def test_who_lost_them_to_nobody_goes_on(config: Config) -> None:
-    begun = EpochOwnership()
+def test_a_producer_without_a_newer_one_goes_online_again(config: Config) -> None:
+    ownership = EpochOwnership()
     for _ in range(3):
-        with closing(online(config, begun)) as producer:
-            producer.go()
+        with closing(going_online(config, ownership).run()):
+            pass
     assert epochs(config) == [1, 2, 3]
 
 
-def test_a_process_that_starts_takes_over(config: Config) -> None:
+def test_a_new_process_takes_over(config: Config) -> None:
     for _ in range(2):
-        with closing(online(config, EpochOwnership())) as producer:
-            producer.go()
+        with closing(going_online(config).run()):
+            pass
     assert epochs(config) == [1, 2]

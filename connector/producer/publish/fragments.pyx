@@ -6,7 +6,7 @@ from connector.log.writing.fragment cimport Fragment
 from connector.log.gtid.gtid_range cimport GtidRange
 from connector.log.writing.progress cimport Progress
 
-from connector.producer.publish.loaded import SnapshotCompleted
+from connector.producer.sources.source import SnapshotCompleted
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.pending import Stored
 from connector.log.transaction.batch import PositionAdvance

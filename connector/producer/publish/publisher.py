@@ -27,10 +27,10 @@ from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan
 from connector.log.writing.progress import Progress
 from connector.producer.publish.fragments import gtids_of, rows_of, send_on
-from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.pacing import Pacing
 from connector.producer.publish.queue import Work, WorkQueue
 from connector.producer.publish.replica_gate import ReplicaGate
+from connector.producer.sources.source import SnapshotCompleted
 
 OBSERVED: Final = 32  # events of one commit whose latency is observed, about
 WAKE: Final = 0.2  # seconds between looks at the timer while nothing comes

@@ -10,7 +10,7 @@ from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.fragments import size_of
-from connector.producer.publish.loaded import SnapshotCompleted
+from connector.producer.sources.source import SnapshotCompleted
 
 Work = list[Fragment | PositionAdvance | SnapshotCompleted | Stored | Definitions | Redefined]
 """In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connector.log.transaction.batch import TransactionBatch
@@ -50,6 +51,17 @@ class Load(Protocol):
 
     def close(self) -> None:
         """End the session. May be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCompleted:
+    """The end of an initial load: in the same work as the event that is the load's last.
+
+    Args:
+        gtid_set: the transactions that the load contains; None where the source has no GTIDs.
+    """
+
+    gtid_set: str | None
 
 
 class Source(Protocol):

@@ -31,11 +31,11 @@ def test_only_who_began_the_epoch_obeys(request_: OfflineRequest, meant: bool) -
     stop, nothing = Event(), None
     source: Any = nothing
     producer = Producer(Config(), source, SystemClock(), stop)
-    producer._begun.epochs += [an_epoch(4), an_epoch(5)]
-    producer._asked_offline(request_)
+    producer.ownership.epochs += [an_epoch(4), an_epoch(5)]
+    producer._on_request(request_)
     assert stop.is_set() == meant
     assert producer.request == (request_ if meant else None)
-    producer._asked_offline(replace(ASKED, asked_by="another"))
+    producer._on_request(replace(ASKED, asked_by="another"))
     assert producer.request == (request_ if meant else replace(ASKED, asked_by="another"))
 
 

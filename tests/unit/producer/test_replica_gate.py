@@ -25,10 +25,10 @@ from connector.log.writing.online import SourceFacts, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.fragments import gtids_of
-from connector.producer.publish.loaded import SnapshotCompleted
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaLagging
+from connector.producer.sources.source import SnapshotCompleted
 from tests.support import encoding as making
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -12,7 +12,7 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import ConnectorError, Fenced, LogDamaged, PreflightError
 from connector.log.transaction.xa import Decided
-from connector.producer.producer import Producer
+from connector.producer.producer import Producer, State
 
 
 class Publisher:
@@ -44,9 +44,11 @@ def test_an_overtaken_producer_says_that_it_is(error: ConnectorError, overtaken:
         """What is kept of the transaction: the newer producer has taken it away."""
         raise error
 
-    stream = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
+    capture = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
     publisher = Publisher(overtaken=overtaken)
-    online: Any = SimpleNamespace(publisher=publisher, stream=stream, ahead=[], prepared=SimpleNamespace(take=take))
+    online: Any = SimpleNamespace(publisher=publisher, capture=capture, prepared=SimpleNamespace(take=take))
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
+    producer._held, producer.state = online, State.ONLINE
     with pytest.raises(Fenced if overtaken else type(error)):
-        producer._produce(online)
+        producer._step()
+    assert (producer.state is State.FENCED) == overtaken
