@@ -7,6 +7,8 @@ traceback of these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from connector.redaction import redacted
@@ -63,9 +65,22 @@ def _shown(value: object) -> str:
 
 
 class ConfigError(ConnectorError):
-    """The configuration is wrong; the message names the field."""
+    """Raised when a configuration field, option or file is wrong. Not retryable: the user has to change it.
+
+    Attributes:
+        fields: wrong field → origin of its value (file, variable or flag), or None for a default; empty if no field of
+            the configuration is wrong, but an option or a file.
+    """
 
     exit_code = 2
+    fields: Mapping[str, str | None] = MappingProxyType({})
+
+    @classmethod
+    def of_fields(cls, message: str, fields: Mapping[str, str | None], *, hint: str = "") -> ConfigError:
+        """Return an error about fields of the configuration."""
+        error = cls(message, hint=hint)
+        error.fields = dict(fields)
+        return error
 
 
 class PreflightError(ConnectorError):

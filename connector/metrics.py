@@ -1,81 +1,188 @@
-"""Every metric, declared once with its meaning. Counters and gauges of prometheus-client's default registry."""
+"""Declares every metric, once, with its meaning, and serves them for Prometheus.
+
+docs/metrics.md is generated from these declarations: `python -m connector.metrics > docs/metrics.md`.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram, start_http_server
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, start_http_server
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from connector.errors import ConfigError
 
-LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+if TYPE_CHECKING:
+    from connector.config.model import Metrics
 
-published_events = Counter("thl_published_events", "Events whose last fragment is committed in Kafka", ["service"])
-published_rows = Counter("thl_published_rows", "Rows of published events", ["service"])
-published_bytes = Counter("thl_published_bytes", "Encoded bytes of published fragments", ["service"])
-published_seqno = Gauge("thl_published_seqno", "Last finished seqno in Kafka", ["service"])
-published_latency = Histogram(
-    "thl_published_latency_seconds",
-    "From commit on the source to commit in Kafka",
-    ["service"],
-    buckets=LATENCY,
+LATENCY: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A metric as the documentation lists it.
+
+    Args:
+        command: the command that serves it.
+        name: its name as Prometheus scrapes it.
+        kind: counter, gauge or histogram.
+        labels: its labels.
+        meaning: its value, with the unit.
+        old_name: the name that it had before, or "".
+    """
+
+    command: str
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+    old_name: str = ""
+
+
+DECLARED: Final[list[Declared]] = []
+
+
+def _counter(command: str, name: str, meaning: str, *labels: str) -> Counter:
+    DECLARED.append(Declared(command, f"{name}_total", "counter", ("service", *labels), meaning))
+    return Counter(name, meaning, ["service", *labels])
+
+
+def _gauge(command: str, name: str, meaning: str, *labels: str, old_name: str = "") -> Gauge:
+    DECLARED.append(Declared(command, name, "gauge", ("service", *labels), meaning, old_name))
+    return Gauge(name, meaning, ["service", *labels])
+
+
+def _histogram(command: str, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:
+    DECLARED.append(Declared(command, name, "histogram", ("service",), meaning))
+    return Histogram(name, meaning, ["service"], buckets=buckets)
+
+
+_P, _A, _V = "thl produce", "thl apply", "thl verify --every"
+
+published_events = _counter(_P, "thl_published_events", "Events whose last fragment is committed to Kafka")
+published_rows = _counter(_P, "thl_published_rows", "Row changes of published events")
+published_bytes = _counter(_P, "thl_published_bytes", "Encoded bytes of published fragments")
+published_seqno = _gauge(_P, "thl_published_seqno", "Seqno of the last event that is complete in Kafka")
+published_latency = _histogram(
+    _P, "thl_published_latency_seconds", "Seconds from commit on the source to commit to Kafka", LATENCY
 )
-kafka_commit = Histogram("thl_kafka_commit_seconds", "Duration of a Kafka transaction's commit", ["service"])
-epoch = Gauge("thl_epoch", "The producer's epoch", ["service"])
-ignored_events = Counter("thl_ignored_binlog_events", "Binlog events left out on purpose", ["service", "type"])
-ignored_transactions = Counter(
+kafka_commit = _histogram(
+    _P, "thl_kafka_commit_seconds", "Seconds that a Kafka transaction takes to commit", Histogram.DEFAULT_BUCKETS
+)
+epoch = _gauge(_P, "thl_epoch", "Epoch of the producer")
+ignored_events = _counter(_P, "thl_ignored_binlog_events", "Binary log events that carry nothing to publish", "type")
+ignored_transactions = _counter(
+    _P,
     "thl_ignored_transactions",
-    "Transactions left out because of the server id that wrote them",
-    ["service", "server_id"],
+    "Transactions not published because of the server ID that wrote them (source.ignore_server_ids)",
+    "server_id",
 )
-prepared_transactions = Gauge("thl_prepared_transactions", "XA transactions prepared and not decided", ["service"])
-prepared_since = Gauge(
-    "thl_prepared_since_seconds",
-    "When the oldest of them was prepared, seconds since 1970 UTC; 0: there is none",
-    ["service"],
+prepared_transactions = _gauge(_P, "thl_prepared_transactions", "XA transactions that are prepared and undecided")
+prepared_since = _gauge(
+    _P, "thl_prepared_since_seconds", "Unix time at which the oldest of them was prepared; 0: there is none"
 )
-held_since = Gauge(
-    "thl_publication_held_since_seconds",
-    "Since when a replica of publish.wait_for holds publication, seconds since 1970 UTC; 0: it does not",
-    ["service", "replica"],
+replica_lagging_since = _gauge(
+    _P,
+    "thl_replica_lagging_since_seconds",
+    "Unix time since which publication waits for a replica of publish.wait_for; 0: it does not wait",
+    "replica",
+    old_name="thl_publication_held_since_seconds",
 )
-restarts = Counter("thl_restarts", "Times a stage was started again after a passing failure", ["service", "stage"])
-applied_events = Counter("thl_applied_events", "Events committed on the target", ["service"])
-applied_rows = Counter("thl_applied_rows", "Row changes of events committed on the target", ["service"])
-applied_seqno = Gauge("thl_applied_seqno", "Last seqno committed on the target", ["service"])
-applied_latency = Histogram(
-    "thl_applied_latency_seconds",
-    "From commit on the source to commit on the target",
-    ["service"],
-    buckets=LATENCY,
+restarts = _counter(f"{_P}, {_A}", "thl_restarts", "Restarts of a stage after a transient failure", "stage")
+applied_events = _counter(_A, "thl_applied_events", "Events committed on the target")
+applied_rows = _counter(_A, "thl_applied_rows", "Row changes of events committed on the target")
+applied_seqno = _gauge(_A, "thl_applied_seqno", "Seqno of the last event committed on the target")
+applied_latency = _histogram(
+    _A, "thl_applied_latency_seconds", "Seconds from commit on the source to commit on the target", LATENCY
 )
-reading_continuously = Gauge("thl_reading_continuously", "1 in the latency profile, 0 in catch-up", ["service"])
-behind_events = Gauge("thl_behind_events", "Events that the log has and the target has not", ["service"])
-catch_up_seconds = Gauge(
+continuous_mode = _gauge(
+    _A, "thl_continuous_mode", "1 in continuous mode, 0 in micro-batch mode", old_name="thl_reading_continuously"
+)
+lag_events = _gauge(
+    _A, "thl_lag_events", "Events in the log that are not applied yet; NaN: unknown", old_name="thl_behind_events"
+)
+catch_up_seconds = _gauge(
+    _A,
     "thl_catch_up_seconds",
-    "Until the target has caught up, at the rates of the last half minute; NaN: it does not, or nobody can tell",
-    ["service"],
+    "Estimated seconds until the target has caught up, from the rates of the last 30 seconds; NaN: unknown or never",
 )
-verified_at = Gauge(
-    "thl_verified_seconds", "When `thl verify --every` compared last, seconds since 1970 UTC; 0: not yet", ["service"]
+ignored_ddl = _counter(_A, "thl_ignored_ddl", "DDL statements without effect on rows, not applied", "command")
+verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet")
+verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison")
+verified_rows = _gauge(_V, "thl_verified_rows", "Rows of the source in the last comparison")
+verified_different = _gauge(_V, "thl_verified_different_tables", "Tables that differed in the last comparison")
+verified_not_compared = _gauge(
+    _V, "thl_verified_not_compared_tables", "Captured tables that the last comparison could not compare"
 )
-verified_tables = Gauge("thl_verified_tables", "Tables that it compared then", ["service"])
-verified_rows = Gauge("thl_verified_rows", "Rows of the source that it compared then", ["service"])
-verified_different = Gauge("thl_verified_different_tables", "Tables that differed then", ["service"])
-verified_not_compared = Gauge("thl_verified_not_compared_tables", "Tables that it could not compare then", ["service"])
-ignored_ddl = Counter("thl_ignored_ddl", "DDL without effect on rows, left out", ["service", "command"])
 
 
-def serve(port: int) -> None:
-    """Serve the metrics on loopback; 0: do not.
+class OldNames(Collector):
+    """Exposes each renamed metric also under its old name."""
+
+    def describe(self) -> Iterator[Metric]:
+        """Return the old families without samples, so that registering does not collect."""
+        for one in _renamed():
+            yield Metric(one.old_name, one.meaning, one.kind)
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the samples of the renamed metrics under their old names."""
+        old_names = {one.name: one.old_name for one in _renamed()}
+        for family in list(REGISTRY.restricted_registry(list(old_names)).collect()):
+            old = old_names[family.name]
+            copy = Metric(old, family.documentation, family.type)
+            copy.samples = [Sample(old, *sample[1:]) for sample in family.samples]
+            yield copy
+
+
+def _renamed() -> list[Declared]:
+    return [one for one in DECLARED if one.old_name]
+
+
+def serve(metrics: Metrics) -> None:
+    """Start the metrics server; do nothing if `metrics.port` is 0.
 
     Raises:
-        ConfigError: another program has the port, or this user may not have it.
+        ConfigError: the port is in use or needs privileges, or the host is not an address of this machine.
     """
-    if not port:
+    if not metrics.port:
         return
+    if metrics.old_names:
+        REGISTRY.register(OldNames())
     try:
-        start_http_server(port, addr="127.0.0.1")
+        start_http_server(metrics.port, addr=metrics.host)
     except OSError as error:
-        raise ConfigError(
-            f"metrics.port {port} cannot be had: {error.strerror}",
-            hint="each process needs a port of its own: another metrics.port, or 0 for none",
+        raise ConfigError.of_fields(
+            f"the metrics server cannot listen on {metrics.host}, port {metrics.port}: {error.strerror}",
+            {"metrics.port": None, "metrics.host": None},
+            hint="give each process its own metrics.port (0: no server); metrics.host is an address of this machine",
         ) from error
+
+
+def reference() -> str:
+    """Generate docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "<!-- Written by `python -m connector.metrics > docs/metrics.md`; a test keeps it equal. -->",
+        "",
+        "`metrics.port` starts a Prometheus endpoint in `thl produce`, `thl apply` and `thl verify --every`; each",
+        "process needs a port of its own. It listens on `metrics.host` (default: loopback only), without TLS or",
+        "authentication. A histogram has the samples `_bucket`, `_count` and `_sum`. `metrics.old_names: true` also",
+        "serves renamed metrics under their old names.",
+    ]
+    for command in dict.fromkeys(one.command for one in DECLARED):
+        lines += ["", f"## {command}", "", "| Metric | Type | Labels | Meaning | Old name |", "|---|---|---|---|---|"]
+        for one in DECLARED:
+            if one.command == command:
+                labels = ", ".join(f"`{label}`" for label in one.labels)
+                old = f"`{one.old_name}`" if one.old_name else ""
+                lines.append(f"| `{one.name}` | {one.kind} | {labels} | {one.meaning} | {old} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201

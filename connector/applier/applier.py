@@ -197,7 +197,7 @@ class Applier:
             clock=self._clock,
             until=self._until,
             skips=self._skips,
-            columns=metadata_columns(self._config.target.transaction_columns.items()),
+            columns=metadata_columns(self._config.target.metadata_columns.items()),
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}

@@ -114,7 +114,7 @@ def _taken_back(
     with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
         events = list(found)
     # Which transaction left them as they were before is not looked for: rows that are taken back have none.
-    collapse = Compactor(config.topic, metadata_columns(config.target.transaction_columns.items()), known=False)
+    collapse = Compactor(config.topic, metadata_columns(config.target.metadata_columns.items()), known=False)
     gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
     for header, fragments in reversed(events):
         if gtids is not None and header.gtid is not None:

@@ -148,7 +148,7 @@ def apply(
     skips = Skips([Seqno(one) for one in skip_seqnos], who(), reason, done=done)
     excluded = ExcludedTables(excluded_tables, who(), reason) if excluded_tables else None
     first = from_event if from_seqno is None else Seqno(from_seqno)
-    metrics.serve(config.metrics.port)
+    metrics.serve(config.metrics)
     clock = SystemClock()
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start

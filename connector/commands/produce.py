@@ -104,7 +104,7 @@ def produce(
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    metrics.serve(config.metrics.port)
+    metrics.serve(config.metrics)
     # What passes through has no cycles, but is many objects: looking for cycles among them at every 700th costs a
     # fifth of the time.
     gc.freeze()

@@ -108,7 +108,7 @@ def _go_on(
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    metrics.serve(config.metrics.port)
+    metrics.serve(config.metrics)
     clock = SystemClock()
     return watch(config, tables or None, told, patience=patience, every=every, stop=stop, clock=clock, without=without)
 

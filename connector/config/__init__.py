@@ -1,8 +1,22 @@
-"""The configuration: its model, loading (YAML, environment, `--set`), and the generated reference."""
+"""The configuration: typed sections, loading (YAML, environment, `--set`) and the generated reference.
+
+- `model`: `Config`, the sections as one model; `Metrics`; the fields that were renamed.
+- `source`, `filters`, `kafka`, `publish`, `apply`: the sections. `section`: their base and common field types.
+- `loading`: reads file, environment and `--set`, and remembers the origin of each value.
+- `reference`: docs/configuration.md, and the YAML that `thl config` prints.
+"""
 
 from __future__ import annotations
 
+from connector.config.apply import Apply, Target
+from connector.config.filters import Filters, Mask, TableRule
+from connector.config.kafka import Kafka, Registry
 from connector.config.loading import load
-from connector.config.model import Config
+from connector.config.model import Config, Metrics
+from connector.config.publish import Publish, Shard
+from connector.config.source import Source
 
-__all__ = ["Config", "load"]
+__all__ = [
+    "Apply", "Config", "Filters", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Shard", "Source", "TableRule",
+    "Target", "load",
+]  # fmt: skip

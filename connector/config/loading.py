@@ -1,43 +1,59 @@
-"""Reading the configuration: a YAML file, over it the environment, over it `--set`.
+"""Reads the configuration: a YAML file, over it the environment, over it `--set`.
 
-Every value remembers where it came from, so that an error names the field and its place. Values of secrets are never
-part of a message.
+Every value keeps its origin (file, variable or flag), which errors name beside the field. Error messages never contain
+the values of secrets.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from connector.config.model import FILE, Config, Section
+from connector.config.model import RENAMED, Config
+from connector.config.section import FILE, Section
 from connector.errors import ConfigError
 from connector.redaction import remember, secrets_of
 
-DEFAULT_FILE = Path("thl.yaml")
-PREFIX = "THL_"
-LEVEL = "__"
-# Mappings whose keys are others' names.
-PROPERTIES = {("kafka", "properties"), ("kafka", "spark_properties"), ("registry", "properties"), ("apply", "spark")}
+LOG: Final = logging.getLogger("connector.config")
+DEFAULT_FILE: Final = Path("thl.yaml")
+PREFIX: Final = "THL_"
+LEVEL: Final = "__"
+# Mappings whose keys are property names of a library.
+PROPERTIES: Final = frozenset(
+    {("kafka", "properties"), ("kafka", "spark_properties"), ("registry", "properties"), ("apply", "spark")}
+)
 
 Path_ = tuple[str, ...]
+NEW_NAMES: Final = frozenset((section, new) for (section, _), new in RENAMED.items())
 
 
 @dataclass(slots=True)
 class Layers:
-    """Values laid over each other, with the place each came from."""
+    """Values that override each other, with the origin of each."""
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path_, str] = field(default_factory=dict)
+    names: dict[tuple[str, Path_], str] = field(
+        default_factory=dict
+    )  # (layer, renamed field) → the name that it has there
 
     def put(self, path: Path_, value: object, origin: str) -> None:
-        """Lay one value over what is there."""
+        """Set one value; it overrides the value of an earlier layer. An old name sets the renamed field.
+
+        Raises:
+            ConfigError: file or environment give a field both its old and its new name.
+        """
+        given, path = path, current(path)
+        if path[:2] in NEW_NAMES:
+            self._check_name(given[:2], path[:2], origin)
         inner = self.values
         for name in path[:-1]:
             below = inner.get(name)
@@ -48,13 +64,36 @@ class Layers:
         self.origins[path] = origin
 
     def origin(self, path: Path_) -> str | None:
-        """Where a value came from, or the section that it is in, or what is in it."""
+        """Return the origin of a value, of its section, or of a value in it."""
         return origin_of(self.origins, path)
+
+    def _check_name(self, given: Path_, path: Path_, origin: str) -> None:
+        layer = PREFIX if origin.startswith(PREFIX) else origin
+        name, old = ".".join(path), ".".join(given)
+        before = self.names.get((layer, path))
+        if before not in (None, old):
+            raise ConfigError.of_fields(
+                f"{name} is set twice, by its old and its new name (from {origin})",
+                {name: origin},
+                hint=f"remove {old if given != path else before}",
+            )
+        self.names[layer, path] = old
+        if given != path and before is None:
+            LOG.warning(
+                "a field has a new name; the old one still works",
+                extra={"field": old, "new_name": name, "from": origin},
+            )
+
+
+def current(path: Path_) -> Path_:
+    """Return a field's path with its name of today: that of a renamed field for its old name."""
+    new = RENAMED.get((path[0], path[1])) if len(path) > 1 else None
+    return path if new is None else (path[0], new, *path[2:])
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration in force, and where each of its values came from.
+    """The effective configuration, and the origin of each of its values.
 
     Args:
         config: the typed model.
@@ -76,12 +115,16 @@ def load_settings(
     """Read the configuration.
 
     Args:
-        file: YAML; None: `thl.yaml` in the working directory where there is one.
-        environ: of which `THL_SECTION__FIELD` counts; others of that prefix are not ours.
-        sets: `section.field=value`, the last wins.
+        file: YAML; None: `thl.yaml` in the working directory. Without it a warning is logged if nothing else is
+            configured.
+        environ: `THL_SECTION__FIELD` sets a field; variables with the prefix that name no section are ignored.
+        sets: `section.field=value`; the last one wins.
+
+    Returns:
+        The configuration with the origin of each value.
 
     Raises:
-        ConfigError: naming each field that is wrong and where it came from.
+        ConfigError: names each wrong field and its origin.
     """
     layers = Layers()
     if file is not None or DEFAULT_FILE.is_file():
@@ -93,23 +136,28 @@ def load_settings(
         path, value = _assignment(text)
         layers.put(path, _typed(path, value, f"--set {_shown(path)}"), f"--set {_shown(path)}")
     remember(_secrets(layers.values, ()))
+    if not layers.origins and file is None and not DEFAULT_FILE.is_file():
+        LOG.warning(
+            "no configuration: every field has its default; `thl init` writes a file, --config names another",
+            extra={"looked_for": str(DEFAULT_FILE.absolute())},
+        )
     try:
         return Settings(Config.model_validate(layers.values), layers.origins)
     except ValidationError as error:
-        raise ConfigError(_message(error, layers)) from None
+        raise _refused(error, layers) from None
 
 
 def origin_of(origins: dict[Path_, str], path: Path_) -> str | None:
-    """Where a value came from, or the section that it is in, or what is in it; None: nobody set it."""
-    for place, origin in reversed(origins.items()):
-        length = min(len(place), len(path))
-        if place[:length] == path[:length]:
+    """Return the origin of a value, of its section, or of a value in it; None: it has its default."""
+    for known, origin in reversed(origins.items()):
+        length = min(len(known), len(path))
+        if known[:length] == path[:length]:
             return origin
     return None
 
 
 def find_field(path: Path_) -> tuple[FieldInfo, Path_] | None:
-    """The field that a path names, and what of the path is left: the key in a field that is a mapping."""
+    """Return the field that a path names, and the rest of the path: the key in a field that is a mapping."""
     section: type[BaseModel] = Config
     for index, name in enumerate(path):
         found = section.model_fields.get(name)
@@ -138,7 +186,7 @@ def _put_file(layers: Layers, file: Path) -> None:
     except OSError as error:
         raise ConfigError(f"the configuration cannot be read: {error.strerror}", file=file) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration is not YAML: {_told(error)}", file=file) from None
+        raise ConfigError(f"the configuration is not YAML: {_problem(error)}", file=file) from None
     if document is None:
         return
     if not isinstance(document, dict):
@@ -148,48 +196,48 @@ def _put_file(layers: Layers, file: Path) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as its specification has it: a key that stands twice in a mapping is an error, not the last one's."""
+    """YAML as specified: a duplicate key in a mapping is an error; PyYAML takes the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """One mapping."""
+        """Construct one mapping."""
         seen: set[object] = set()
         for key, _ in node.value:
             name = getattr(key, "value", None)
             if isinstance(name, str) and name in seen:
-                raise yaml.MarkedYAMLError(problem="a key that stands there already", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem="duplicate key", problem_mark=key.start_mark)
             if isinstance(name, str):
                 seen.add(name)
         return super().construct_mapping(node, deep)
 
 
 def _parsed(text: str) -> Any:
-    """A YAML document, of plain values only.
+    """Parse a YAML document with plain values only.
 
     Raises:
-        yaml.YAMLError: it is none.
+        yaml.YAMLError: the text is not such a document.
     """
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 (it is a safe one)
+        return yaml.load(text, _Loader)  # noqa: S506 (a subclass of SafeLoader)
     except ValueError as error:
-        raise yaml.MarkedYAMLError(problem="a date or number that is none") from error
+        raise yaml.MarkedYAMLError(problem="invalid date or number") from error
     except RecursionError as error:
-        raise yaml.MarkedYAMLError(problem="too many levels") from error
+        raise yaml.MarkedYAMLError(problem="too many nested levels") from error
 
 
-def _told(error: yaml.YAMLError | UnicodeDecodeError) -> str:
-    """What is wrong and where, but for the excerpt and names out of it: a password may stand there."""
+def _problem(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    """Return the problem and its line, without the excerpt and quoted names: these may contain a password."""
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
     if not isinstance(error, yaml.MarkedYAMLError):
-        return "it holds characters that YAML does not have"
+        return "it contains characters that YAML does not allow"
     if error.problem_mark is None:
-        return error.problem or "what it holds"
-    what = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
-    return f"{what} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        return error.problem or "its content"
+    problem = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
+    return f"{problem} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
 
 
 def _secrets(values: Mapping[Any, Any], above: Path_) -> Iterator[str]:
-    """Whatever is to be hidden among values that may be refused."""
+    """Return the secrets among values that are not validated yet."""
     for name, value in values.items():
         path = (*above, str(name))
         if isinstance(value, dict):
@@ -205,7 +253,10 @@ def _secrets(values: Mapping[Any, Any], above: Path_) -> Iterator[str]:
 
 
 def _shown(path: Iterable[object]) -> str:
-    """A path as errors name it. A key may be `password=secret`, or `password:secret` without its blank: cut there."""
+    """Return a path as errors name it.
+
+    A mistyped key may be `password=secret`, or `password:secret` without the blank: it is cut there.
+    """
     names = [(str(part), re.split(r"[=:@\s]", str(part), maxsplit=1)[0]) for part in path]
     return ".".join(name if name == whole else f"{name}…" for whole, name in names)
 
@@ -213,14 +264,14 @@ def _shown(path: Iterable[object]) -> str:
 def _leaves(document: Mapping[object, Any], above: Path_) -> Iterator[tuple[Path_, object]]:
     for name, value in document.items():
         path = (*above, str(name))
-        if isinstance(value, dict) and value and find_field(path) is None:
+        if isinstance(value, dict) and value and find_field(current(path)) is None:
             yield from _leaves(value, path)
-        elif value is not None or not _is_section(path):  # `source:` with nothing below it says nothing
+        elif value is not None or not _is_section(path):  # an empty `source:` sets nothing
             yield path, value
 
 
 def _variable_path(name: str) -> Path_ | None:
-    """`THL_SOURCE__HOST` is source.host; what names no section or field of the top level is somebody else's."""
+    """Return the path of a variable: source.host for `THL_SOURCE__HOST`; None if it names no section or top field."""
     if not name.startswith(PREFIX):
         return None
     first, *rest = name.removeprefix(PREFIX).split(LEVEL)
@@ -229,9 +280,11 @@ def _variable_path(name: str) -> Path_ | None:
         return None
     is_section = isinstance(found.annotation, type) and issubclass(found.annotation, Section)
     if is_section and not rest:
-        raise ConfigError(f"{name} names a section, not a field", hint=f"for example {name}{LEVEL}…")
+        raise ConfigError.of_fields(
+            f"{name} names a section, not a field", {first.lower(): name}, hint=f"for example {name}{LEVEL}…"
+        )
     path = (first.lower(), *(part.lower() for part in rest))
-    known = find_field(path)
+    known = find_field(current(path))
     if not known or not known[1]:
         return path
     key = LEVEL.join(rest[len(rest) - len(known[1]) :])
@@ -240,7 +293,7 @@ def _variable_path(name: str) -> Path_ | None:
 
 
 def _property(key: str) -> str:
-    """A property as its owner writes it; a shell takes no dots: SASL_PASSWORD is sasl.password."""
+    """Return a property's own name. A shell variable has no dots: SASL_PASSWORD is sasl.password."""
     if not re.fullmatch(r"[A-Z0-9_]+", key):
         return key
     name, file, _ = key.lower().partition(FILE) if key.endswith(FILE.upper()) else (key.lower(), "", "")
@@ -251,16 +304,20 @@ def _assignment(text: str) -> tuple[Path_, str]:
     name, equals, value = text.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not equals or not all(path):
-        raise ConfigError(f"--set {_shown([name])}: not section.field=value", hint="--set source.port=3307")
-    known = find_field(path)
+        raise ConfigError.of_fields(
+            f"--set {_shown([name])}: not section.field=value",
+            {_shown([name]): "--set"},
+            hint="--set source.port=3307",
+        )
+    known = find_field(current(path))
     if known and known[1]:
         path = (*path[: len(path) - len(known[1])], ".".join(known[1]))
     return path, value
 
 
 def _typed(path: Path_, text: str, origin: str) -> object:
-    """Text as the field wants it: lists and mappings are written as in YAML, a list also with commas alone."""
-    known = find_field(path)
+    """Return a text as the field's type: lists and mappings are written as in YAML, a list also with commas only."""
+    known = find_field(current(path))
     if known is None or known[1]:
         return text
     default = known[0].get_default(call_default_factory=True)
@@ -269,25 +326,23 @@ def _typed(path: Path_, text: str, origin: str) -> object:
     try:
         value = _parsed(text)
     except yaml.YAMLError:
-        raise ConfigError(f"{_shown(path)}: not YAML (from {origin})") from None
+        raise ConfigError.of_fields(f"{_shown(path)}: not YAML (from {origin})", {_shown(path): origin}) from None
     if isinstance(default, tuple) and not isinstance(value, list | dict):
         return [part.strip() for part in text.split(",") if part.strip()]
     return value
 
 
-def _message(error: ValidationError, layers: Layers) -> str:
+def _refused(error: ValidationError, layers: Layers) -> ConfigError:
     lines = []
+    fields: dict[str, str | None] = {}
     for problem in error.errors(include_url=False, include_input=False):
         path = tuple(str(part) for part in problem["loc"])
-        what = (
+        cause = (
             "there is no such field"
             if problem["type"] == "extra_forbidden"
             else problem["msg"].removeprefix("Value error, ")
         )
         origin = layers.origin(path)
-        lines.append(f"{_shown(path)}: {what}" + (f" (from {origin})" if origin else ""))
-    return "; ".join(_unique(lines))
-
-
-def _unique(lines: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(lines))
+        fields[_shown(path)] = origin
+        lines.append(f"{_shown(path)}: {cause}" + (f" (from {origin})" if origin else ""))
+    return ConfigError.of_fields("; ".join(dict.fromkeys(lines)), fields)

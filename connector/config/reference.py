@@ -1,4 +1,4 @@
-"""The configuration's fields in words: the page docs/configuration.md, and the YAML that `thl config` prints."""
+"""Generates docs/configuration.md, and the commented YAML that `thl config` prints, from the model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from connector.config.loading import LEVEL, PREFIX, Path_, Settings, origin_of
-from connector.config.model import FILE, Config, Section
+from connector.config.model import Config
+from connector.config.section import FILE, Section
 from connector.redaction import HIDDEN, is_secret, redacted
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its path, its default as YAML writes it, and what it is for."""
+    """One field: its path, its default in YAML, and its description."""
 
     path: tuple[str, ...]
     default: str
@@ -27,17 +28,17 @@ class Field:
 
     @property
     def name(self) -> str:
-        """As `--set` wants it."""
+        """The name that `--set` expects."""
         return ".".join(self.path)
 
     @property
     def variable(self) -> str:
-        """As the environment wants it."""
+        """The name of the environment variable."""
         return PREFIX + LEVEL.join(part.upper() for part in self.path)
 
 
 def fields(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[Field | type[Section]]:
-    """Every field in the model's order; a section comes before its fields."""
+    """Return every field in the order of the model; a section comes before its fields."""
     for name, info in section.model_fields.items():
         inner = _section(info)
         if inner is not None:
@@ -49,7 +50,7 @@ def fields(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> It
 
 
 def elements(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[tuple[Path_, type[Section]]]:
-    """Every field that is a list or mapping of sections, with what is in it."""
+    """Return every field that is a list or mapping of sections, with the type of its elements."""
     for name, info in section.model_fields.items():
         inner = _section(info)
         if inner is not None:
@@ -62,7 +63,7 @@ def elements(section: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> 
 
 
 def reference() -> str:
-    """The page docs/configuration.md."""
+    """Generate docs/configuration.md."""
     lines = [
         "# Configuration",
         "",
@@ -71,7 +72,7 @@ def reference() -> str:
         "A YAML file (`--config FILE`, else `thl.yaml` in the working directory), over it the environment, over it",
         "`--set section.field=value`. Lists are written as in YAML or with commas (`--set source.filters.do=a.*,b`),",
         "and a mapping's keys one by one (`--set kafka.properties.security.protocol=SSL`).",
-        "`thl config` prints what is in force and where each value came from.",
+        "`thl config` prints the effective configuration with the origin of each value.",
         "",
     ]
     head = ["| Field | Environment | Default | |", "|---|---|---|---|"]
@@ -93,12 +94,12 @@ def reference() -> str:
 
 
 def in_force(settings: Settings) -> str:
-    """The configuration as commented YAML that can be read again, but for its secrets."""
+    """Return the effective configuration as commented YAML; `load` reads it, except for the hidden secrets."""
     return redacted("\n".join(_yaml(settings.config, settings.origins, ())) + "\n")
 
 
 def scalar(value: object, *, hide: bool) -> str:
-    """A value on one line, as YAML reads it (JSON is YAML)."""
+    """Return a value as YAML on one line (JSON is YAML)."""
     match value:
         case SecretStr():
             if not value.get_secret_value():
@@ -127,7 +128,7 @@ def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[
             yield from _yaml(value, origins, path)
         else:
             if getattr(section, name + FILE, None) is not None and name + FILE != "hash_key_file":
-                value = SecretStr("")  # what was read from the file: with both it could not be read again
+                value = SecretStr("")  # read from the file: `load` refuses both
             origin = origin_of(origins, path)
             yield f"{indent}{name}: {scalar(value, hide=True)}" + (f"  # from {origin}" if origin else "")
 
@@ -142,7 +143,7 @@ def _plain(item: object) -> object:
 
 
 def _masked(secret: str) -> str:
-    """Of an address everything but the password is for everyone; of one with parameters, nothing."""
+    """Return a URL with its password hidden; a URL with parameters is hidden as a whole."""
     address = re.fullmatch(r"(\w+://)(?:([^:/@?]*)(:[^/?]*)?@)?([^@?]*)", secret)
     if not address:
         return HIDDEN

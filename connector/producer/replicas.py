@@ -48,7 +48,7 @@ class Replicas:
         self._stop = stop
         self._clock = clock
         for replica in self._replicas:
-            metrics.held_since.labels(self._service, replica.name).set(0)
+            metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
 
     def has(self, gtids: str) -> bool:
         """As `Hold`."""
@@ -72,7 +72,7 @@ class Replicas:
     def _wait(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> None:
         since, began, told = self._clock.now() / 1e6, self._clock.monotonic(), False
         fields = {"service": self._service, "replica": replica.name}
-        metrics.held_since.labels(self._service, replica.name).set(since)
+        metrics.replica_lagging_since.labels(self._service, replica.name).set(since)
         try:
             while True:
                 asked = self._clock.monotonic()
@@ -89,7 +89,7 @@ class Replicas:
                     )
                 self._pause(ROUND - (now - asked), over)
         finally:
-            metrics.held_since.labels(self._service, replica.name).set(0)
+            metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
         if told:
             LOG.info("publication goes on", extra=fields | {"seconds": round(self._clock.monotonic() - began, 1)})
 

@@ -49,7 +49,7 @@ def lag_monitor(config: Config, clock: Clock) -> Iterator[None]:
 def _look_out(config: Config, clock: Clock, ended: Event) -> None:
     """Until it is ended; brokers that do not answer leave the metrics unknown."""
     seconds = metrics.catch_up_seconds.labels(config.service)
-    behind = metrics.behind_events.labels(config.service)
+    behind = metrics.lag_events.labels(config.service)
     catch_up = CatchUp()
     trapped: tuple[Range, ...] = ()
     before = None

@@ -1,4 +1,4 @@
-"""Tables that were made before target.transaction_columns became what it is: they get what they lack.
+"""Tables that were made before target.metadata_columns became what it is: they get what they lack.
 
 A column that is added is NULL in the rows that are there: which transaction wrote them, nobody noted. One that is
 configured no longer would keep telling old transactions of rows that others have changed since, and to drop it is not
@@ -67,15 +67,14 @@ def adopted(
         for one in new:
             if one.name in has and not any(old.name == one.name for old in table.transaction):
                 raise ConfigError(
-                    f"{table.name} has a column {one.name} on the target that was not made by "
-                    "target.transaction_columns",
+                    f"{table.name} has a column {one.name} on the target that was not made by target.metadata_columns",
                     hint="Give the transaction's column another name.",
                 )
         statements += [f"ALTER TABLE {name(table.name)} ADD COLUMN {' '.join(column(one))}" for one in new]
         changed.append(replace(table, transaction=wanted))
     if surplus:
         raise ConfigError(
-            "tables of the target have columns of the transaction that target.transaction_columns does not name",
+            "tables of the target have columns of the transaction that target.metadata_columns does not name",
             hint=f"Name them there, or drop them: {'; '.join(surplus)}",
         )
     after = {table.name: table for table in (*tables, *changed)}

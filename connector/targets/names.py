@@ -119,7 +119,7 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
         for column in table.transaction:
             if (same := columns.get(naming.fold(column.name), "")) != "":
                 raise ConfigError(
-                    f"column {same} of {table.name} has the name of a column of target.transaction_columns",
+                    f"column {same} of {table.name} has the name of a column of target.metadata_columns",
                     hint="Give that one another name. Where tables have it already, in the target too: "
                     "ALTER TABLE … DROP COLUMN for each, before the applier begins with the new name.",
                 )

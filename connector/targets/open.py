@@ -43,7 +43,7 @@ def open_target(options: Options, clock: Clock) -> Target:
         ConfigError: a URL of no known kind.
         TargetUnavailable: it does not answer.
     """
-    columns = metadata_columns(options.transaction_columns.items())
+    columns = metadata_columns(options.metadata_columns.items())
     return _kind(options).open_target(options, clock, columns)
 
 

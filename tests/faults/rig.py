@@ -42,7 +42,7 @@ ORPHAN_SECONDS: Final = 30.0
 
 # Small, so that a flood is many fragments, Kafka transactions and batches.
 SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "source": {"piece_bytes": 65536},
+    "source": {"batch_bytes": 65536},
     "publish": {"fragment_bytes": 16384, "shard_bytes": 65536, "commit_bytes": 262144},
     "apply": {"batch_messages": 100, "heap": "512m"},
 }

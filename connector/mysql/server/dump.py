@@ -136,12 +136,12 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
     except BaseException:
         connection._force_close()  # type: ignore[attr-defined]
         raise
-    return PacketSource(connection, source.heartbeat, clock or SystemClock())
+    return PacketSource(connection, source.dump_heartbeat, clock or SystemClock())
 
 
 def _prepare(connection: Connection, source: Source, name: str) -> None:
     """What the dump thread reads from its session; under both names, the older servers' and the newer ones'."""
-    beat = int(source.heartbeat * 1_000_000_000)
+    beat = int(source.dump_heartbeat * 1_000_000_000)
     query(
         connection,
         "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @source_binlog_checksum = @@GLOBAL.binlog_checksum, "

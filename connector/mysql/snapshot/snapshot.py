@@ -50,7 +50,7 @@ Progress = Callable[[TableName, int, int], None]
 
 
 class Snapshot:
-    """One initial load. Its events are bounded: at most `source.piece_bytes` / 2 of rows, but at least one row.
+    """One initial load. Its events are bounded: at most `source.batch_bytes` / 2 of rows, but at least one row.
 
     Args:
         source: where from.
@@ -174,7 +174,7 @@ class Snapshot:
         shape = self._filter.shape(table.layout)
         done = 0
         with self._unchanged(name):
-            for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.piece_bytes // 2)):
+            for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.batch_bytes // 2)):
                 done += len(ends)
                 rows = Rows(table.layout, Action.INSERT, data, ends)
                 if shape is not None:

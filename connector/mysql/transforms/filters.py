@@ -131,7 +131,7 @@ class Filter:
         )
         self._unknown = tuple(glob(pattern.strip(), ignore_case=True) for pattern in filters.unknown_ddl)
         self.hash_key = hash_key(filters)
-        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.shapes or rule.rename}
+        self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.transforms_rows or rule.rename}
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
@@ -189,7 +189,7 @@ class Filter:
             Unsupported: the rule cannot be followed in this table.
         """
         rule = self.rule(*layout.name)
-        if rule is None or not (rule.shapes or rule.rename or rule.publish_as):
+        if rule is None or not (rule.transforms_rows or rule.rename or rule.publish_as):
             return None
         return shape(layout, rule, self.hash_key)
 

@@ -174,7 +174,7 @@ class FileSource:
             EventFrames(),
             filters=filter,
             service=self._config.service,
-            piece_bytes=self._config.source.piece_bytes,
+            piece_bytes=self._config.source.batch_bytes,
             file=file.name,
             naming=naming,
             known=known,

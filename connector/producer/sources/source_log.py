@@ -198,7 +198,7 @@ class SourceLog:
             frames,
             filters=wanted,
             service=self._service,
-            piece_bytes=self._source.piece_bytes,
+            piece_bytes=self._source.batch_bytes,
             file=file,
             naming=naming,
             known=known,

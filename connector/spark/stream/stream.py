@@ -79,7 +79,7 @@ class LogStream:
         self._looked = 0.0
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="reading")
         self._coming: Future[Continuous] | None = None
-        self._gauge = metrics.reading_continuously.labels(config.service)
+        self._gauge = metrics.continuous_mode.labels(config.service)
         self._stream: MicroBatches | Continuous = self._micro_batches()
         self._turn_to(self._stream)
 

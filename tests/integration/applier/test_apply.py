@@ -604,7 +604,7 @@ def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
     log = LogWriter(config)
     log.online()
     log.events(records)
-    told = {"target": config.target.model_copy(update={"transaction_columns": {"seqno": "thl_seqno"}})}
+    told = {"target": config.target.model_copy(update={"metadata_columns": {"seqno": "thl_seqno"}})}
     many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000}), **told})
     forward = apply(many, spark, 2000)
     assert texts(config) == states[2000]

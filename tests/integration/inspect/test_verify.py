@@ -375,17 +375,17 @@ def change_postgres(pair: Pair, sql: str) -> None:
         connection.execute(sql.format(db=pair.database))
 
 
-def with_transaction_columns(pair: Pair) -> None:
+def with_metadata_columns(pair: Pair) -> None:
     """The target's tables get some; their rows are as they were."""
     columns = {"seqno": "thl_seqno", "commit_time": "thl_commit_time"}
-    config = pair.config.target.model_copy(update={"transaction_columns": columns})
+    config = pair.config.target.model_copy(update={"metadata_columns": columns})
     target = open_target(config, SystemClock())
     target.claim(pair.config.service)
     target.close()
 
 
 def test_columns_that_tell_the_transaction_are_not_compared(pair: Pair) -> None:
-    with_transaction_columns(pair)
+    with_metadata_columns(pair)
     pair.change_target('UPDATE "{db}.everything" SET thl_seqno = 7')
     report = pair.verify()
     assert report.equal, [str(d) for table in report.tables for d in table.differences]
@@ -394,7 +394,7 @@ def test_columns_that_tell_the_transaction_are_not_compared(pair: Pair) -> None:
 
 
 def test_postgres_is_equal_too(postgres_pair: Pair) -> None:
-    with_transaction_columns(postgres_pair)
+    with_metadata_columns(postgres_pair)
     report = postgres_pair.verify()
     assert report.equal, [str(d) for table in report.tables for d in table.differences]
     assert report.exact

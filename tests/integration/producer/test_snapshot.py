@@ -350,7 +350,7 @@ def test_events_are_bounded_and_progress_is_told(database: tuple[Source, str]) -
         "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"
         " SELECT i, REPEAT('x', i % 100) FROM n",
     )
-    source = source.model_copy(update={"piece_bytes": 200_000})
+    source = source.model_copy(update={"batch_bytes": 200_000})
     told: list[tuple[TableName, int, int]] = []
     snapshot = Snapshot(source, Filter(source.filters), lambda table, done, of: told.append((table, done, of)))
     snapshot.open()

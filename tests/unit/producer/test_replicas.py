@@ -52,7 +52,7 @@ class Scripted:
 
 
 def since(name: str) -> float | None:
-    return REGISTRY.get_sample_value("thl_publication_held_since_seconds", {"service": "s", "replica": name})
+    return REGISTRY.get_sample_value("thl_replica_lagging_since_seconds", {"service": "s", "replica": name})
 
 
 def config(*names: str) -> Config:

@@ -75,7 +75,7 @@ def until(name: str, wanted: float) -> None:
 def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None:
     reader.newest = 300
     with lookout.lag_monitor(CONFIG, SystemClock()):
-        until("thl_behind_events", 200)
+        until("thl_lag_events", 200)
         metrics.applied_seqno.labels("watched").set(300)
         until("thl_catch_up_seconds", 0)
 
@@ -83,25 +83,25 @@ def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None
 def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
     reader.newest = 300
     with lookout.lag_monitor(CONFIG, SystemClock()):
-        until("thl_behind_events", 200)
+        until("thl_lag_events", 200)
         reader.trapped = (Range(Seqno(201), Seqno(300)),)
-        until("thl_behind_events", 100)
+        until("thl_lag_events", 100)
         metrics.applied_seqno.labels("watched").set(200)
-        until("thl_behind_events", 0)
+        until("thl_lag_events", 0)
         until("thl_catch_up_seconds", 0)
 
 
 def test_brokers_that_are_gone_leave_it_unknown_until_they_are_back(reader: type[Reader]) -> None:
     reader.newest = 300
     with lookout.lag_monitor(CONFIG, SystemClock()):
-        until("thl_behind_events", 200)
+        until("thl_lag_events", 200)
         reader.newest = None
         deadline = time.monotonic() + 20
-        while not math.isnan(told("thl_behind_events") or 0.0):
+        while not math.isnan(told("thl_lag_events") or 0.0):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         reader.newest = 400
-        until("thl_behind_events", 300)
+        until("thl_lag_events", 300)
 
 
 def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(

@@ -1,0 +1,93 @@
+"""The metrics server: its address, the names of its metrics, and their documentation."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+
+from connector import metrics
+from connector.config.model import Metrics
+from connector.errors import ConfigError
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[metrics.OldNames]]:
+    found: list[metrics.OldNames] = []
+    register = REGISTRY.register
+
+    def remembered(collector: metrics.OldNames) -> None:
+        found.append(collector)
+        register(collector)
+
+    monkeypatch.setattr(REGISTRY, "register", remembered)
+    yield found
+    for collector in found:
+        REGISTRY.unregister(collector)
+
+
+def scraped(host: str, port: int) -> str:
+    with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def test_metrics_page_equals_declarations() -> None:
+    assert (DOCS / "metrics.md").read_text() == metrics.reference(), "python -m connector.metrics > docs/metrics.md"
+
+
+def test_every_metric_of_the_module_is_declared() -> None:
+    kinds = (Counter, Gauge, Histogram)
+    names = {next(iter(value.describe())).name for value in vars(metrics).values() if isinstance(value, kinds)}
+    assert names == {one.name.removesuffix("_total") for one in metrics.DECLARED}
+
+
+def test_host_default_serves_loopback_only(port: int) -> None:
+    metrics.serve(Metrics(port=port))
+    assert "thl_lag_events" in scraped("127.0.0.1", port)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", port), timeout=10)
+
+
+def test_host_given_serves_that_address(port: int) -> None:
+    metrics.serve(Metrics(port=port, host="127.0.0.2"))
+    assert "thl_lag_events" in scraped("127.0.0.2", port)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+def test_host_not_of_this_machine_is_refused(host: str, port: int) -> None:
+    with pytest.raises(ConfigError) as raised:
+        metrics.serve(Metrics(port=port, host=host))
+    assert "metrics.host" in raised.value.fields
+
+
+def test_old_names_off_serves_new_names_only(port: int, registered: list[metrics.OldNames]) -> None:
+    metrics.serve(Metrics(port=port))
+    assert "thl_behind_events" not in scraped("127.0.0.1", port)
+    assert not registered
+
+
+@pytest.mark.usefixtures("registered")
+def test_old_names_on_serves_both_names(port: int) -> None:
+    metrics.lag_events.labels("shop").set(41)
+    metrics.serve(Metrics(port=port, old_names=True))
+    lines = scraped("127.0.0.1", port).splitlines()
+    assert 'thl_lag_events{service="shop"} 41.0' in lines
+    assert 'thl_behind_events{service="shop"} 41.0' in lines
+    assert not any(line.startswith("thl_publication_held_since_seconds") for line in lines)
+    metrics.replica_lagging_since.labels("shop", "r").set(7)
+    lines = scraped("127.0.0.1", port).splitlines()
+    assert 'thl_publication_held_since_seconds{replica="r",service="shop"} 7.0' in lines
