@@ -6,6 +6,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from connector.log.format.varint cimport LONGEST, write_varint
+
 cdef struct Cursor:
     const uint8_t* data  # the next byte
     const uint8_t* end
@@ -76,18 +78,6 @@ cdef inline uint8_t* room(Out* out, Py_ssize_t size) except NULL nogil:
     return out.data + out.size
 
 
-cdef inline int zigzag(uint8_t* p, int64_t value) noexcept nogil:
-    """Avro's long, at most 10 bytes; returns how many."""
-    cdef uint64_t bits = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int n = 0
-    while bits > 0x7F:
-        p[n] = <uint8_t>(bits | 0x80)
-        bits >>= 7
-        n += 1
-    p[n] = <uint8_t>bits
-    return n + 1
-
-
 cdef inline int put_byte(Out* out, uint8_t value) except -1 nogil:
     room(out, 1)[0] = value
     out.size += 1
@@ -102,14 +92,14 @@ cdef inline int put_raw(Out* out, const void* data, Py_ssize_t size) except -1 n
 
 cdef inline int put_count(Out* out, int64_t value) except -1 nogil:
     """A long without a tag: Avro's counts and lengths."""
-    out.size += zigzag(room(out, 10), value)
+    out.size += write_varint(room(out, LONGEST), value)
     return 0
 
 
 cdef inline int put_long(Out* out, int64_t value) except -1 nogil:
     cdef uint8_t* p = room(out, 11)
     p[0] = LONG_TAG
-    out.size += 1 + zigzag(p + 1, value)
+    out.size += 1 + write_varint(p + 1, value)
     return 0
 
 
@@ -129,7 +119,7 @@ cdef inline int put_block(Out* out, uint8_t tag, const void* data, Py_ssize_t si
     """A string or bytes."""
     cdef uint8_t* p = room(out, size + 11)
     p[0] = tag
-    cdef int n = 1 + zigzag(p + 1, size)
+    cdef int n = 1 + write_varint(p + 1, size)
     memcpy(p + n, data, size)
     out.size += n + size
     return 0

@@ -9,6 +9,7 @@ import hashlib
 import json
 from typing import BinaryIO, Final
 
+from connector.log.format import avro
 from connector.schema import fragment_schema
 
 MAGIC: Final = b"Obj\x01"
@@ -29,8 +30,10 @@ class Container:
         schema = json.dumps(fragment_schema()).encode()
         self._sync = hashlib.sha256(schema).digest()[:16]
         facts = ((b"avro.schema", schema), (b"avro.codec", b"null"))
-        out.write(MAGIC + _long(len(facts)) + b"".join(_bytes(name) + _bytes(value) for name, value in facts))
-        out.write(_long(0) + self._sync)
+        out.write(
+            MAGIC + avro.long(len(facts)) + b"".join(avro.block(name) + avro.block(value) for name, value in facts)
+        )
+        out.write(avro.long(0) + self._sync)
 
     def add(self, body: bytes) -> None:
         """A fragment's Avro bytes."""
@@ -42,21 +45,7 @@ class Container:
     def flush(self) -> None:
         """End the block that has begun."""
         if self._block:
-            self._out.write(_long(len(self._block)) + _long(self._size))
+            self._out.write(avro.long(len(self._block)) + avro.long(self._size))
             self._out.writelines(self._block)
             self._out.write(self._sync)
         self._block, self._size = [], 0
-
-
-def _bytes(value: bytes) -> bytes:
-    return _long(len(value)) + value
-
-
-def _long(number: int) -> bytes:
-    """A count, which is never negative, as an Avro long: zigzag, seven bits a byte."""
-    rest, found = number << 1, bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)

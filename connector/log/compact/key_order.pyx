@@ -8,6 +8,8 @@ from cpython.bytes cimport PyBytes_AsString
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc, qsort
 
+from connector.log.format.varint cimport read_varint
+
 cdef enum:
     LONG = 2  # branches of the union, as Avro writes them
     STRING = 6
@@ -30,16 +32,11 @@ cdef int compared(const void* left, const void* right) noexcept nogil:
     return -1 if a.place < b.place else 1
 
 
-cdef uint64_t number(const unsigned char* key, Py_ssize_t size, Py_ssize_t* at) noexcept:
-    """The varint at a place, which it goes past."""
-    cdef uint64_t value = 0
-    cdef int shift = 0
-    while at[0] < size and shift < 64:
-        value |= <uint64_t>(key[at[0]] & 0x7F) << shift
-        at[0] += 1
-        if key[at[0] - 1] < 0x80:
-            break
-        shift += 7
+cdef long long number(const unsigned char* key, Py_ssize_t size, Py_ssize_t* at) noexcept:
+    """The long at an index, which it goes past; 0 where there is none: keys were checked before they got here."""
+    cdef long long value = 0
+    cdef int used = read_varint(key + at[0], size - at[0], &value)
+    at[0] = at[0] + used if used > 0 else size
     return value
 
 
@@ -59,7 +56,6 @@ cdef void rank(Rank* found, const unsigned char* key, Py_ssize_t size) noexcept:
     """What is compared of a key."""
     cdef uint64_t* words[2]
     cdef Py_ssize_t at = 0
-    cdef uint64_t zigzag
     cdef unsigned char branch
     cdef int i
     words[0] = &found.first
@@ -68,9 +64,8 @@ cdef void rank(Rank* found, const unsigned char* key, Py_ssize_t size) noexcept:
         branch = key[at] if at < size else 0
         at += 1
         if branch == LONG:
-            zigzag = number(key, size, &at)
             # With the sign turned they are in order as unsigned numbers.
-            words[i][0] = (zigzag >> 1 ^ (0 - (zigzag & 1))) ^ <uint64_t>1 << 63
+            words[i][0] = <uint64_t>number(key, size, &at) ^ <uint64_t>1 << 63
             continue
         if branch == STRING or branch == BYTES:
             number(key, size, &at)

@@ -1,27 +1,15 @@
-"""Avro's primitive encodings, for what is written rarely (Avro specification, "Binary Encoding")."""
+"""Avro's primitive encodings for Python code (Avro specification, "Binary Encoding")."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from connector.log.format.varint import write_long
 
-def long(value: int) -> bytes:
-    """A long or int: zigzag, then seven bits a byte, least significant first.
-
-    Args:
-        value: within 64 bits, signed.
-
-    Returns:
-        One to ten bytes.
-    """
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+long: Final = write_long
+"""A long or int."""
 
 
 def boolean(value: bool) -> bytes:

@@ -1,10 +1,12 @@
 # Avro's binary encoding, read from bytes that may be damaged: nothing outside `data[at:end]` is ever touched,
 # and what the encoding does not allow raises ValueError. Values are walked, not decoded.
 #
-#   long     zigzag varint, 1..10 bytes, 7 bits each, least significant first
+#   long     `varint.pxd`
 #   double   8 bytes          bytes, string   a long, then so many bytes
 #   union    a long, the branch; then the branch's value
 #   array    blocks: a long, the count (negative: its absolute value, and a long, the block's size), items; 0 ends
+
+from connector.log.format.varint cimport TRUNCATED, read_varint, refuse
 
 
 cdef class Reader:
@@ -21,17 +23,14 @@ cdef inline unsigned char read_byte(Reader r) except? 255:
 
 
 cdef inline long long read_long(Reader r) except? -1:
-    cdef unsigned long long value = 0
-    cdef unsigned char byte = read_byte(r)
-    cdef int shift = 0
-    while byte & 0x80:
-        value |= <unsigned long long>(byte & 0x7F) << shift
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than ten bytes")
-        byte = read_byte(r)
-    value |= <unsigned long long>byte << shift
-    return <long long>(value >> 1) ^ -<long long>(value & 1)
+    cdef long long value = 0
+    cdef int used = TRUNCATED
+    if r.at < r.end <= r.data.shape[0]:
+        used = read_varint(&r.data[r.at], r.end - r.at, &value)
+    if used <= 0:
+        refuse(used)
+    r.at += used
+    return value
 
 
 cdef inline int skip(Reader r, long long count) except -1:

@@ -5,6 +5,8 @@ Every read is checked against the end of the data first, whatever the data says 
 
 from libc.string cimport memcpy
 
+from connector.log.format.varint cimport read_varint, refuse
+
 cdef enum Branch:
     NULL_VALUE = 0
     LONG_VALUE = 1
@@ -28,22 +30,11 @@ cdef struct Value:
 
 
 cdef inline int read_long(Cursor* cursor, long long* out) except -1:
-    """A zigzag varint of at most ten bytes."""
-    cdef unsigned long long raw = 0
-    cdef unsigned int shift = 0
-    cdef unsigned char byte
-    while True:
-        if cursor.at >= cursor.end:
-            raise ValueError("a value ends in the middle of a number")
-        byte = cursor.data[cursor.at]
-        cursor.at += 1
-        if shift == 63 and byte > 1:
-            raise ValueError("a number has more than 64 bits")
-        raw |= (<unsigned long long>(byte & 0x7F)) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    out[0] = <long long>(raw >> 1) ^ -<long long>(raw & 1)
+    """A long; `varint.pxd`."""
+    cdef int used = read_varint(cursor.data + cursor.at, cursor.end - cursor.at, out)
+    if used <= 0:
+        refuse(used)
+    cursor.at += used
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from connector.errors import LogDamaged
 from connector.log.format.framing import body_at
+from connector.log.format.varint import read_long
 from connector.log.ids import Epoch, Kind, Seqno
 
 SHOWN: Final = 10  # bytes of a message that is none, for the error
@@ -39,15 +40,15 @@ def first_fields(value: bytes, at: str) -> FirstFields:
     """
     body = body_of(value, at)
     try:
-        seqno, there = _long(value, body)
-        fragno, there = _long(value, there)
+        seqno, there = read_long(value, body)
+        fragno, there = read_long(value, there)
         last = bool(value[there])
-        epoch, there = _long(value, there + 1)
-        kind, there = _long(value, there)
-        shard, there = _long(value, there)
+        epoch, there = read_long(value, there + 1)
+        kind, there = read_long(value, there)
+        shard, there = read_long(value, there)
         if shard < 0:
             raise LogDamaged("a fragment's shard has a negative length", at=at, begins=value[:SHOWN].hex())
-        prev_seqno, _ = _long(value, there + shard)
+        prev_seqno, _ = read_long(value, there + shard)
         return FirstFields(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
     except (IndexError, ValueError) as error:
         raise LogDamaged("a fragment ends within its header", at=at, begins=value[:SHOWN].hex()) from error
@@ -67,15 +68,3 @@ def body_of(value: bytes, at: str) -> int:
         return body_at(value)
     except ValueError as error:
         raise LogDamaged("a message of the event topic is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
-
-
-def _long(value: bytes, at: int) -> tuple[int, int]:
-    """An Avro long and the place after it."""
-    number = shift = 0
-    while True:
-        byte = value[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-        shift += 7

@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
+from connector.log.format.varint cimport TRUNCATED, read_varint
 from connector.mysql.memory cimport (
     BYTES_TAG,
     DOUBLE_TAG,
@@ -23,6 +24,7 @@ from connector.mysql.memory cimport (
     damaged,
     left,
     little8,
+    overrun,
     put_block,
     put_byte,
     put_count,
@@ -201,13 +203,11 @@ cdef Py_ssize_t beginning(const uint8_t* text, Py_ssize_t size, Py_ssize_t limit
 
 cdef int64_t number(Cursor* row) except? -1:
     """Avro's long."""
-    cdef uint64_t value = 0
-    cdef int shift = 0
-    cdef uint8_t byte = 0x80
-    while byte & 0x80:
-        if shift > 63:
-            damaged(b"a number is too long")
-        byte = take(row, 1)[0]
-        value |= (<uint64_t>(byte & 0x7F)) << shift
-        shift += 7
-    return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+    cdef long long value = 0
+    cdef int used = read_varint(row.data, left(row), &value)
+    if used == TRUNCATED:
+        overrun(left(row) + 1, left(row))
+    if used <= 0:
+        damaged(b"a number is too long")
+    row.data += used
+    return value

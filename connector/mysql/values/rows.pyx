@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from connector.log.format.varint cimport write_varint
 from connector.mysql.values.jsontext cimport json_text
 from connector.mysql.memory cimport (
     BYTES_TAG,
@@ -24,7 +25,6 @@ from connector.mysql.memory cimport (
     release,
     room,
     take,
-    zigzag,
 )
 from connector.mysql.values.text cimport put_invalid, put_mapped, put_multibyte, put_utf8
 from connector.mysql.values.values cimport (
@@ -376,7 +376,7 @@ cdef int padded(Out* out, const uint8_t* data, Py_ssize_t size, Py_ssize_t full)
         damaged(b"a BINARY value is longer than its column")
     cdef uint8_t* p = room(out, full + 11)
     p[0] = BYTES_TAG
-    cdef int n = 1 + zigzag(p + 1, full)
+    cdef int n = 1 + write_varint(p + 1, full)
     memcpy(p + n, data, size)
     memset(p + n + size, 0, full - size)
     out.size += n + full
@@ -411,7 +411,7 @@ cdef int set_labels(Codec* codec, uint64_t members, Out* out) except -1 nogil:
     cdef uint8_t* p = room(out, length + 11)
     cdef uint8_t* begin = p
     p[0] = STRING_TAG
-    p += 1 + zigzag(p + 1, length)
+    p += 1 + write_varint(p + 1, length)
     first = True
     for i in range(codec.label_count):
         if members >> i & 1:

@@ -8,7 +8,8 @@ from cpython.bytearray cimport PyByteArray_AsString
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from connector.mysql.memory cimport BYTES_TAG, STRING_TAG, Out, put_block, room, zigzag
+from connector.log.format.varint cimport write_varint
+from connector.mysql.memory cimport BYTES_TAG, STRING_TAG, Out, put_block, room
 from connector.mysql.values.multibyte import DOUBLE, ENTRIES, FOUR, SINGLE
 from connector.errors import ValueNotRepresentable
 
@@ -123,7 +124,7 @@ cdef int put_mapped(
     cdef uint8_t* p = room(out, length + 11)
     cdef uint8_t* start = p
     p[0] = STRING_TAG
-    p += 1 + zigzag(p + 1, length)
+    p += 1 + write_varint(p + 1, length)
     for i in range(size):
         entry = table[text[i]]
         for k in range(<int>(entry >> 24)):
@@ -230,7 +231,7 @@ cdef int put_multibyte(
         return put_invalid(out, text, size, meant, keep)
     cdef uint8_t* p = room(out, length + 11)
     p[0] = STRING_TAG
-    cdef int n = 1 + zigzag(p + 1, length)
+    cdef int n = 1 + write_varint(p + 1, length)
     to_utf8(p + n, text, size, codes, longest)
     out.size += n + length
     return 0

@@ -11,6 +11,7 @@ from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_Resize
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from connector.log.format.varint cimport write_varint
 from connector.mysql.memory cimport Out, release
 from connector.mysql.values.rows cimport RowCodec
 from connector.mysql.values.text cimport is_utf8
@@ -286,12 +287,7 @@ cdef class TextRows:
         self._size += 1
 
     cdef void _long(self, int64_t value) noexcept:
-        """Zigzag, then seven bits a byte."""
-        cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-        while rest > 0x7F:
-            self._byte(<unsigned char>(rest & 0x7F | 0x80))
-            rest >>= 7
-        self._byte(<unsigned char>rest)
+        self._size += write_varint(self._to + self._size, value)
 
     cdef _need(self, Py_ssize_t more):
         """Room for `more` bytes: every write is within what was asked for here."""

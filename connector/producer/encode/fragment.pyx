@@ -10,6 +10,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from connector.log.format.crc32 cimport crc32
+from connector.log.format.varint cimport LONGEST, write_varint
 from connector.log.transaction.batch cimport Rows
 
 cdef extern from "Python.h":
@@ -109,16 +110,8 @@ cdef class FragmentWriter:
         return self._raw(&value, 1)
 
     cdef int _long(self, long long value) except -1:
-        cdef unsigned long long rest = <unsigned long long>value << 1
-        if value < 0:
-            rest = ~rest
-        self._room(10)
-        while rest > 0x7F:
-            self._data[self._used] = <unsigned char>(rest & 0x7F | 0x80)
-            self._used += 1
-            rest >>= 7
-        self._data[self._used] = <unsigned char>rest
-        self._used += 1
+        self._room(LONGEST)
+        self._used += write_varint(self._data + self._used, value)
         return 0
 
     cdef int _string(self, str text) except -1:

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from connector.errors import LogDamaged
 from connector.log.format import avro
+from connector.log.format.varint import read_long
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -122,7 +123,7 @@ class Restoring:
 
 
 class _Reader:
-    """Avro's primitives, read. Every method raises LogDamaged when the bytes end before."""
+    """Avro's primitives, read. Every method raises LogDamaged or ValueError when the bytes end before."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -142,13 +143,8 @@ class _Reader:
         return self._data[start : self.at]
 
     def long(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (number >> 1) ^ -(number & 1)
-            shift += 7
+        number, self.at = read_long(self._data, self.at)
+        return number
 
     def string(self) -> str:
         return self.take(self.long()).decode()
