@@ -1,4 +1,4 @@
-"""`thl wait`: waits until a target has an event."""
+"""`thl wait`: waits until the target, or the log on Kafka, has an event."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 from connector.commands.bounds import TIME, moment
 from connector.commands.command import ByValue, command, option
-from connector.commands.options import configured
+from connector.commands.options import configured, one_end
 
 if TYPE_CHECKING:
     from connector.config.model import Config
-    from connector.status.waiting import Want, Wanted
+    from connector.status.waiting import Progress, Want, Wanted
 
 WHAT = "What to wait for"
 
@@ -53,9 +53,10 @@ APPLIED = ByValue("--to-seqno or --to-gtid", _applied)
     examples={
         "thl wait --to-seqno 41 --timeout 60": "Wait up to a minute for event 41.",
         "thl wait --to-heartbeat deploy-7": "Wait for what `thl heartbeat deploy-7` wrote.",
+        "thl wait --producer --to-gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7": "Until the log has them.",
     },
 )
-@configured("target")
+@configured()
 @option("--to-seqno", section=WHAT, type=click.IntRange(min=0), metavar="N", help="Event N.")
 @option("--to-gtid", section=WHAT, callback=gtids, metavar="GTIDS", help="The transactions of a GTID or GTID set.")
 @option(
@@ -71,34 +72,61 @@ APPLIED = ByValue("--to-seqno or --to-gtid", _applied)
     metavar="TIME",
     help=f"With --to-heartbeat: one written at TIME or later ({TIME}).",
 )
+@one_end(
+    "Until the target has the event (the default).", "Until the producer has written it to the log.", default="target"
+)
 @option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Exit with 12 when it takes longer.")
 def wait(
     config: Config,
     *,
+    end: str,
     to_seqno: int | None,
     to_gtid: Wanted | None,
     to_heartbeat: str | None,
     from_time: int | None,
     timeout: float | None,
 ) -> None:
-    """Wait until the target has an event and all events before it.
+    """Wait until the target, or with --producer the log on Kafka, has an event and all events before it.
 
     The event is named by its seqno, its GTID, or the heartbeat that `thl heartbeat NAME` wrote.
     """
-    from connector.clock import SystemClock
-    from connector.status.target import read_target
-    from connector.status.waiting import Wanted, wait_for
+    from connector.commands.unverified import warn_of_unverified
+    from connector.status.waiting import Wanted
 
     if sum(one is not None for one in (to_seqno, to_gtid, to_heartbeat)) != 1:
         raise click.UsageError("one of --to-seqno, --to-gtid, --to-heartbeat has to be given")
     if from_time is not None and to_heartbeat is None:
         raise click.UsageError("--from-time needs --to-heartbeat")
-    url = config.target.url.get_secret_value()
+    if to_heartbeat is not None and end == "producer":
+        raise click.UsageError("--to-heartbeat is looked for in the target: not with --producer")
+    warn_of_unverified(config, "kafka" if end == "producer" else "target")
     wanted: Want = to_gtid or Wanted(to_seqno)
     if to_heartbeat is not None:
         wanted = _of_heartbeat(config, to_heartbeat, from_time)
-    row = wait_for(wanted, lambda: read_target(url, config.service), SystemClock(), timeout)
-    click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
+    if end == "producer":
+        row = _in_log(config, wanted, timeout)
+        click.echo(f"written {row.seqno} ({row.event_id})", err=True)
+    else:
+        row = _in_target(config, wanted, timeout)
+        click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
+
+
+def _in_target(config: Config, wanted: Want, timeout: float | None) -> Progress:
+    from connector.clock import SystemClock
+    from connector.status.target import read_target
+    from connector.status.waiting import wait_for
+
+    url = config.target.url.get_secret_value()
+    return wait_for(wanted, lambda: read_target(url, config.service), SystemClock(), timeout)
+
+
+def _in_log(config: Config, wanted: Want, timeout: float | None) -> Progress:
+    from connector.clock import SystemClock
+    from connector.kafka.log_reader import LogReader
+    from connector.status.waiting import LogEnd, wait_for
+
+    with LogReader(config) as reader:
+        return wait_for(wanted, lambda: LogEnd.of(reader.position()), SystemClock(), timeout, end="log")
 
 
 def _of_heartbeat(config: Config, name: str, since: int | None) -> Want:

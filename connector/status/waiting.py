@@ -1,4 +1,4 @@
-"""Waiting until a target has an event: by what the target itself says, whoever applies to it."""
+"""Waits until a target has an event, by the target's own position; or until the log on Kafka has it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,63 @@ from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError, TimedOut
 from connector.log.gtid.source_gtids import lacking, parse_gtids
 from connector.log.ids import NO_SEQNO
-from connector.status.target import TargetRow
+from connector.log.transaction.position import PositionRecord
 
 LOOK: Final = 0.2  # seconds between looks
 
 
+class Progress(Protocol):
+    """How far a target, or the log, is: all events up to `seqno` are there."""
+
+    @property
+    def seqno(self) -> int:
+        """The last event; NO_SEQNO before the first."""
+
+    @property
+    def event_id(self) -> str:
+        """Its position in the source's binary log."""
+
+    @property
+    def gtid_set(self) -> str | None:
+        """The source's transactions that are there or were passed over; None where the source has no GTIDs."""
+
+    @property
+    def consistent(self) -> bool:
+        """False during an initial load."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of the log, as far as events are finished."""
+
+    seqno: int
+    event_id: str
+    gtid_set: str | None
+    consistent: bool
+
+    @classmethod
+    def of(cls, position: PositionRecord | None) -> LogEnd | None:
+        """By the producer's position; None before the first event."""
+        if position is None or position.finished is None:
+            return None
+        finished = position.finished
+        return cls(finished.seqno, finished.event_id, position.gtid_set, not position.snapshot)
+
+
 class Want(Protocol):
-    """What a target may be waited for to have."""
+    """A condition that is waited for."""
 
     @property
     def told(self) -> object:
         """It, for messages."""
 
-    def reached(self, row: TargetRow | None) -> bool:
-        """Whether a target that is there has it."""
+    def reached(self, row: Progress | None) -> bool:
+        """True once it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the target is to have.
+    """An event, by seqno or GTIDs.
 
     Args:
         seqno: an event, and all before it; None when GTIDs say it.
@@ -55,8 +93,8 @@ class Wanted:
         """It, for messages."""
         return self.gtids if self.seqno is None else self.seqno
 
-    def reached(self, row: TargetRow | None) -> bool:
-        """Whether the target has it.
+    def reached(self, row: Progress | None) -> bool:
+        """True once the event and all before it are there.
 
         Raises:
             ConfigError: the source has no GTIDs that could be compared.
@@ -67,7 +105,7 @@ class Wanted:
         if self.seqno is not None:
             return row.seqno >= self.seqno
         if row.gtid_set is None:
-            raise ConfigError("the source of this target has no GTIDs", hint="wait for a seqno", seqno=row.seqno)
+            raise ConfigError("the source has no GTIDs", hint="thl wait --to-seqno N", seqno=row.seqno)
         return not lacking(self.gtids, row.gtid_set)
 
 
@@ -90,28 +128,31 @@ class WantedHeartbeat:
         """It, for messages."""
         return self.name
 
-    def reached(self, row: TargetRow | None) -> bool:
-        """Whether the target has it, and all before it: in an initial load rows come one after the other."""
+    def reached(self, row: Progress | None) -> bool:
+        """True once the target has it and all before it; not during an initial load, whose rows have no order."""
         if row is None or not row.consistent:
             return False
         written = self.newest()
         return written is not None and (self.since is None or written >= self.since)
 
 
-def wait_for(wanted: Want, read: Callable[[], TargetRow | None], clock: Clock, timeout: float | None) -> TargetRow:
-    """Wait.
+def wait_for(
+    wanted: Want, read: Callable[[], Progress | None], clock: Clock, timeout: float | None, *, end: str = "target"
+) -> Progress:
+    """Wait until a condition holds.
 
     Args:
-        wanted: for what.
-        read: asks the target; while it does not answer, it has not reached anything.
-        clock: to look at.
-        timeout: seconds; None: for ever.
+        wanted: the condition.
+        read: reads the target's position, or the log's; while that fails with an error to retry, nothing is reached.
+        clock: the time.
+        timeout: seconds; None: without end.
+        end: "target" or "log", for the message.
 
     Returns:
-        The target's position.
+        The position at which the condition held.
 
     Raises:
-        TimedOut: it has not come so far.
+        TimedOut: the condition did not hold in time.
         ConfigError, HistoriesDiffer: it never can.
     """
     began = clock.monotonic()
@@ -126,9 +167,11 @@ def wait_for(wanted: Want, read: Callable[[], TargetRow | None], clock: Clock, t
         if row is not None and wanted.reached(row):
             return row
         if timeout is not None and clock.monotonic() - began >= timeout:
+            last = row.seqno if row else None
             raise TimedOut(
-                f"the target did not come so far within {timeout:g} s" + (f": {why.message}" if why else ""),
+                f"the {end} did not come so far within {timeout:g} s" + (f": {why.message}" if why else ""),
                 wanted=wanted.told,
-                applied=row.seqno if row else None,
+                applied=last if end == "target" else None,
+                written=last if end == "log" else None,
             )
         clock.sleep(LOOK)

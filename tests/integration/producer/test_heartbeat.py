@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from connector.cli import run as thl
 from connector.clock import SystemClock
 from connector.config.model import Target
+from connector.errors import TimedOut
 from connector.log.compact.net_changes import Ddl
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
@@ -60,6 +61,11 @@ def test_heartbeats_are_written_and_known_again(
         first.loaded()
         assert thl(["heartbeat", "50 % mine", "--wait"]) == 0  # what the target says here is made up
         assert "applied 40 (b:9;0)" in capsys.readouterr().err
+        executed = bench.sql("SELECT @@gtid_executed").splitlines()[1].replace("\\n", "")
+        assert thl(["wait", "--producer", "--to-gtid", executed, "--timeout", "60"]) == 0
+        assert capsys.readouterr().err.startswith("written ")
+        assert thl(["wait", "--producer", "--to-seqno", "1000000", "--timeout", "0"]) == TimedOut.exit_code
+        assert thl(["wait", "--producer", "--to-seqno", "0", "--timeout", "0", "--set", "service=none"]) != 0
         until(lambda: {"50 % mine", "interval"} <= set(names(bench)))
         assert first.stop() == 0
     assert "online" not in names(bench)  # it came before the initial load

@@ -12,8 +12,10 @@ import pytest
 
 from connector.cli import run as thl
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, TargetUnavailable, TimedOut
+from connector.log.ids import Epoch, Seqno
+from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.status.target import TargetRow
-from connector.status.waiting import Wanted, WantedHeartbeat, wait_for
+from connector.status.waiting import LogEnd, Wanted, WantedHeartbeat, wait_for
 from tests.support.clock import Slept
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -155,3 +157,36 @@ def test_the_command_waits_for_a_heartbeat(
     if "--to-heartbeat" in words and code != 2:
         assert waiting(*words) == 2
         assert "source.heartbeat_table names no table" in capsys.readouterr().err
+
+
+def test_the_log_is_as_far_as_its_last_finished_event() -> None:
+    assert LogEnd.of(None) is None
+    position = PositionRecord(
+        finished=None, resume=SourcePosition("b.1", 4), gtid_set=f"{UUID}:1-7", open=None, tails={}
+    )
+    assert LogEnd.of(position) is None
+    finished = Finished(
+        seqno=Seqno(40),
+        epoch=Epoch(1),
+        event_id="b.1:9;0",
+        gtid=None,
+        digest=Digest(0, 0, 0),
+        start=position.resume,
+    )
+    end = LogEnd.of(replace(position, finished=finished, snapshot=True))
+    assert end == LogEnd(40, "b.1:9;0", f"{UUID}:1-7", consistent=False)
+    assert Wanted.parse("40").reached(end)
+    assert Wanted.parse(f"{UUID}:7").reached(end)
+    assert not Wanted.parse("41").reached(end)
+    with pytest.raises(TimedOut) as refused:
+        wait_for(Wanted.parse("41"), lambda: end, Slept(), 1.0, end="log")
+    assert refused.value.where == {"wanted": 41, "applied": None, "written": 40}
+
+
+@pytest.mark.parametrize(
+    "options", [("--producer", "--to-heartbeat", "x"), ("--producer", "--target", "--to-seqno", "1")]
+)
+def test_a_heartbeat_of_the_producer_and_two_ends_are_refused(
+    waiting: Callable[..., int], options: tuple[str, ...]
+) -> None:
+    assert waiting(*options) == 2
