@@ -1,6 +1,13 @@
-"""The grammar of MySQL's DDL, to a statement's last token: what it says of columns and keys.
+"""MySQL's DDL as a syntax tree, and what walks it. Pure: `log.transaction`, errors and the standard library alone.
 
-Pure, as `thl` is. `capture` follows the source's tables with it, `write` a target's: each decides for itself what a
-change of a column means for rows. `subjects` and `captured` say which part of a definition is about captured tables;
-`without` and `renaming` are for definitions of tables that have rules.
+The tree     `ast` (statements, clauses of ALTER TABLE), `ast_table` (columns, keys, options), `column_default`
+Making it    `tokens` → `reader` → `parse`, `parse_table`, `parse_alter`, `parse_column`, `parse_default`
+Its meaning  `column_spec`, `table_spec` (a definition in its session), `alteration` (all clauses as one change),
+             `mariadb` (whose statement it is), `type_names`, `expression_words`
+Visitors     `schema_changes` (the source's tables afterwards), `affected_tables`, `captured` (the part about captured
+             tables), `drop_columns`, `rename_columns`, `rename_tables`, `foreign_keys` (that cascade); a target's
+             plans are in `targets.ddl`
+
+A new clause is a class of `ast.Clause` that `parse_alter` makes; mypy then names every visitor that does not say what
+the clause means to it.
 """

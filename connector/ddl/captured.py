@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final, NoReturn
 
-from connector.ddl.subjects import Subjects, subjects
+from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
@@ -40,7 +40,7 @@ class Captured:
     def __init__(
         self,
         statement: Statement,
-        about: Subjects,
+        about: AffectedTables,
         capture: Callable[[TableName], Capture],
         fold: Callable[[str], str],
     ) -> None:
@@ -146,7 +146,7 @@ class Captured:
 
 def _says(statement: Statement, verb: str, tables: tuple[TableName, ...]) -> bool:
     try:
-        about = subjects(statement)
+        about = affected_tables(statement)
     except Unsupported:
         return False
     return (about.verb, about.tables) == (verb, tables)

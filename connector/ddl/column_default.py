@@ -1,18 +1,10 @@
-"""The grammar of a column's DEFAULT (MySQL's manual, "Data Type Default Values", "Literal Values")."""
+"""The syntax tree of a column's DEFAULT."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from connector.ddl.reader import Reader
 from connector.ddl.tokens import Lexeme
-from connector.errors import Unsupported
-
-_LITERALS = (Lexeme.STRING, Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS)
-_CONSTANT = re.compile(
-    "NULL|TRUE|FALSE|CURRENT_TIMESTAMP|NOW|LOCALTIMESTAMP|LOCALTIME|CURRENT_DATE|CURDATE|_[a-z0-9]+", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,91 +54,3 @@ class Null:
 
 
 Default = Literal | Now | Computed | Null
-
-
-def read_default(reader: Reader) -> Default:
-    """Read what follows DEFAULT.
-
-    Raises:
-        Unsupported: it is not understood.
-    """
-    if reader.accept("NULL"):
-        return Null()
-    if (now := _now(reader)) is not None:
-        return now
-    if reader.peek("("):
-        return _expression(reader)
-    if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
-        reader.take()  # MariaDB's functions need no parentheses around them
-        reader.skip_parentheses()
-        return Computed()
-    if word := reader.accept_any("TRUE", "FALSE"):
-        return Literal(Lexeme.NUMBER, "1" if word == "TRUE" else "0")
-    if reader.token.kind is Lexeme.WORD:
-        return _introduced(reader)
-    negative = reader.accept("-")
-    if not negative:
-        reader.accept("+")
-    if reader.token.kind is Lexeme.STRING and not negative:
-        return _string(reader)
-    if reader.token.kind in (Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS):
-        token = reader.take()
-        return Literal(token.kind, token.text, negative)
-    return reader.stop("a default that is not known")
-
-
-def _now(reader: Reader) -> Now | None:
-    if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
-        if not reader.accept("(", ")"):
-            return Now(places=next(iter(reader.numbers()), 0))
-        return Now()
-    if reader.accept_any("CURRENT_DATE", "CURDATE"):
-        reader.accept("(", ")")
-        return Now(date=True)
-    return None
-
-
-def _expression(reader: Reader) -> Default:
-    """( … ): what is a constant or a time by itself is that; what is more is computed."""
-    start = reader.mark
-    reader.skip_parentheses()
-    end = reader.mark
-    reader.back(start)
-    reader.take()
-    try:
-        found = _constant(reader)
-    except Unsupported:
-        found = Computed()
-    if not reader.accept(")") or reader.mark != end:
-        found = Computed()
-    reader.back(end)
-    return replace(found, computed=True) if isinstance(found, Literal) else found
-
-
-def _constant(reader: Reader) -> Default:
-    if word := reader.accept_any("JSON_OBJECT", "JSON_ARRAY"):
-        reader.expect("(", ")")
-        return Literal(Lexeme.STRING, "{}" if word == "JSON_OBJECT" else "[]", charset="utf8mb4")
-    if reader.token.kind in _LITERALS or reader.peek("-") or _CONSTANT.fullmatch(reader.token.text):
-        return read_default(reader)
-    return Computed()
-
-
-def _introduced(reader: Reader) -> Literal:
-    """A literal behind a word: its character set, or its type."""
-    word = reader.take().text
-    if word.upper() in ("DATE", "TIME", "TIMESTAMP"):
-        return _string(reader, type_=word.upper())
-    if not (word.startswith("_") or word.upper() == "N"):
-        reader.stop("a default that is not known")
-    charset = {"n": "utf8mb3", "_utf8": "utf8mb3"}.get(word.lower(), word[1:].lower())
-    if reader.token.kind in (Lexeme.HEX, Lexeme.BITS):
-        token = reader.take()
-        return Literal(token.kind, token.text, charset=charset)
-    return _string(reader, charset)
-
-
-def _string(reader: Reader, charset: str = "", *, type_: str = "") -> Literal:
-    start = reader.mark
-    text = reader.string()
-    return Literal(Lexeme.STRING, text, charset=charset, type=type_, parts=reader.mark - start)

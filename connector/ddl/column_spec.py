@@ -1,63 +1,33 @@
-"""The grammar of one column's definition in CREATE TABLE and ALTER TABLE (MySQL's manual, "CREATE TABLE")."""
+"""What a column's definition makes, once it is known what its table and its session add."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
-from connector.ddl.column_default import Computed, Literal, Now, Null, read_default
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme, sql_modes
-from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, width
-from connector.errors import Unsupported
+from connector.ddl.ast_table import (
+    Attribute,
+    AutoIncrement,
+    CharacterSet,
+    Collate,
+    DataType,
+    DefaultClause,
+    DefinedColumn,
+    Generated,
+    InlineCheck,
+    InlinePrimaryKey,
+    InlineReferences,
+    NotUnderstood,
+    Nullability,
+    OtherAttribute,
+    Unsigned,
+    stop,
+)
+from connector.ddl.column_default import Computed, Default
+from connector.ddl.mariadb import Dialect
+from connector.ddl.type_names import BLOBS, FLOATS, TEXTS, charset_of, width
 from connector.log.transaction.layout import Column
 
-# Names that mean the same type. Several words first.
-_ALIASES = {
-    ("DOUBLE", "PRECISION"): "double",
-    ("NATIONAL", "CHARACTER", "VARYING"): "nvarchar",
-    ("NATIONAL", "CHAR", "VARYING"): "nvarchar",
-    ("NATIONAL", "VARCHARACTER"): "nvarchar",
-    ("NATIONAL", "VARCHAR"): "nvarchar",
-    ("NATIONAL", "CHARACTER"): "nchar",
-    ("NATIONAL", "CHAR"): "nchar",
-    ("NCHAR", "VARCHARACTER"): "nvarchar",
-    ("NCHAR", "VARYING"): "nvarchar",
-    ("NCHAR", "VARCHAR"): "nvarchar",
-    ("CHARACTER", "VARYING"): "varchar",
-    ("CHAR", "VARYING"): "varchar",
-    ("CHAR", "BYTE"): "binary",
-    ("LONG", "VARCHARACTER"): "mediumtext",
-    ("LONG", "VARCHAR"): "mediumtext",
-    ("LONG", "VARBINARY"): "mediumblob",
-    ("LONG", "CHAR", "VARYING"): "mediumtext",
-    ("LONG",): "mediumtext",
-    ("INTEGER",): "int",
-    ("INT1",): "tinyint",
-    ("INT2",): "smallint",
-    ("INT3",): "mediumint",
-    ("MIDDLEINT",): "mediumint",
-    ("INT4",): "int",
-    ("INT8",): "bigint",
-    ("DEC",): "decimal",
-    ("NUMERIC",): "decimal",
-    ("FIXED",): "decimal",
-    ("FLOAT4",): "float",
-    ("FLOAT8",): "double",
-    ("CHARACTER",): "char",
-    ("NCHAR",): "nchar",
-    ("NVARCHAR",): "nvarchar",
-    ("VARCHARACTER",): "varchar",
-}
-_GEOMETRIES = (
-    *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
-    *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
-)
-_PLAIN = (
-    *("BIT", "YEAR", "DATE", "TIME", "DATETIME", "TIMESTAMP", "CHAR", "VARCHAR", "BINARY", "VARBINARY"),
-    *("ENUM", "SET", "JSON", "VECTOR", "DECIMAL"),
-)
-# MariaDB's types that its log holds as BINARY, and their size.
-_FIXED = {"UUID": 16, "INET6": 16, "INET4": 4}
 _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
 
 
@@ -79,7 +49,7 @@ class ColumnSpec:
     """
 
     column: Column
-    default: Literal | Now | Computed | Null | None
+    default: Default | None
     generated: bool
     primary: bool
     inexact: bool
@@ -90,128 +60,117 @@ class ColumnSpec:
     collation: str = ""
 
 
-def column_spec(reader: Reader, name: str, charset: str, sql_mode: str) -> ColumnSpec:
-    """Read what follows a column's name, up to FIRST, AFTER, a comma, a parenthesis or the end.
+def column_spec(defined: DefinedColumn, charset: str, dialect: Dialect) -> ColumnSpec:
+    """Make sense of a definition.
 
     Args:
-        reader: after the name.
-        name: the column's.
+        defined: its tree.
         charset: the table's.
-        sql_mode: the session's: REAL_AS_FLOAT.
+        dialect: the statement's.
 
     Raises:
-        Unsupported: a type or attribute that is not known.
+        Unsupported: it is not understood.
     """
-    if sql_modes(sql_mode) & {"ORACLE", "MAXDB"}:
-        reader.stop("a column under sql_mode ORACLE or MAXDB, where types have other meanings,")
-    serial = reader.accept("SERIAL")
-    word = reader.token.text.upper()
-    base, sizes, labels = ("bigint", (), ()) if serial else _type(reader, sql_mode)
-    if base.startswith("n"):
-        base, charset = base[1:], "utf8mb3"
-    if base == "json" and reader.mariadb:
-        base, charset = "longtext", "utf8mb4"
-    state = _Attributes(unsigned=serial, nullable=not serial)
-    while not (reader.at_end or reader.peek(",") or reader.peek(")") or reader.peek("FIRST") or reader.peek("AFTER")):
-        _attribute(reader, state)
-    charset = state.charset or charset
+    definition = defined.definition
+    if isinstance(definition, NotUnderstood):
+        definition.stop()
+    kind = definition.type
+    said = _Said(unsigned=kind.serial, nullable=not kind.serial, counted=kind.serial)
+    for attribute in definition.attributes:
+        _attribute(attribute, said)
+    base = kind.base
+    charset = said.charset or ("utf8mb3" if kind.national else charset)
+    if base == "json" and dialect.mariadb:
+        base, charset = "longtext", said.charset or "utf8mb4"
     if base in _AS_BYTES and charset == "binary":
         base = _AS_BYTES[base]
     text = base in _AS_BYTES or base in ("enum", "set")
     column = Column(
-        name=name,
-        type=_full(reader, base, sizes, charset),
-        unsigned=state.unsigned,
+        name=defined.name.text,
+        type=_full_type(base, kind, charset),
+        unsigned=said.unsigned,
         charset=charset if text else "binary" if base in _AS_BYTES.values() else "",
-        labels=labels,
-        nullable=state.nullable and not (state.primary or state.counted or _implied(reader, base, state)),
+        labels=kind.labels,
+        nullable=said.nullable and not (said.primary or said.counted or _not_null_unsaid(base, said, dialect)),
     )
     return ColumnSpec(
         column=column,
-        default=state.default,
-        generated=state.generated,
-        primary=state.primary,
-        inexact=base in FLOATS and len(sizes) > 1,
-        counted=serial or state.counted,
-        null=state.null,
-        declared=word.lower() if word in _FIXED else "",
-        sizes=sizes,
-        collation=state.collation.lower(),
+        default=said.default,
+        generated=said.generated,
+        primary=said.primary,
+        inexact=base in FLOATS and len(kind.sizes) > 1,
+        counted=said.counted,
+        null=said.null,
+        declared=kind.declared,
+        sizes=kind.sizes,
+        collation=said.collation.lower(),
     )
 
 
-def _implied(reader: Reader, base: str, state: _Attributes) -> bool:
-    """Whether a TIMESTAMP is NOT NULL without being told so."""
-    if not (reader.implicit and base == "timestamp") or state.null:
-        return False
-    if state.generated:
-        reader.stop("a TIMESTAMP that is computed under explicit_defaults_for_timestamp=OFF")
-    return True
-
-
-def charset_of(collation: str) -> str:
-    """The character set a collation belongs to; "" where MariaDB leaves that to the place: uca1400_ai_ci."""
-    if collation.lower().startswith("uca1400_"):
-        return ""
-    return charset_name(collation.split("_", 1)[0])
-
-
-def charset_name(name: str) -> str:
-    """A character set's name as the log has it.
-
-    Raises:
-        Unsupported: it is the one that only the source knows.
-    """
-    if name.lower() == "default":
-        raise Unsupported("DDL not understood: a character set that is called DEFAULT")
-    return "utf8mb3" if name.lower() == "utf8" else name.lower()
-
-
 @dataclass(slots=True)
-class _Attributes:
+class _Said:
+    """What attributes say, the later ones of what the earlier ones said, too."""
+
     unsigned: bool
     nullable: bool
+    counted: bool
     charset: str = ""
     collation: str = ""
-    default: Literal | Now | Computed | Null | None = None
+    default: Default | None = None
     generated: bool = False
     primary: bool = False
-    counted: bool = False
     null: bool = False
 
 
-def _type(reader: Reader, sql_mode: str) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
-    base = next((alias for words, alias in _ALIASES.items() if reader.accept(*words)), "")
-    if base in ("mediumtext", "mediumblob"):
-        return base, (), ()
-    if not base and reader.accept("REAL"):
-        base = "float" if sql_modes(sql_mode) & {"REAL_AS_FLOAT", "ANSI"} else "double"
-    if not base and reader.accept_any("BOOLEAN", "BOOL"):
-        return "tinyint", (), ()
-    if not base and reader.accept_any(*_GEOMETRIES):
-        return "geometry", (), ()
-    if not base and (fixed := reader.accept_any(*_FIXED)):
-        return "binary", (_FIXED[fixed],), ()
-    if not base:
-        known = [*_PLAIN, *INTEGERS, *FLOATS, *TEXTS, *BLOBS]
-        base = reader.accept_any(*(name.upper() for name in known)).lower()
-    if not base:
-        reader.stop("a type that is not known")
-    if base in ("enum", "set"):
-        return base, (), tuple(label.rstrip(" ") for label in reader.strings())
-    return base, reader.numbers(), ()
+def _attribute(attribute: Attribute, said: _Said) -> None:
+    match attribute:
+        case Nullability(_, null):
+            said.nullable = null
+            said.null = said.null or null
+        case AutoIncrement(_, serial):
+            said.counted = True
+            said.nullable = said.nullable and not serial
+        case Unsigned():
+            said.unsigned = True
+        case DefaultClause(_, value, _):
+            said.default = value
+        case CharacterSet(_, charset):
+            said.charset = charset
+        case Collate(_, collation):
+            said.collation = collation
+            said.charset = said.charset or charset_of(collation)
+        case InlinePrimaryKey():
+            said.primary = True
+        case Generated():
+            said.generated, said.default = True, Computed()
+        case InlineCheck() | InlineReferences() | OtherAttribute():
+            pass
+        case _:
+            assert_never(attribute)
 
 
-def _full(reader: Reader, base: str, sizes: tuple[int, ...], charset: str) -> str:
+def _not_null_unsaid(base: str, said: _Said, dialect: Dialect) -> bool:
+    """Whether a TIMESTAMP is NOT NULL though the statement does not say so."""
+    if not (dialect.implicit and base == "timestamp") or said.null:
+        return False
+    if said.generated:
+        stop("a TIMESTAMP that is computed under explicit_defaults_for_timestamp=OFF")
+    return True
+
+
+def _full_type(base: str, kind: DataType, charset: str) -> str:
     """The type as `Column.type` writes it, with what MySQL adds where sizes are left out."""
+    sizes = kind.sizes
     if base == "decimal":
+        if len(sizes) > 2:
+            stop("a decimal with more than two sizes")
         digits, scale = (*sizes, *(10, 0)[len(sizes) :])
         return f"decimal({digits or 10},{scale})"
     if base in ("char", "binary", "bit"):
         return f"{base}({sizes[0] if sizes else 1})"
     if base in ("varchar", "varbinary"):
         if not sizes:
-            reader.stop(f"{base} without a length")
+            stop(f"{base} without a length")
         return f"{base}({sizes[0]})"
     if base == "vector":
         return f"vector({sizes[0] if sizes else 2048})"
@@ -221,93 +180,8 @@ def _full(reader: Reader, base: str, sizes: tuple[int, ...], charset: str) -> st
         return "float" if sizes[0] <= 24 else "double"
     if base in ("text", "blob") and sizes and sizes[0]:
         names, wide = (TEXTS, width(charset)) if base == "text" else (BLOBS, 1)
-        return next(name for name, room in names.items() if sizes[0] * wide <= room)
+        fitting = next((name for name, room in names.items() if sizes[0] * wide <= room), "")
+        if not fitting:
+            stop(f"a {base} of {sizes[0]}, which no server has")
+        return fitting
     return base
-
-
-def _attribute(reader: Reader, state: _Attributes) -> None:
-    if reader.accept("NOT", "NULL"):
-        state.nullable = False
-    elif reader.accept("NULL"):
-        state.nullable = state.null = True
-    elif reader.accept("SERIAL", "DEFAULT", "VALUE"):
-        state.nullable, state.counted = False, True
-    elif reader.accept("AUTO_INCREMENT"):
-        state.counted = True
-    elif reader.accept_any("UNSIGNED", "ZEROFILL"):
-        state.unsigned = True
-    elif reader.accept("DEFAULT"):
-        state.default = read_default(reader)
-    elif reader.accept("ON", "UPDATE"):
-        reader.take()
-        _call(reader)
-    elif reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
-        state.charset = charset_name(_word_or_string(reader))
-    elif reader.accept("COLLATE"):
-        state.collation = _word_or_string(reader)
-        state.charset = state.charset or charset_of(state.collation)
-    elif reader.accept("ASCII"):
-        state.charset = "latin1"
-    elif reader.accept("UNICODE"):
-        state.charset = "ucs2"
-    elif reader.accept("BYTE"):
-        state.charset = "binary"
-    elif reader.accept("PRIMARY"):
-        reader.accept("KEY")
-        state.primary = True
-    elif reader.accept("UNIQUE"):
-        reader.accept("KEY")
-    elif reader.accept("KEY"):
-        state.primary = True
-    elif reader.accept("GENERATED", "ALWAYS", "AS") or reader.accept("AS"):
-        reader.skip_parentheses()
-        state.generated, state.default = True, Computed()
-    elif reader.accept("CONSTRAINT"):
-        if not reader.peek("CHECK"):
-            reader.name()
-        reader.expect("CHECK")
-        reader.skip_parentheses()
-    elif reader.accept("CHECK"):
-        reader.skip_parentheses()
-    elif reader.accept("REFERENCES"):
-        _references(reader)
-    elif reader.accept_any("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
-        reader.accept("=")
-        reader.string()
-    elif reader.accept_any("COLUMN_FORMAT", "STORAGE", "SRID"):
-        reader.take()
-    elif reader.accept("COMPRESSED"):  # MariaDB's
-        if reader.accept("="):
-            reader.take()
-    elif reader.accept("REF_SYSTEM_ID", "="):  # of a geometry, MariaDB's
-        reader.take()
-    elif reader.accept("WITHOUT", "SYSTEM", "VERSIONING"):
-        pass
-    elif not reader.accept_any(*_WITHOUT_EFFECT) and not reader.accept("NOT", "ENFORCED"):
-        reader.stop("a column attribute that is not known")
-
-
-_WITHOUT_EFFECT = ["SIGNED", "VISIBLE", "INVISIBLE", "STORED", "VIRTUAL", "PERSISTENT", "BINARY", "ENFORCED"]
-
-
-def _call(reader: Reader) -> None:
-    if reader.peek("("):
-        reader.skip_parentheses()
-
-
-def _word_or_string(reader: Reader) -> str:
-    reader.accept("=")
-    return reader.string() if reader.token.kind is Lexeme.STRING else reader.name()
-
-
-def _references(reader: Reader) -> None:
-    """A foreign key's other end: rows are not changed by it here, the log has what the source's did."""
-    reader.name()
-    if reader.accept("."):
-        reader.name()
-    if reader.peek("("):
-        reader.skip_parentheses()
-    while reader.accept_any("ON", "MATCH"):
-        reader.accept_any("DELETE", "UPDATE")
-        if not (reader.accept("SET", "NULL") or reader.accept("SET", "DEFAULT") or reader.accept("NO", "ACTION")):
-            reader.take()

@@ -1,14 +1,30 @@
-"""Foreign keys of a definition whose actions change rows: found by its tokens, whatever else the definition says."""
+"""Foreign keys of a definition whose actions change rows, whatever else the definition says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
+from connector.ddl.ast import ParsedStatement, UnknownClause, defined_items
+from connector.ddl.ast_table import (
+    Check,
+    DefinedColumn,
+    ForeignKey,
+    Index,
+    InlineReferences,
+    NotUnderstood,
+    PrimaryKey,
+    References,
+    TableItem,
+    stop,
+)
+from connector.ddl.parse import parse
+from connector.ddl.parse_column import references
 from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme
+from connector.ddl.tokens import Lexeme, Token
+from connector.log.transaction.batch import Statement
 
-_ACTIONS: Final = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"), ("RESTRICT",), ("NO", "ACTION"))
 _IDLE: Final = frozenset({"RESTRICT", "NO ACTION"})
 
 
@@ -27,9 +43,55 @@ class CascadingReference:
     inline: bool
 
 
-def cascading_references(reader: Reader) -> list[CascadingReference]:
-    """The foreign keys from here to the statement's end whose actions change rows of the table that is defined."""
+def cascading_references(statement: Statement) -> list[CascadingReference]:
+    """The foreign keys that a statement defines whose actions change rows of the table that is defined.
+
+    Raises:
+        Unsupported: a foreign key is not understood.
+    """
+    found = [
+        key for parsed in parse(statement) for item in defined_items(parsed.command) for key in _of_item(item, parsed)
+    ]
+    return list(dict.fromkeys(key for key in found if key.actions))
+
+
+def _of_item(item: TableItem | UnknownClause, parsed: ParsedStatement) -> Iterator[CascadingReference]:
+    match item:
+        case NotUnderstood(span, _) | UnknownClause(span, _):
+            yield from _among(parsed.within(span))
+        case DefinedColumn(_, _, definition, _):
+            if isinstance(definition, NotUnderstood):
+                yield from _among(parsed.within(definition.span))
+                return
+            for one in definition.attributes:
+                if isinstance(one, InlineReferences):
+                    yield CascadingReference("", _actions(one.references), inline=True)
+        case ForeignKey(span, name, _, end):
+            if isinstance(end, NotUnderstood):
+                yield from _among(parsed.within(span))
+            else:
+                yield CascadingReference(name, _actions(end), inline=False)
+        case PrimaryKey() | Index() | Check():
+            pass
+        case _:
+            assert_never(item)
+
+
+def _actions(end: References) -> str:
+    """The actions that change rows."""
     found = []
+    for one in end.actions:
+        if one.event and not one.action:
+            stop("an action of a foreign key that is not known")
+        if one.event and one.action not in _IDLE:
+            found.append(f"ON {one.event} {one.action}")
+    return ", ".join(found)
+
+
+def _among(tokens: Sequence[Token]) -> Iterator[CascadingReference]:
+    """Those in a part of a definition that is not understood: a foreign key is not overlooked for what surrounds it."""
+    end = tokens[-1].end if tokens else 0
+    reader = Reader([*tokens, *2 * [Token(Lexeme.END, "", end, end)]], "")
     name, inline = "", True
     while not reader.at_end:
         if reader.accept("CONSTRAINT"):
@@ -38,31 +100,9 @@ def cascading_references(reader: Reader) -> list[CascadingReference]:
         elif reader.accept("FOREIGN", "KEY"):
             inline = False
         elif reader.accept("REFERENCES"):
-            actions = _actions(reader)
-            if actions:
-                found.append(CascadingReference(name, ", ".join(actions), inline))
+            yield CascadingReference(name, _actions(references(reader)), inline)
             name, inline = "", True
         elif not reader.at_end:
             if reader.peek(","):
                 name = ""
             reader.take()
-    return found
-
-
-def _actions(reader: Reader) -> list[str]:
-    """What stands behind REFERENCES: the table, its columns, MATCH, and the actions."""
-    reader.name()
-    if reader.accept("."):
-        reader.name()
-    if reader.peek("("):
-        reader.skip_parentheses()
-    if reader.accept("MATCH"):
-        reader.take()
-    found = []
-    while event := next((word for word in ("DELETE", "UPDATE") if reader.accept("ON", word)), ""):
-        action = next((" ".join(words) for words in _ACTIONS if reader.accept(*words)), "")
-        if not action:
-            reader.stop("an action of a foreign key that is not known")
-        if action not in _IDLE:
-            found.append(f"ON {event} {action}")
-    return found

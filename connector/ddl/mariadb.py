@@ -1,11 +1,16 @@
-"""What only MariaDB's DDL has (its manual, "CREATE TABLE", "ALTER TABLE", "SET STATEMENT"); not what both have."""
+"""The server that executed a statement, as its options tell it, and what MariaDB alone does not log."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import readings
+from connector.ddl.ast import ParsedStatement, UnknownClause, defined_items
+from connector.ddl.ast_table import DefinedColumn, Generated, NotUnderstood, TableItem
+from connector.ddl.parse import parse
+from connector.ddl.tokens import Lexeme, Token, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
@@ -13,7 +18,24 @@ from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 NOT_LOGGED: Final = (
     "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so nobody knows what they have become"
 )
-_DEFINING = ("ADD", "MODIFY", "CHANGE")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a definition means besides its text.
+
+    Args:
+        mariadb: whether a MariaDB executed it.
+        implicit: whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
+    """
+
+    mariadb: bool = False
+    implicit: bool = False
+
+
+def dialect_of(statement: Statement) -> Dialect:
+    """The dialect of a statement, as its options tell it."""
+    return Dialect(of_mariadb(statement), implicit_timestamps(statement))
 
 
 def of_mariadb(statement: Statement) -> bool:
@@ -33,66 +55,26 @@ def implicit_timestamps(statement: Statement) -> bool:
 def brings_virtual(statement: Statement) -> bool:
     """Whether a statement defines a table's column that is computed and not stored, as far as it is understood."""
     try:
-        return any(
-            _brings_virtual(Reader(tokens, statement.schema))
-            for tokens in readings(statement.sql, statement.options.get("sql_mode", ""))
-        )
+        return any(_is_virtual(item, parsed) for parsed in parse(statement) for item in defined_items(parsed.command))
     except Unsupported:
-        return True
+        ways = readings(statement.sql, statement.options.get("sql_mode", ""), whole=False)
+        return any(_may_be_virtual(tokens) for tokens in ways)
 
 
-def _brings_virtual(reader: Reader) -> bool:
-    pass_variables(reader)
-    if not (reader.accept_any("CREATE", "ALTER") and reader.count("TABLE")):
-        return False
-    while not reader.at_end:
-        if reader.peek("AS", "("):
-            reader.take()
-            reader.skip_parentheses()
-            if not reader.accept_any("STORED", "PERSISTENT"):
-                return True
-        else:
-            reader.take()
-    return False
+def _is_virtual(item: TableItem | UnknownClause, parsed: ParsedStatement) -> bool:
+    match item:
+        case NotUnderstood(span, _) | UnknownClause(span, _):
+            return _may_be_virtual(parsed.within(span))
+        case DefinedColumn(_, _, definition, _):
+            if isinstance(definition, NotUnderstood):
+                return _may_be_virtual(parsed.within(definition.span))
+            return any(isinstance(one, Generated) and not one.stored for one in definition.attributes)
+        case _:
+            return False
 
 
-def pass_variables(reader: Reader) -> None:
-    """Pass SET STATEMENT … FOR: variables that are set for the one statement that follows."""
-    if reader.accept("SET", "STATEMENT"):
-        while not reader.accept("FOR"):
-            reader.take()
-
-
-def pass_patience(reader: Reader) -> None:
-    """Pass WAIT n or NOWAIT: how long to wait for a table's lock."""
-    if reader.accept("WAIT"):
-        reader.take()
-    else:
-        reader.accept("NOWAIT")
-
-
-def check_conversion(reader: Reader, server: str) -> None:
-    """CONVERT TO also converts columns that the same ALTER TABLE defines, whatever set they name; and what becomes of
-    the table's own set and collation when it names these too is one or the other. A MySQL before 8.0 does the same.
-
-    Args:
-        reader: at the first clause of an ALTER TABLE of such a server.
-        server: what it is called.
-
-    Raises:
-        Unsupported: either.
-    """
-    if not reader.count("CONVERT"):
-        return
-    if any(map(reader.count, _DEFINING)):
-        reader.stop(f"a conversion beside definitions of columns, which {server} converts with it,")
-    named = reader.count("COLLATE") + reader.count("CHARSET") + reader.count("CHARACTER")
-    start = reader.mark
-    while not reader.accept("CONVERT", "TO"):
-        reader.take()
-    if reader.accept("CHARSET") or reader.accept("CHARACTER", "SET"):
-        reader.take()
-        named -= 1 + reader.accept("COLLATE")
-    reader.back(start)
-    if named:
-        reader.stop("a conversion beside the table's own character set")
+def _may_be_virtual(tokens: Sequence[Token]) -> bool:
+    """Whether what is not understood has an `AS (`, or is not to be read at all."""
+    words = [token.text.upper() if token.kind in (Lexeme.WORD, Lexeme.SIGN) else "" for token in tokens]
+    unread = any(token.kind is Lexeme.UNREAD for token in tokens)
+    return unread or any(pair == ("AS", "(") for pair in pairwise(words))

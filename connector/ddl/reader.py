@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NoReturn
 
+from connector.ddl.ast_table import Name, Span, TableReference
 from connector.ddl.tokens import Lexeme, Token
 from connector.errors import Unsupported
 from connector.log.transaction.layout import TableName
@@ -16,16 +17,14 @@ class Reader:
     Args:
         tokens: of one statement, ended by END.
         schema: the session's default schema.
-        mariadb: whether a MariaDB executed it, where that makes a difference.
-        implicit: whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
+        modes: those of the session's `sql_mode` that change how statements are read.
     """
 
-    def __init__(self, tokens: Sequence[Token], schema: str, *, mariadb: bool = False, implicit: bool = False) -> None:
+    def __init__(self, tokens: Sequence[Token], schema: str, modes: Set[str] = frozenset()) -> None:
         self._tokens = tokens
         self._next = 0
         self._schema = schema
-        self.mariadb = mariadb
-        self.implicit = implicit
+        self.modes = modes
 
     @property
     def token(self) -> Token:
@@ -33,19 +32,27 @@ class Reader:
         return self._tokens[self._next]
 
     @property
-    def schema(self) -> str:
-        """The session's default schema."""
-        return self._schema
-
-    @property
     def mark(self) -> int:
         """Where we are, to come back to with `back`."""
         return self._next
 
     @property
+    def start(self) -> int:
+        """Where in the text the next token begins."""
+        return self.token.at
+
+    @property
     def passed(self) -> int:
         """Where in the text the last token ended."""
         return self._tokens[self._next - 1].end
+
+    def since(self, start: int) -> Span:
+        """The text from there to where the last token ended."""
+        return Span(start, max(start, self.passed))
+
+    def until_end(self, start: int) -> Span:
+        """The text from there to its end."""
+        return Span(start, self._tokens[-1].at)
 
     def back(self, mark: int) -> None:
         """Go back to a mark."""
@@ -62,11 +69,6 @@ class Reader:
             if token.kind not in (Lexeme.WORD, Lexeme.SIGN) or token.text.upper() != word:
                 return False
         return True
-
-    def count(self, word: str) -> int:
-        """How often this word comes from here on."""
-        ahead = self._tokens[self._next :]
-        return sum(token.kind is Lexeme.WORD and token.text.upper() == word for token in ahead)
 
     def accept(self, *words: str) -> bool:
         """Pass these words or signs if they come next."""
@@ -110,14 +112,22 @@ class Reader:
             self.stop("expected a name")
         return self._meant(self.take())
 
-    def table(self) -> TableName:
-        """Pass a table's name, resolved with the default schema."""
-        first = self.name()
+    def column(self) -> Name:
+        """Pass a column's name."""
+        start, text = self.start, self.name()
+        return Name(self.since(start), text)
+
+    def table(self) -> TableReference:
+        """Pass a table's name, resolved with the default schema. Nothing that may be a part of it is left behind it."""
+        start, schema, name = self.start, self._schema, self.name()
         if self.accept("."):
-            return TableName(first, self.name())
-        if not self._schema:
-            self.stop(f"table {first} without a default schema")
-        return TableName(self._schema, first)
+            schema, name = name, self.name()
+        if not schema:
+            self.stop(f"table {name} without a default schema")
+        span = self.since(start)
+        if not (self.at_end or self.token.kind is Lexeme.WORD or any(map(self.peek, "(),"))):
+            self.stop("what cannot stand behind a table's name")
+        return TableReference(span, TableName(schema, name))
 
     def string(self) -> str:
         """Pass a string literal; adjacent ones are one."""

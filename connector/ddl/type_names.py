@@ -1,4 +1,6 @@
-"""Names of MySQL's types, and how wide its character sets are."""
+"""Names of MySQL's types and character sets, and how wide these are."""
+
+from connector.errors import Unsupported
 
 INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 FLOATS = ("float", "double")
@@ -18,3 +20,21 @@ _WIDE = {
 def width(charset: str) -> int:
     """How many bytes a character of the set can have; the widest set's where it is not known: ""."""
     return _WIDE.get(charset, 1) if charset else 4
+
+
+def charset_of(collation: str) -> str:
+    """The character set a collation belongs to; "" where MariaDB leaves that to the place: uca1400_ai_ci."""
+    if collation.lower().startswith("uca1400_"):
+        return ""
+    return charset_name(collation.split("_", 1)[0])
+
+
+def charset_name(name: str) -> str:
+    """A character set's name as the log has it.
+
+    Raises:
+        Unsupported: it is the one that only the source knows.
+    """
+    if name.lower() == "default":
+        raise Unsupported("DDL not understood: a character set that is called DEFAULT")
+    return "utf8mb3" if name.lower() == "utf8" else name.lower()

@@ -12,11 +12,11 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.affected_tables import affected_tables
 from connector.ddl.foreign_keys import CascadingReference, cascading_references
-from connector.ddl.reader import Reader
-from connector.ddl.subjects import subjects
-from connector.ddl.tokens import Lexeme, Token, readings
+from connector.ddl.tokens import Lexeme, readings
 from connector.errors import PreflightError, Unsupported
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
@@ -70,7 +70,7 @@ def cascading_keys(connection: Connection, facts: SourceFacts, filter: Filter) -
     keys: list[CascadingKey] = []
     for row in query(connection, _TABLES):
         if filter.wants(row["s"], row["t"]):
-            keys += _of_table(connection, f"{quoted(row['s'])}.{quoted(row['t'])}")
+            keys += _of_table(connection, row["s"], row["t"])
     return keys
 
 
@@ -80,7 +80,8 @@ def _of_dictionary(row: Row) -> CascadingKey:
     return CascadingKey(f"{quoted(row['s'])}.{quoted(row['t'])}", quoted(row["c"]), actions)
 
 
-def _of_table(connection: Connection, table: str) -> list[CascadingKey]:
+def _of_table(connection: Connection, schema: str, name: str) -> list[CascadingKey]:
+    table = f"{quoted(schema)}.{quoted(name)}"
     try:
         created = str(query(connection, f"SHOW CREATE TABLE {table}")[0]["Create Table"])
     except pymysql.MySQLError as error:
@@ -90,7 +91,8 @@ def _of_table(connection: Connection, table: str) -> list[CascadingKey]:
     if "REFERENCES" not in created:
         return []
     try:
-        found = [one for tokens in _whole(created) for one in cascading_references(Reader(tokens, ""))]
+        _check_names(created)
+        found = cascading_references(Statement(schema, created))
     except Unsupported as error:
         raise PreflightError(
             f"{table} has maybe a foreign key that changes rows without the binary log saying so: SHOW CREATE TABLE is "
@@ -101,17 +103,15 @@ def _of_table(connection: Connection, table: str) -> list[CascadingKey]:
     return [CascadingKey(table, quoted(key.name), key.actions) for key in found]
 
 
-def _whole(created: str) -> list[list[Token]]:
-    """SHOW CREATE TABLE's tokens. A MariaDB does not double a backtick in a constraint's name: what is behind one is
-    read as names.
+def _check_names(created: str) -> None:
+    """A MariaDB does not double a backtick in a constraint's name: what is behind one is read as names.
 
     Raises:
-        Unsupported: such a name hides a key.
+        Unsupported: such a name in a SHOW CREATE TABLE hides a key.
     """
     ways = readings(created)
     if any(token.kind is Lexeme.NAME and ") REFERENCES " in token.text for tokens in ways for token in tokens):
         raise Unsupported("a name has a backtick that is not doubled")
-    return ways
 
 
 class CascadesRefused:
@@ -170,14 +170,10 @@ class CascadesRefused:
         """Those that the statement defines, for people; one that is not understood, and not to be left out, is one."""
         statement = query.statement
         try:
-            about = subjects(statement).tables
+            about = affected_tables(statement).tables
             if not any(self._filter.wants(*name) for name in about):
                 return []
-            found = {
-                key
-                for tokens in readings(statement.sql, statement.options.get("sql_mode", ""))
-                for key in cascading_references(Reader(tokens, statement.schema))
-            }
+            found = cascading_references(statement)
         except Unsupported as error:
             return [f"maybe ({error.message})"] if self._filter.definitions(statement, query.schemas) else []
         return [f"{_shown(about[0], key)}" for key in found if self._inline or not key.inline]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from connector.ddl.evolution import Rules, evolve
+from connector.ddl.schema_changes import Rules, schema_changes
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
@@ -87,7 +87,7 @@ class TableHistory:
             return False
         if self._filter.passes(statement):
             return False
-        change = evolve(
+        change = schema_changes(
             statement,
             self._known,
             self._rules,

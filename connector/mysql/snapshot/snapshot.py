@@ -20,7 +20,7 @@ import pymysql
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Source
-from connector.ddl.renaming import with_names
+from connector.ddl.rename_tables import rename_tables
 from connector.errors import PreflightError, SourceChanged
 from connector.log.ids import Action, Kind, Outcome
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
@@ -185,7 +185,7 @@ class Snapshot:
             query(connection, "ROLLBACK TO SAVEPOINT before_table")
 
     def _create_schema(self, schema: str, published: str) -> Statement:
-        return with_names(Statement(schema, self._schemas[schema]), lambda name: name, lambda _: published)
+        return rename_tables(Statement(schema, self._schemas[schema]), lambda name: name, lambda _: published)
 
     def _event(
         self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None

@@ -18,11 +18,11 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from connector.config.model import LARGEST_EVENT, Filters, Source, TableRule
+from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.ddl.captured import RULES_HINT, Capture, Captured
-from connector.ddl.column_names import Wanted, with_columns
-from connector.ddl.renaming import with_names
-from connector.ddl.subjects import Subjects, subjects
-from connector.ddl.without import Asked, without_columns
+from connector.ddl.drop_columns import Asked, drop_columns
+from connector.ddl.rename_columns import Wanted, rename_columns
+from connector.ddl.rename_tables import rename_tables
 from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -206,13 +206,13 @@ class Filter:
         """
         try:
             if self._ruled:
-                left = without_columns(statement, Asked(self._columns, known))
+                left = drop_columns(statement, Asked(self._columns, known))
                 if left is None:
                     return None
-                statement = with_columns(left, Wanted(self._columns, known, self.fold))
+                statement = rename_columns(left, Wanted(self._columns, known, self.fold))
             if any(rule.publish_as for _, rule in self._rules):
-                self._check_dropped(subjects(statement))
-                statement = with_names(statement, self.published_name, self.published_schema)
+                self._check_dropped(affected_tables(statement))
+                statement = rename_tables(statement, self.published_name, self.published_schema)
         except Unsupported as error:
             raise Unsupported(
                 f"a definition of tables with rules cannot be published: {error.message}",
@@ -237,7 +237,7 @@ class Filter:
                 return rule.publish_as or schema
         return schema
 
-    def _check_dropped(self, about: Subjects) -> None:
+    def _check_dropped(self, about: AffectedTables) -> None:
         """A schema that is dropped takes its tables along: all are published there, and no others are."""
         if not about.drops:
             return
@@ -282,7 +282,7 @@ class Filter:
                 cannot be said without those that are not.
         """
         try:
-            about = subjects(statement)
+            about = affected_tables(statement)
         except Unsupported as error:
             if self._everything:
                 return (statement,)
@@ -314,7 +314,7 @@ class Filter:
         if not self._lists(statement):
             return False
         try:
-            subjects(statement)
+            affected_tables(statement)
         except Unsupported:
             return True
         return False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connector.ddl.alter import Alteration, Altered, read_clauses
+from connector.ddl import ast
+from connector.ddl.alteration import Alteration, Altered, alter
+from connector.ddl.ast_table import stop
 from connector.ddl.column_spec import ColumnSpec
-from connector.ddl.mariadb import pass_patience
-from connector.ddl.reader import Reader
-from connector.ddl.statements import pass_to_partner
+from connector.ddl.mariadb import Dialect
 from connector.ddl.type_names import FLOATS
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.column_defaults import default, fill
@@ -35,19 +35,19 @@ class _Rows:
     def added(self, spec: ColumnSpec) -> Origin:
         return fill(spec, self._session)
 
-    def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
-        return _changed(reader, item, spec)
+    def changed(self, item: Altered[Origin], spec: ColumnSpec) -> Origin:
+        return _changed(item, spec)
 
-    def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
+    def converted(self, texts: list[Altered[Origin]], charset: str) -> None:
         for item in texts:
             unfit = recoded(item.column.charset, charset)
             if unfit is None or charset == "binary" or not all(_fit(label, unfit) for label in item.column.labels):
-                reader.stop(f"a conversion to {charset}, which may lose characters,")
+                stop(f"a conversion to {charset}, which may lose characters")
             if isinstance(item.origin, Kept):
                 item.origin = replace(item.origin, unfit=item.origin.unfit + unfit)
 
-    def partition_dropped(self, reader: Reader) -> None:
-        reader.stop("DROP PARTITION, which deletes rows that the log does not name,")
+    def partition_dropped(self) -> None:
+        stop("DROP PARTITION, which deletes rows that the log does not name")
 
 
 class _ByHand:
@@ -56,57 +56,51 @@ class _ByHand:
     def added(self, spec: ColumnSpec) -> Origin:
         return Filled(None)
 
-    def changed(self, reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Origin:
+    def changed(self, item: Altered[Origin], spec: ColumnSpec) -> Origin:
         return item.origin
 
-    def converted(self, reader: Reader, texts: list[Altered[Origin]], charset: str) -> None:
+    def converted(self, texts: list[Altered[Origin]], charset: str) -> None:
         pass
 
-    def partition_dropped(self, reader: Reader) -> None:
+    def partition_dropped(self) -> None:
         pass
 
 
 def alter_table(
-    reader: Reader, catalog: TargetSchema, *, sql_mode: str, session: Session, by_hand: bool = False
+    command: ast.AlterTable, catalog: TargetSchema, dialect: Dialect, session: Session, *, by_hand: bool = False
 ) -> tuple[list[Operation], TargetSchema]:
-    """Read what follows ALTER TABLE.
+    """The operations of ALTER TABLE (none, if no clause changes rows), and the tables after.
 
     Args:
-        reader: after TABLE.
+        command: the statement.
         catalog: the tables before.
-        sql_mode: the session's.
+        dialect: the statement's.
         session: the statement's.
         by_hand: whether rows are somebody else's care.
-
-    Returns:
-        What is to be done (nothing, if no clause changes rows), and the tables after.
 
     Raises:
         Unsupported: a clause that is not understood, or that may change values.
         TargetDiffers: we have no such table.
     """
-    reader.accept("IF", "EXISTS")
-    name = reader.table()
-    pass_patience(reader)
+    name = command.table.name
     if name in catalog.excluded:
-        return _of_excluded(reader, catalog, name)
+        return _of_excluded(command, catalog)
     table = catalog.find(name) or make_table(name, (), ())
     state = Alteration[Origin](
         name=name,
         columns=[
             Altered(column, column.name, Kept(column.name), column.name in table.generated) for column in table.columns
         ],
-        key=None,
         charset=table.charset,
-        sql_mode=sql_mode,
+        dialect=dialect,
         meaning=_ByHand() if by_hand else _Rows(session),
     )
-    read_clauses(reader, state, lambda: catalog.get(name))
+    alter(command, state, lambda: catalog.get(name))
     if name not in catalog:
         return [], catalog
     if not by_hand:
         _compute_anew(state, table)
-    key = state.key_after(reader, table.key)
+    key = state.key_after(table.key)
     after = make_table(
         name,
         (item.column for item in state.columns),
@@ -141,22 +135,18 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Sess
     return found
 
 
-def _of_excluded(reader: Reader, catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
+def _of_excluded(command: ast.AlterTable, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
     """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
-    new = name
-    while not reader.at_end:
-        if reader.peek("("):
-            reader.skip_parentheses()
-        elif pass_to_partner(reader):
-            partner = reader.table()
-            if partner not in catalog.excluded:
-                reader.stop(f"rows of {name}, which the applier goes on without, and of {partner} are exchanged:")
-        elif not reader.accept("RENAME"):
-            reader.take()
-        elif not reader.accept_any("COLUMN", "INDEX", "KEY"):
-            if not reader.accept_any("TO", "AS"):
-                reader.accept("=")
-            new = reader.table()
+    new = name = command.table.name
+    for clause in command.clauses:
+        match clause:
+            case ast.RenameTo(_, after):
+                new = after.name
+            case ast.ExchangeRows(_, partner):
+                if partner.name not in catalog.excluded:
+                    stop(f"rows of {name}, which the applier goes on without, and of {partner.name} are exchanged")
+            case _:
+                pass
     if new == name:
         return [], catalog
     table, entry = catalog.find(name), catalog.excluded[name]
@@ -174,21 +164,21 @@ def drop_key(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], T
     return [AlterTable(before, after, origins)], catalog.with_table(after)
 
 
-def _changed(reader: Reader, item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
+def _changed(item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
     """Where the values of a changed column come from: from itself, if each of them stays what it is."""
     old, new = item.column, spec.column
     if not isinstance(item.origin, Kept):
-        reader.stop("a column is changed twice")
+        stop("a column is changed twice")
     if spec.generated:
         return Unknowable(f"the source computes column {new.name}")
     if spec.inexact:
-        reader.stop(f"column {old.name} gets values that only the source knows")
+        stop(f"column {old.name} gets values that only the source knows")
     change: Widening | Narrowing | None = widening(old, new) or narrowing(old, new)
     if change is None:
-        reader.stop(f"column {old.name} changes from {_shown(old)} to {_shown(new)}, which may change values,")
+        stop(f"column {old.name} changes from {_shown(old)} to {_shown(new)}, which may change values")
     unfit = change.unfit if isinstance(change, Narrowing) else ()
     if item.origin.cut or (item.origin.pad and unfit):
-        reader.stop("a column is changed twice")
+        stop("a column is changed twice")
     filled = item.origin.filled or (old.nullable and not new.nullable)
     return Kept(item.origin.name, item.origin.pad + change.pad, filled, item.origin.unfit + unfit)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connector.ddl.subjects import subjects
+from connector.ddl.affected_tables import affected_tables
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.log.compact.net_changes import ANY, Ddl
 from connector.log.transaction.batch import Statement
@@ -114,7 +114,7 @@ def _touched(operations: Sequence[Operation]) -> list[TableName]:
 def _named_by(statement: Statement) -> tuple[TableName, ...]:
     """The tables of a statement that is not understood."""
     try:
-        found = subjects(statement)
+        found = affected_tables(statement)
     except Unsupported:
         return (TableName(statement.schema or ANY, ANY),)
     names = {*found.tables, *(() if found.partner is None else (found.partner,))}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from connector.ddl.create import definition, like
-from connector.ddl.reader import Reader
+from connector.ddl import ast
+from connector.ddl.ast_table import LikeTable, NotUnderstood, TableBody, stop
+from connector.ddl.mariadb import Dialect
+from connector.ddl.table_spec import table_spec
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.column_defaults import default
@@ -14,49 +16,48 @@ from connector.targets.target_schema import TargetSchema
 
 
 def create_table(
-    reader: Reader, catalog: TargetSchema, *, sql_mode: str, replace: bool, session: Session
+    command: ast.CreateTable, catalog: TargetSchema, dialect: Dialect, session: Session
 ) -> tuple[list[Operation], TargetSchema]:
-    """Read what follows CREATE TABLE.
+    """The operations of CREATE TABLE, and the tables after.
 
     Args:
-        reader: after TABLE.
+        command: the statement.
         catalog: the tables before.
-        sql_mode: the session's.
-        replace: whether it said OR REPLACE.
+        dialect: the statement's.
         session: the statement's.
-
-    Returns:
-        What is to be done, and the tables after.
 
     Raises:
         Unsupported: anything that is not understood.
         TargetDiffers: the table is there, or the one it is to be like is not.
     """
-    optional = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.table()
+    name, body = command.table.name, command.body
     existing = catalog.find(name)
     if name in catalog.excluded:
-        reader.skip_all()
         return [], catalog
-    if (other := like(reader)) is not None:
+    if isinstance(body, LikeTable):
+        other = body.table.name
         if other in catalog.excluded:
-            reader.stop(f"a table like {other}, which is not applied,")
+            stop(f"a table like {other}, which is not applied")
         table = catalog.get(other).renamed(name)
     else:
-        table = _definition(reader, name, sql_mode, session, catalog.transaction)
+        table = _definition(body, name, dialect, session, catalog.transaction)
     if existing is not None:
-        if optional:
+        if command.optional:
             return [], catalog
-        if not replace:
+        if not command.replace:
             raise TargetDiffers(f"table {name} is to be created and is there")
     before: list[Operation] = [DropTable(existing)] if existing is not None else []
     return [*before, CreateTable(table)], catalog.with_table(table)
 
 
 def _definition(
-    reader: Reader, name: TableName, sql_mode: str, session: Session, transaction: tuple[Column, ...]
+    body: TableBody | NotUnderstood,
+    name: TableName,
+    dialect: Dialect,
+    session: Session,
+    transaction: tuple[Column, ...],
 ) -> Table:
-    found = definition(reader, sql_mode)
+    found = table_spec(body, dialect)
     generated = [spec.column.name for spec in found.specs if spec.generated]
     defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, session)) is not None}
     return make_table(

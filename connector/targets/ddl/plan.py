@@ -7,12 +7,14 @@ is never guessed at: what is not understood to its last token is `Unsupported`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
-from connector.ddl.mariadb import pass_patience
-from connector.ddl.reader import Reader
-from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
-from connector.ddl.subjects import subjects
-from connector.ddl.tokens import Lexeme, Token, readings
+from connector.ddl import ast
+from connector.ddl.affected_tables import affected_tables
+from connector.ddl.ast_table import NotUnderstood, TableReference, stop
+from connector.ddl.mariadb import Dialect
+from connector.ddl.parse import parse
+from connector.ddl.tokens import Lexeme
 from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.log.ids import Seqno
 from connector.log.transaction import statement_options as replay
@@ -56,10 +58,8 @@ def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_ha
         Unsupported: it is not understood, or its effect on rows cannot be known.
         TargetDiffers: the tables are not those it speaks of.
     """
-    sql_mode = statement.options.get("sql_mode", "")
     session = session_of(statement, commit_time)
-    read = readings(statement.sql, sql_mode)
-    plans = [_plan(tokens, statement, catalog, sql_mode, session, by_hand=by_hand) for tokens in read]
+    plans = [_Planner(parsed, statement, catalog, session, by_hand=by_hand).plan() for parsed in parse(statement)]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
     if not by_hand and replay.TEXT in statement.options and plans[0].operations:
@@ -94,7 +94,7 @@ def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName
     """The tables without which a statement would not stop, besides those that the applier goes on without; none where
     it stops all the same."""
     try:
-        about = subjects(statement)
+        about = affected_tables(statement)
         names = about.tables[::2] if about.verb == "RENAME" else about.tables
         names = names[:1] if about.verb == "ALTER" else names  # the second is the name that the first gets
         names += () if about.partner is None else (about.partner,)
@@ -107,94 +107,118 @@ def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName
     return left
 
 
-def _plan(
-    tokens: list[Token], statement: Statement, catalog: TargetSchema, sql_mode: str, session: Session, *, by_hand: bool
-) -> Plan:
-    reader = Reader(tokens, statement.schema, mariadb=session.mariadb, implicit=session.implicit and not by_hand)
-    failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
-    command = " ".join(token.text.upper() for token in tokens[:2] if token.kind is Lexeme.WORD)
+class _Planner:
+    """What one reading of a statement does.
 
-    def nothing() -> Plan:
-        return Plan(command, (), catalog)
+    Args:
+        parsed: the reading.
+        statement: it.
+        catalog: the tables before.
+        session: the statement's.
+        by_hand: as of `plan`.
+    """
 
-    def doing(operations: list[Operation], after: TargetSchema) -> Plan:
-        reader.expect_end()
+    def __init__(
+        self,
+        parsed: ast.ParsedStatement,
+        statement: Statement,
+        catalog: TargetSchema,
+        session: Session,
+        *,
+        by_hand: bool,
+    ) -> None:
+        self._parsed = parsed
+        self._catalog = catalog
+        self._session = session
+        self._dialect = Dialect(session.mariadb, session.implicit and not by_hand)
+        self._by_hand = by_hand
+        self._failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
+
+    def plan(self) -> Plan:
+        """The operations, and the tables after."""
+        parsed = self._parsed
+        command = " ".join(token.text.upper() for token in parsed.tokens[:2] if token.kind is Lexeme.WORD)
+        _check_variables(parsed.variables)
+        operations, after = self._done(parsed.command)
         return Plan(command, tuple(operations), after)
 
-    if reader.at_end or reader.accept_any(*ACCOUNTS):
-        return nothing()
-    if reader.accept("SET", "STATEMENT"):
-        _pass_waiting(reader)
-    if reader.accept_any(*MAINTENANCE):
-        reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-        return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("a command that is not known")
-    if reader.accept("TRUNCATE"):
-        reader.accept("TABLE")
-        name = reader.table()
-        return doing([] if name in catalog.excluded else [Truncate(catalog.get(name))], catalog)
-    if reader.accept("SET"):
-        known = reader.peek("PASSWORD") or reader.peek("DEFAULT", "ROLE") or reader.peek("ROLE")
-        return nothing() if known else reader.stop("a SET that is not known")
-    if reader.accept("RENAME"):
-        if reader.accept("USER"):
-            return nothing()
-        if not reader.accept_any("TABLES", "TABLE"):
-            reader.stop("a RENAME that is not known")
-        return doing(*_rename(reader, catalog))
-    if verb := reader.accept_any("CREATE", "DROP", "ALTER"):
-        replace = reader.accept("OR", "REPLACE")
-        pass_definer(reader)
-        if reader.accept("TEMPORARY"):
-            return nothing() if reader.accept_any("TABLES", "TABLE") else reader.stop("what is temporary is not known")
-        if verb == "DROP" and reader.accept("INDEX"):
-            if reader.name().upper() != "PRIMARY":
-                return nothing()
-            reader.expect("ON")
-            name = reader.table()
-            return nothing() if name in catalog.excluded else doing(*drop_key(catalog, name))
-        if reader.accept_any(*ROWLESS):
-            return nothing()
-        if reader.accept_any("DATABASE", "SCHEMA"):
-            if replace:
-                reader.stop("CREATE OR REPLACE DATABASE")
-            return nothing() if verb == "ALTER" else doing(*_database(reader, catalog, verb))
-        reader.accept_any("ONLINE", "OFFLINE")
-        reader.accept("IGNORE")
-        if reader.accept_any("TABLES", "TABLE"):
-            if failed and replace:  # MariaDB has dropped the old one
-                name = reader.table()
-                return Plan(command, *_dropped(catalog, name))
-            if failed and verb != "DROP":
-                reader.stop("a statement that failed")
-            if verb == "CREATE":
-                return doing(*create_table(reader, catalog, sql_mode=sql_mode, replace=replace, session=session))
-            if verb == "DROP":
-                return doing(*_drop(reader, catalog))
-            return doing(*alter_table(reader, catalog, sql_mode=sql_mode, session=session, by_hand=by_hand))
-    return reader.stop("a statement that is not known")
+    def _done(self, command: ast.Command) -> tuple[list[Operation], TargetSchema]:
+        catalog = self._catalog
+        match command:
+            case ast.OtherStatement(doubt):
+                if doubt:
+                    raise Unsupported(doubt)
+                return [], catalog
+            case ast.CreateIndex() | ast.AlterSchema():
+                return [], catalog
+            case ast.CreateSequence() | ast.AlterSequence():
+                return stop("a statement that is not known")
+            case ast.CreateSchema(schema, replace, _):
+                if replace:
+                    stop("CREATE OR REPLACE DATABASE")
+                return [CreateSchema(schema.text)], catalog
+            case ast.DropSchema(schema):
+                self._check_end()
+                return _drop_schema(catalog, schema.text)
+            case ast.TruncateTable(table, waits):
+                self._check_end()
+                if waits:
+                    stop("a TRUNCATE with what MariaDB alone has")
+                return [] if table.name in catalog.excluded else [Truncate(catalog.get(table.name))], catalog
+            case ast.RenameTables(pairs, _):
+                return _rename(catalog, pairs)
+            case ast.DropIndex(table, primary):
+                if not primary or table.name in catalog.excluded:
+                    return [], catalog
+                self._check_end()
+                return drop_key(catalog, table.name)
+            case ast.CreateTable():
+                return self._create(command)
+            case ast.DropTables(_, _, sequences):
+                return stop("a statement that is not known") if sequences else self._drop(command)
+            case ast.AlterTable():
+                self._check_whole()
+                return alter_table(command, catalog, self._dialect, self._session, by_hand=self._by_hand)
+            case _:
+                assert_never(command)
+
+    def _check_end(self) -> None:
+        if self._parsed.rest is not None:
+            self._parsed.rest.stop()
+
+    def _check_whole(self) -> None:
+        if self._failed:
+            stop("a statement that failed")
+
+    def _create(self, command: ast.CreateTable) -> tuple[list[Operation], TargetSchema]:
+        if self._failed and command.replace:  # MariaDB has dropped the old one
+            return _dropped(self._catalog, command.table.name)
+        self._check_whole()
+        if command.table.name not in self._catalog.excluded and not isinstance(command.body, NotUnderstood):
+            self._check_end()
+        return create_table(command, self._catalog, self._dialect, self._session)
+
+    def _drop(self, command: ast.DropTables) -> tuple[list[Operation], TargetSchema]:
+        """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
+        optional = command.optional or self._dialect.mariadb
+        catalog, operations = self._catalog, list[Operation]()
+        for table in command.tables:
+            if not (optional or table.name in catalog.excluded):
+                catalog.get(table.name)
+            dropped, catalog = _dropped(catalog, table.name)
+            operations += dropped
+        return operations, catalog
 
 
-def _pass_waiting(reader: Reader) -> None:
-    """Pass the variables of MariaDB's SET STATEMENT … FOR, if they change nothing but how long something may take."""
-    while True:
-        if reader.name().lower() not in WAITING:
-            reader.stop("a SET STATEMENT of what may change its meaning")
-        reader.expect("=")
-        reader.take()
-        if not reader.accept(","):
-            break
-    reader.expect("FOR")
+def _check_variables(variables: tuple[str, ...] | NotUnderstood) -> None:
+    """Make sure that SET STATEMENT … FOR changes nothing but how long something may take."""
+    if isinstance(variables, NotUnderstood):
+        variables.stop()
+    if any(name not in WAITING for name in variables):
+        stop("a SET STATEMENT of what may change its meaning")
 
 
-def _database(reader: Reader, catalog: TargetSchema, verb: str) -> tuple[list[Operation], TargetSchema]:
-    if verb == "CREATE":
-        reader.accept("IF", "NOT", "EXISTS")
-        schema = reader.name()
-        while not reader.at_end:
-            reader.take()
-        return [CreateSchema(schema)], catalog
-    reader.accept("IF", "EXISTS")
-    schema = reader.name()
+def _drop_schema(catalog: TargetSchema, schema: str) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
     ours = [table.name for table in catalog.of_schema(schema)]
     for name in dict.fromkeys([*ours, *(other for other in catalog.excluded if other.schema == schema)]):
@@ -203,39 +227,19 @@ def _database(reader: Reader, catalog: TargetSchema, verb: str) -> tuple[list[Op
     return [*operations, DropSchema(schema)], catalog
 
 
-def _dropped(catalog: TargetSchema, name: TableName) -> tuple[tuple[Operation, ...], TargetSchema]:
+def _dropped(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
     """The end of a table, if we have it; one that the applier goes on without is no longer one of these."""
     excluded, table = name in catalog.excluded, catalog.find(name)
-    gone = () if table is None else (DropTable(table, optional=excluded),)
+    gone: list[Operation] = [] if table is None else [DropTable(table, optional=excluded)]
     after = catalog if table is None else catalog.without(name)
     return gone, after.including(name) if excluded else after
 
 
-def _drop(reader: Reader, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
-    """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
-    optional = reader.accept("IF", "EXISTS") or reader.mariadb
+def _rename(
+    catalog: TargetSchema, pairs: tuple[tuple[TableReference, TableReference], ...]
+) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
-    while True:
-        name = reader.table()
-        if not (optional or name in catalog.excluded):
-            catalog.get(name)
-        dropped, catalog = _dropped(catalog, name)
-        operations += dropped
-        if not reader.accept(","):
-            break
-    pass_patience(reader)
-    reader.accept_any("RESTRICT", "CASCADE")
-    return operations, catalog
-
-
-def _rename(reader: Reader, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
-    operations: list[Operation] = []
-    reader.accept("IF", "EXISTS")
-    while True:
-        old = reader.table()
-        pass_patience(reader)
-        reader.expect("TO")
-        new = reader.table()
+    for old, new in ((old.name, new.name) for old, new in pairs):
         table = catalog.find(old)
         if new in catalog:
             raise TargetDiffers(f"table {old} is to be renamed to {new}, which is there")
@@ -248,6 +252,4 @@ def _rename(reader: Reader, catalog: TargetSchema) -> tuple[list[Operation], Tar
         if entry is not None:
             catalog = catalog.including(old).excluding(new, entry)
         # Else it is a view, which never leaves its schema; of a table that we lack, the next row stops.
-        if not reader.accept(","):
-            break
     return operations, catalog

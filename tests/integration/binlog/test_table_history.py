@@ -9,8 +9,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from connector.ddl.column_names import Wanted, with_columns
-from connector.ddl.renaming import with_names
+from connector.ddl.rename_columns import Wanted, rename_columns
+from connector.ddl.rename_tables import rename_tables
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
@@ -57,8 +57,8 @@ class Everywhere:
 
 def mirrored(sql: str) -> str:
     """The definition, about schemas beside those that it is about, with other names of columns."""
-    statement = with_columns(Statement(SCHEMA, sql), Wanted(lambda _: Everywhere(), lambda _: None, str))
-    return with_names(
+    statement = rename_columns(Statement(SCHEMA, sql), Wanted(lambda _: Everywhere(), lambda _: None, str))
+    return rename_tables(
         statement, lambda name: TableName(f"m {name.schema}", name.table), lambda name: name and f"m {name}"
     ).sql
 

@@ -8,7 +8,7 @@ from connector.ddl.mariadb import brings_virtual
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
-from tests.unit.ddl.test_evolution import after, names, unknown
+from tests.unit.ddl.test_schema_changes import after, names, unknown
 
 
 def evolved(*statements: str, **options: str) -> Definitions:

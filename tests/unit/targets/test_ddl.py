@@ -465,6 +465,19 @@ def test_a_statement_that_failed_is_done_as_far_as_it_was() -> None:
         planned("ALTER TABLE t ADD x INT", CATALOG, error_code="1")
 
 
+def test_mariadbs_conditions_before_names_are_no_names() -> None:
+    assert not planned("DROP INDEX IF EXISTS `PRIMARY` ON t", CATALOG, dialect="mariadb").catalog.get(T).key
+    before = tables("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) DEFAULT 'a')")
+    sql = "ALTER TABLE t ALTER COLUMN IF EXISTS name SET DEFAULT 'x'"
+    assert "name" not in planned(sql, before, dialect="mariadb").catalog.get(T).defaults_of()
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(1,2,3)", "TEXT(99999999999)", "VARCHAR"])
+def test_a_type_with_sizes_that_no_server_has_stops(kind: str) -> None:
+    with pytest.raises(Unsupported):
+        planned(f"CREATE TABLE x (a {kind})")
+
+
 def test_a_schema_that_is_replaced_stops() -> None:
     with pytest.raises(Unsupported, match="REPLACE DATABASE"):
         planned("CREATE OR REPLACE DATABASE shop", CATALOG)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ddl.column_names import Wanted, with_columns
-from connector.ddl.column_places import ColumnNames
-from connector.ddl.create import definition
-from connector.ddl.evolution import Rules, evolve
-from connector.ddl.reader import Reader
+from connector.ddl.ast import CreateTable
+from connector.ddl.mariadb import Dialect
+from connector.ddl.parse import parse
+from connector.ddl.rename_columns import ColumnNames, Wanted, rename_columns
+from connector.ddl.schema_changes import Rules, schema_changes
+from connector.ddl.table_spec import table_spec
 from connector.ddl.tokens import Lexeme, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
@@ -49,7 +50,7 @@ def table(*columns: str, name: TableName = T) -> TableLayout:
 
 def published(sql: str, after: TableLayout | None = None, schema: str = "shop", **options: str) -> str:
     known = {after.name: after} if after else {}
-    return with_columns(Statement(schema, sql, options), Wanted(of, known.get, str.lower)).sql
+    return rename_columns(Statement(schema, sql, options), Wanted(of, known.get, str.lower)).sql
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_columns_that_are_called_as_units_and_types_are(expression: str, named: 
     rules = Renamed({"day": "at`day", "date": "born"})
     statement = Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})")
     assert (
-        with_columns(statement, Wanted(lambda _: rules, lambda _: None, str)).sql
+        rename_columns(statement, Wanted(lambda _: rules, lambda _: None, str)).sql
         == f"ALTER TABLE t ADD CHECK ({named})"
     )
 
@@ -244,7 +245,7 @@ def test_columns_that_are_called_as_units_and_types_are(expression: str, named: 
 def test_what_may_be_a_column_or_not_stops(expression: str) -> None:
     rules = Renamed({"day": "at`day", "date": "born"})
     with pytest.raises(Unsupported, match="is that column in an expression"):
-        with_columns(
+        rename_columns(
             Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})"), Wanted(lambda _: rules, lambda _: None, str)
         )
 
@@ -362,7 +363,7 @@ mappings = st.permutations([f"{name}`2" for name in NAMES]).flatmap(
 
 
 def renamed(sql: str, names: Mapping[str, str]) -> str:
-    return with_columns(Statement("shop", sql), Wanted(lambda _: Mapped(names), lambda _: None, str)).sql
+    return rename_columns(Statement("shop", sql), Wanted(lambda _: Mapped(names), lambda _: None, str)).sql
 
 
 def said(sql: str) -> list[tuple[Lexeme, str]]:
@@ -391,10 +392,9 @@ def test_a_table_is_made_with_exactly_the_other_names(sql: str, names: Mapping[s
         return
 
     def made(text: str) -> list[Column]:
-        reader = Reader(readings(text)[0], "shop")
-        reader.expect("CREATE", "TABLE")
-        reader.table()
-        return [spec.column for spec in definition(reader, "").specs]
+        command = parse(Statement("shop", text))[0].command
+        assert isinstance(command, CreateTable)
+        return [spec.column for spec in table_spec(command.body, Dialect()).specs]
 
     assert [column.name for column in made(renamed(sql, names))] == [
         names.get(column.name.lower(), column.name) for column in made(sql)
@@ -427,7 +427,8 @@ def test_a_table_is_altered_as_the_one_with_the_other_names(
 
     def after(statement: str, before: Definitions) -> TableDefinition:
         rules = Rules(str, lambda _: True)
-        change = evolve(Statement("shop", statement), before, rules, schemas=(), server_charset="utf8mb4", place="x")
+        evolved = Statement("shop", statement)
+        change = schema_changes(evolved, before, rules, schemas=(), server_charset="utf8mb4", place="x")
         return before.after(change).tables[T]
 
     sql = f"ALTER TABLE t {', '.join(clauses)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.ddl.renaming import with_names
+from connector.ddl.rename_tables import rename_tables
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
@@ -19,7 +19,7 @@ def table(name: TableName) -> TableName:
 
 def renamed(sql: str, schema: str = "shop") -> str:
     statement = Statement(schema, sql, {"sql_mode": ""})
-    return with_names(statement, table, lambda name: "ne`w" if name == "old" else name).sql
+    return rename_tables(statement, table, lambda name: "ne`w" if name == "old" else name).sql
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from connector.config.model import Filters
-from connector.ddl.evolution import Rules, evolve
+from connector.ddl.schema_changes import Rules, schema_changes
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -44,7 +44,7 @@ def after(
     for sql in statements:
         statement = Statement("s", sql, options)
         known = known.after(
-            evolve(statement, known, rules, schemas=schemas, server_charset="greek", place="binlog.000007:99")
+            schema_changes(statement, known, rules, schemas=schemas, server_charset="greek", place="binlog.000007:99")
         )
     return known
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ddl.create import definition
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import readings
-from connector.ddl.without import Asked, ColumnRules, without_columns
+from connector.ddl.ast import CreateTable
+from connector.ddl.drop_columns import Asked, ColumnRules, drop_columns
+from connector.ddl.mariadb import Dialect
+from connector.ddl.parse import parse
+from connector.ddl.table_spec import table_spec
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -39,7 +40,7 @@ def rules(name: TableName) -> ColumnRules | None:
 
 
 def published(sql: str, *, after: TableLayout | None = None, **options: str) -> str | None:
-    found = without_columns(Statement("shop", sql, options), Asked(rules, lambda _: after))
+    found = drop_columns(Statement("shop", sql, options), Asked(rules, lambda _: after))
     return None if found is None else found.sql
 
 
@@ -144,10 +145,9 @@ def test_what_is_left_of_a_table_is_the_rest_of_it(columns: list[tuple[str, str]
         return
     left = published(sql)
     assert left is not None
-    reader = Reader(readings(left)[0], "shop")
-    reader.expect("CREATE", "TABLE")
-    reader.table()
-    assert [spec.column.name for spec in definition(reader, "").specs] == kept
-    whole = without_columns(Statement("shop", left), Asked(rules, lambda _: None))
+    command = parse(Statement("shop", left))[0].command
+    assert isinstance(command, CreateTable)
+    assert [spec.column.name for spec in table_spec(command.body, Dialect()).specs] == kept
+    whole = drop_columns(Statement("shop", left), Asked(rules, lambda _: None))
     assert whole is not None
     assert whole.sql == left

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from connector.ddl.subjects import OTHERS, Subjects, subjects
+from connector.ddl.affected_tables import NONE, AffectedTables, affected_tables
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 
-def about(sql: str, **options: str) -> Subjects:
-    return subjects(Statement("shop", sql, options))
+def about(sql: str, **options: str) -> AffectedTables:
+    return affected_tables(Statement("shop", sql, options))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_where_the_names_stand() -> None:
     ],
 )
 def test_others(sql: str) -> None:
-    assert about(sql) == OTHERS
+    assert about(sql) == NONE
 
 
 def test_mariadbs() -> None:

@@ -1,21 +1,21 @@
 """A definition in which tables and schemas have other names: those that they are published under.
 
-Only names that say what a statement is about are written anew (`subjects`), whole and quoted; all else stays to the
-letter, and the result is read again. What a definition names besides (a foreign key's other table, a view's text)
-has no rows of its own in the log, and stays.
+Only names that say what a statement is about are written anew (`affected_tables`), whole and quoted; all else stays
+to the letter, and the result is read again. What a definition names besides (a foreign key's other table, a view's
+text) has no rows of its own in the log, and stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from connector.ddl.subjects import Subjects, subjects
+from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 
 
-def with_names(
+def rename_tables(
     statement: Statement, table: Callable[[TableName], TableName], schema: Callable[[str], str]
 ) -> Statement:
     """The statement about the tables and schemas that are published.
@@ -28,7 +28,7 @@ def with_names(
     Raises:
         Unsupported: it is not understood, or cannot be written so.
     """
-    about = subjects(statement)
+    about = affected_tables(statement)
     names = [f"{_quoted(new.schema)}.{_quoted(new.table)}" for new in map(table, _tables(about))]
     renamed = [table(name) != name for name in _tables(about)]
     if about.schema:
@@ -41,14 +41,14 @@ def with_names(
     for (start, end), name in sorted(zip(about.places, names, strict=True), reverse=True):
         sql = f"{sql[:start]}{name}{sql[end:]}"
     result = Statement(statement.schema, sql, statement.options)
-    again = subjects(result)
+    again = affected_tables(result)
     wanted = (tuple(map(table, _tables(about))), schema(about.schema))
     if (_tables(again), again.schema) != wanted:
         raise Unsupported("the names of a definition could not be written anew")
     return result
 
 
-def _tables(about: Subjects) -> tuple[TableName, ...]:
+def _tables(about: AffectedTables) -> tuple[TableName, ...]:
     return (*about.tables, *(name for name in (about.like, about.partner) if name is not None))
 
 

@@ -1,4 +1,4 @@
-"""What a statement makes of the source's tables: their columns, keys and character sets. Pure.
+"""The changes that a statement makes to the source's tables: their columns, keys and character sets. Pure.
 
 Nothing is guessed. A statement about one table that is not understood makes that table unknown, one that is not
 understood at all makes every table of its schemas unknown; a table is known again once it is dropped and made anew.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import assert_never
 
-from connector.ddl.alter import Alteration, Altered, read_clauses
-from connector.ddl.column_spec import ColumnSpec, charset_name, charset_of
-from connector.ddl.create import definition, like
-from connector.ddl.mariadb import check_conversion, implicit_timestamps, of_mariadb, pass_patience, pass_variables
-from connector.ddl.reader import Reader
-from connector.ddl.statements import ACCOUNTS, MAINTENANCE, ROWLESS, pass_definer
-from connector.ddl.subjects import SCHEMA_OPTIONS
-from connector.ddl.tokens import check_spaces, readings
+from connector.ddl import ast
+from connector.ddl.alteration import Alteration, Altered, alter
+from connector.ddl.ast_table import LikeTable, NotUnderstood, TableCharset, TableReference, stop
+from connector.ddl.column_spec import ColumnSpec
+from connector.ddl.mariadb import Dialect, dialect_of
+from connector.ddl.parse import parse
+from connector.ddl.table_spec import table_spec
 from connector.ddl.type_names import TEXTS, width
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
@@ -42,7 +42,7 @@ class Rules:
     old: bool = False
 
 
-def evolve(
+def schema_changes(
     statement: Statement,
     known: Definitions,
     rules: Rules,
@@ -51,7 +51,7 @@ def evolve(
     server_charset: str,
     place: str,
 ) -> Redefined:
-    """Understand a statement.
+    """The tables and schemas that a statement changes, as they are afterwards.
 
     Args:
         statement: it.
@@ -60,23 +60,16 @@ def evolve(
         schemas: those that it touches.
         server_charset: what schemas get that name none; "" when it is not known.
         place: where it stands, for people.
-
-    Returns:
-        What is other afterwards.
     """
     drafts = []
-    mariadb = of_mariadb(statement)
-    implicit = implicit_timestamps(statement)
 
     def why(error: Unsupported) -> str:
         return f"{error.message}, in {statement.sql[:500]!r} at {place}"
 
     try:
-        check_spaces(statement)
-        for tokens in readings(statement.sql, statement.options.get("sql_mode", "")):
+        for parsed in parse(statement):
             draft = _Draft(known, rules, why)
-            reader = Reader(tokens, statement.schema, mariadb=mariadb, implicit=implicit)
-            _Reading(reader, draft, statement, server_charset).read()
+            _Changes(draft, statement, server_charset).make(parsed)
             drafts.append(draft)
     except Unsupported as error:
         draft = _Draft(known, rules, why)
@@ -95,7 +88,7 @@ def evolve(
 
 
 class _Draft:
-    """The tables while a statement is read."""
+    """The tables while a statement is looked at."""
 
     def __init__(self, known: Definitions, rules: Rules, why: Callable[[Unsupported], str]) -> None:
         self._known = known
@@ -151,101 +144,96 @@ class _Draft:
 class _Structure:
     """What ALTER TABLE's clauses mean for columns alone: nothing more than they say."""
 
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
     def added(self, spec: ColumnSpec) -> None:
         _check(spec)
 
-    def changed(self, reader: Reader, item: Altered[None], spec: ColumnSpec) -> None:
-        del reader, item
+    def changed(self, item: Altered[None], spec: ColumnSpec) -> None:
+        del item
         _check(spec)
 
-    def converted(self, reader: Reader, texts: list[Altered[None]], charset: str) -> None:
+    def converted(self, texts: list[Altered[None]], charset: str) -> None:
         """A TEXT grows so that it has room for as many characters as before."""
         if charset == "binary":
-            reader.stop("a conversion of text to bytes")
+            stop("a conversion of text to bytes")
         for item in texts:
             kind = item.column.type
             labels = item.column.labels
-            strange = item.column.charset in _UNITS or (reader.mariadb and charset in _UNITS)
+            strange = item.column.charset in _UNITS or (self._dialect.mariadb and charset in _UNITS)
             if labels and (strange or not all(label.isascii() for label in labels)):
-                reader.stop("a conversion of labels, of which MySQL makes others,")
+                stop("a conversion of labels, of which MySQL makes others")
             if kind in TEXTS:
                 room = TEXTS[kind] // width(item.column.charset) * width(charset)
                 grown = next((name for name, size in TEXTS.items() if room <= size), "longtext")
                 item.column = replace(item.column, type=grown)
 
-    def partition_dropped(self, reader: Reader) -> None:
-        del reader
+    def partition_dropped(self) -> None:
+        pass
 
 
-class _Reading:
-    """One reading of one statement, into a draft."""
+class _Changes:
+    """What one reading of a statement does to a draft."""
 
-    def __init__(self, reader: Reader, draft: _Draft, statement: Statement, server_charset: str) -> None:
-        self._reader = reader
+    def __init__(self, draft: _Draft, statement: Statement, server_charset: str) -> None:
         self._draft = draft
+        self._dialect = dialect_of(statement)
         self._schema = statement.schema
         self._server_charset = server_charset
-        self._sql_mode = statement.options.get("sql_mode", "")
         self._failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
 
-    def read(self) -> None:
-        reader = self._reader
-        pass_variables(reader)
-        if reader.at_end or reader.accept_any(*ACCOUNTS, *MAINTENANCE, "TRUNCATE", "SET"):
-            return
-        if reader.accept("RENAME"):
-            if reader.accept_any("TABLES", "TABLE"):
-                self._whole()
-                self._rename()
-            elif not reader.accept("USER"):
-                reader.stop("a RENAME that is not known")
-            return
-        verb = reader.accept_any("CREATE", "DROP", "ALTER")
-        if not verb:
-            reader.stop("a statement that is not known")
-        replacing = reader.accept("OR", "REPLACE")
-        pass_definer(reader)
-        if reader.accept("TEMPORARY"):
-            return
-        if verb == "DROP" and reader.accept("INDEX"):
-            self._drop_index()
-        elif reader.accept_any(*ROWLESS):
-            return
-        elif reader.accept_any("DATABASE", "SCHEMA"):
-            self._database(verb, replacing=replacing)
-        elif reader.accept("SEQUENCE"):
-            self._sequence(verb)
-        else:
-            reader.accept_any("ONLINE", "OFFLINE")
-            reader.accept("IGNORE")
-            if not reader.accept_any("TABLES", "TABLE"):
-                reader.stop("a statement that is not known")
-            if verb == "CREATE" and replacing and self._failed:  # MariaDB has dropped the old one
-                self._draft.drop(self._table())
-                return
-            {"CREATE": self._create, "DROP": self._drop, "ALTER": self._alter}[verb]()
+    def make(self, parsed: ast.ParsedStatement) -> None:
+        """Make the changes.
 
-    def _table(self) -> TableName:
-        return self._draft.named(self._reader.table())
+        Raises:
+            Unsupported: it is not known which tables it changes.
+        """
+        command = parsed.command
+        match command:
+            case ast.OtherStatement() | ast.TruncateTable() | ast.CreateIndex() | ast.AlterSequence():
+                pass
+            case ast.CreateSchema():
+                self._create_schema(command)
+            case ast.AlterSchema(schema, options):
+                self._whole()
+                name = self._schema if schema is None else schema.text
+                self._put_schema(name, options, self._draft.charset(name))
+            case ast.DropSchema(schema):
+                self._draft.drop_schema(schema.text)
+            case ast.CreateTable():
+                self._create(command, parsed.rest)
+            case ast.AlterTable():
+                self._alter(command)
+            case ast.DropTables(tables, _, _):
+                for table in tables:
+                    if self._draft.find(self._name(table)) is not None:
+                        self._draft.drop(self._name(table))
+            case ast.RenameTables():
+                self._rename(command)
+            case ast.DropIndex(table, primary):
+                self._drop_index(table, primary=primary)
+            case ast.CreateSequence(table, optional):
+                name_ = self._name(table)
+                if not (optional and self._draft.find(name_) is not None):
+                    self._draft.forget(name_, Unsupported("a sequence"))
+            case _:
+                assert_never(command)
+
+    def _name(self, table: TableReference) -> TableName:
+        return self._draft.named(table.name)
 
     def _whole(self) -> None:
         """Nobody knows how much of it was done."""
         if self._failed:
-            self._reader.stop("a statement that failed")
+            stop("a statement that failed")
 
-    def _rename(self) -> None:
-        reader = self._reader
-        optional = reader.accept("IF", "EXISTS")
-        while True:
-            old = self._table()
-            pass_patience(reader)
-            reader.expect("TO")
-            new = self._table()
-            if not optional or self._draft.find(old) is not None:
-                self._move(old, new)
-            if not reader.accept(","):
-                break
-        reader.expect_end()
+    def _rename(self, command: ast.RenameTables) -> None:
+        self._whole()
+        for old, new in command.pairs:
+            name = self._name(old)
+            if not command.optional or self._draft.find(name) is not None:
+                self._move(name, self._name(new))
 
     def _move(self, old: TableName, new: TableName) -> None:
         """Under another name; what we do not have is a view, or was never for us."""
@@ -254,7 +242,7 @@ class _Reading:
             if self._draft.find(new) is not None:
                 self._draft.drop(new)
             return
-        if self._reader.mariadb and self._draft.find(new) is not None:
+        if self._dialect.mariadb and self._draft.find(new) is not None:
             # It logs the RENAME of a temporary table, too, and that may have the name of another.
             taken = Unsupported("a RENAME to a name that is taken")
             self._draft.forget(old, taken)
@@ -263,120 +251,71 @@ class _Reading:
         self._draft.drop(old)
         self._draft.put(table, new)
 
-    def _drop(self) -> None:
-        reader = self._reader
-        reader.accept("IF", "EXISTS")
-        while True:
-            name = self._table()
-            if self._draft.find(name) is not None:
-                self._draft.drop(name)
-            if not reader.accept(","):
-                break
-        pass_patience(reader)
-        reader.accept_any("RESTRICT", "CASCADE")
-        reader.expect_end()
-
-    def _sequence(self, verb: str) -> None:
-        """MariaDB's: a table of one row, which it writes as rows."""
-        reader, draft = self._reader, self._draft
-        if verb == "DROP":
-            self._drop()
-            return
-        optional = reader.accept("IF", "NOT", "EXISTS")
-        reader.accept("IF", "EXISTS")
-        name = self._table()
-        if verb == "CREATE" and not (optional and draft.find(name) is not None):
-            draft.forget(name, Unsupported("a sequence"))
-
-    def _drop_index(self) -> None:
-        reader = self._reader
-        reader.accept("IF", "EXISTS")
-        if reader.name().upper() != "PRIMARY":
-            return
-        reader.expect("ON")
-        table = self._draft.find(self._table())
-        if table is not None:
+    def _drop_index(self, name: TableReference, *, primary: bool) -> None:
+        table = self._draft.find(self._name(name))
+        if primary and table is not None:
             self._draft.put(replace(table, layout=replace(table.layout, key=())))
 
-    def _database(self, verb: str, *, replacing: bool) -> None:
-        reader = self._reader
-        reader.accept("IF", "NOT", "EXISTS")
-        reader.accept("IF", "EXISTS")
-        unnamed = verb == "ALTER" and any(reader.peek(word) for word in SCHEMA_OPTIONS)
-        if verb != "DROP":
-            self._whole()
-        schema = self._schema if unnamed else reader.name()
-        if verb == "DROP" or replacing:
+    def _create_schema(self, command: ast.CreateSchema) -> None:
+        self._whole()
+        schema = command.schema.text
+        if command.replace:
             self._draft.drop_schema(schema)
-        if verb == "DROP":
+        if not self._draft.charset(schema):  # else it says IF NOT EXISTS, and it does
+            self._put_schema(schema, command.options, self._server_charset)
+
+    def _put_schema(self, schema: str, options: ast.SchemaOptions | NotUnderstood, charset: str) -> None:
+        if isinstance(options, NotUnderstood):
+            options.stop()
+        self._draft.put_schema(schema, options.charset or charset)
+
+    def _create(self, command: ast.CreateTable, rest: NotUnderstood | None) -> None:
+        draft, name, body = self._draft, self._name(command.table), command.body
+        if command.replace and self._failed:  # MariaDB has dropped the old one
+            draft.drop(name)
             return
-        before = self._draft.charset(schema)
-        if verb == "CREATE" and before:
-            return  # IF NOT EXISTS, and it does
-        charset = before if verb == "ALTER" else self._server_charset
-        while not reader.at_end:
-            reader.accept("DEFAULT")
-            if reader.accept("CHARACTER", "SET") or reader.accept("CHARSET") or reader.accept("CHAR", "SET"):
-                charset = charset_name(self._value())
-            elif reader.accept("COLLATE"):
-                charset = charset_of(self._value()) or charset
-            elif reader.accept_any("ENCRYPTION", "COMMENT") or reader.accept("READ", "ONLY"):
-                self._value()
-            else:
-                reader.stop("an option of a schema that is not known")
-        self._draft.put_schema(schema, charset)
-
-    def _value(self) -> str:
-        self._reader.accept("=")
-        return self._reader.take().text
-
-    def _create(self) -> None:
-        reader, draft = self._reader, self._draft
-        optional = reader.accept("IF", "NOT", "EXISTS")
-        name = self._table()
-        if optional and draft.find(name) is not None:
+        if command.optional and draft.find(name) is not None:
             return
         try:
             self._whole()
-            if (other := like(reader)) is not None:
-                table = draft.find(draft.named(other))
+            if isinstance(body, LikeTable):
+                if rest is not None:
+                    rest.stop()
+                table = draft.find(self._name(body.table))
                 if table is None:
-                    reader.stop(f"table {other} is not known")
+                    stop(f"table {self._name(body.table)} is not known")
                 draft.put(table, name)
                 return
-            found = definition(reader, self._sql_mode, draft.charset(name.schema))
+            found = table_spec(body, self._dialect, draft.charset(name.schema))
             for spec in found.specs:
                 _check(spec)
             draft.put(_definition(name, [spec.column for spec in found.specs], found.key, found.charset))
         except Unsupported as error:
             draft.forget(name, error)
 
-    def _alter(self) -> None:
-        reader, draft = self._reader, self._draft
-        reader.accept("IF", "EXISTS")
-        name = self._table()
+    def _alter(self, command: ast.AlterTable) -> None:
+        draft, name = self._draft, self._name(command.table)
         table = draft.find(name)
         if table is None or table.unknown:
             return
-        pass_patience(reader)
         state = Alteration[None](
             name=name,
             columns=[Altered(column, column.name, None) for column in table.layout.columns],
-            key=None,
             charset=table.charset,
-            sql_mode=self._sql_mode,
-            meaning=_Structure(),
+            dialect=self._dialect,
+            meaning=_Structure(self._dialect),
         )
         try:
             self._whole()
-            if reader.mariadb or draft.old:
-                check_conversion(reader, "MariaDB" if reader.mariadb else "a MySQL before 8.0")
-            converting = reader.count("CONVERT") > 0
-            read_clauses(reader, state, lambda: None)
-            if draft.old and converting and state.charset != table.charset:
-                _check_converted(reader, table, state.charset)
+            if self._dialect.mariadb:
+                _check_conversion(command, "MariaDB")
+            elif draft.old:
+                _check_conversion(command, "a MySQL before 8.0")
+            alter(command, state, lambda: None)
+            if draft.old and _conversions(command) and state.charset != table.charset:
+                _check_converted(table, state.charset)
             columns = table.layout.columns
-            key = state.key_after(reader, (columns[index].name for index in table.layout.key))
+            key = state.key_after(columns[index].name for index in table.layout.key)
             draft.put(_definition(name, [item.column for item in state.columns], key, state.charset))
         except Unsupported as error:
             draft.forget(name, error)
@@ -387,16 +326,32 @@ class _Reading:
                 self._move(name, new)
 
 
+def _conversions(command: ast.AlterTable) -> int:
+    return sum(isinstance(clause, ast.ConvertCharset) for clause in command.clauses)
+
+
+def _check_conversion(command: ast.AlterTable, server: str) -> None:
+    """CONVERT TO also converts columns that the same ALTER TABLE defines, whatever set they name; and what becomes of
+    the table's own set and collation when it names these too is one or the other. A MySQL before 8.0 does the same."""
+    if not _conversions(command):
+        return
+    defining = (ast.AddColumn, ast.AddColumns, ast.AddConstraint, ast.ModifyColumn, ast.ChangeColumn)
+    if any(isinstance(clause, defining) for clause in command.clauses):
+        stop(f"a conversion beside definitions of columns, which {server} converts with it")
+    if _conversions(command) > 1 or any(isinstance(clause, TableCharset) for clause in command.clauses):
+        stop("a conversion beside the table's own character set")
+
+
 def _check(spec: ColumnSpec) -> None:
     column = spec.column
     if column.type.partition("(")[0] in _WITH_CHARSET and not column.charset:
         raise Unsupported(f"the character set of column {column.name} is not known")
 
 
-def _check_converted(reader: Reader, table: TableDefinition, charset: str) -> None:
+def _check_converted(table: TableDefinition, charset: str) -> None:
     """A MySQL before 8.0 does nothing, not even to the table's own character set, where no column has another."""
     if all(column.charset in {"", "binary", charset} for column in table.layout.columns):
-        reader.stop("a conversion that changes no column, of which a MySQL before 8.0 may make nothing,")
+        stop("a conversion that changes no column, of which a MySQL before 8.0 may make nothing")
 
 
 def _definition(name: TableName, columns: list[Column], key: Iterable[str], charset: str) -> TableDefinition:

@@ -1,0 +1,330 @@
+"""A definition without some columns: what is published of a table some of whose columns are not.
+
+Parts of the text are left out as they stand between their commas; the rest stays to the letter. The result is read
+again and must be, token for token, what was to be left. What cannot be written so is `Unsupported`: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from connector.ddl import ast
+from connector.ddl.affected_tables import affected_tables
+from connector.ddl.ast_table import (
+    After,
+    Check,
+    Constraint,
+    DefinedColumn,
+    Expression,
+    ForeignKey,
+    Index,
+    IndexColumn,
+    IndexParts,
+    LikeTable,
+    Name,
+    NotUnderstood,
+    OtherOption,
+    Partitioning,
+    PrimaryKey,
+    References,
+    Span,
+    TableBody,
+    TableCharset,
+    TableItem,
+    stop,
+)
+from connector.ddl.column_spec import column_spec
+from connector.ddl.mariadb import Dialect, of_mariadb
+from connector.ddl.parse import parse
+from connector.ddl.table_spec import table_spec
+from connector.ddl.tokens import Lexeme, Token
+from connector.errors import Unsupported
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+
+Said = tuple[tuple[Lexeme, str], ...]
+"""What tokens say, wherever they stand."""
+
+
+class ColumnRules(Protocol):
+    """What becomes of a table's columns."""
+
+    def drops(self, column: str) -> bool:
+        """Whether it is left out."""
+
+    def treats(self, column: str) -> object:
+        """What is done with it: another is treated alike when this is equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a statement's visitor wants to know.
+
+    Args:
+        rules: of a table; None: all its columns are published as they are. The same object for the same rule.
+        after: the table when the statement has been executed; None: it is not known.
+    """
+
+    rules: Callable[[TableName], ColumnRules | None]
+    after: Callable[[TableName], TableLayout | None]
+
+
+def drop_columns(statement: Statement, asked: Asked) -> Statement | None:
+    """The statement without the columns that are not published.
+
+    Returns:
+        None where nothing is left of it.
+
+    Raises:
+        Unsupported: it is not understood, or what is left of it cannot be written.
+    """
+    about = affected_tables(statement)
+    if not about.tables or about.truncates:
+        return statement
+    results = {_Dropping(statement, parsed, asked).text() for parsed in parse(statement)}
+    if len(results) > 1:
+        raise Unsupported("a definition whose columns depend on the server that read its /*! comments */")
+    (sql,) = results
+    return statement if sql == statement.sql else None if sql is None else _with_text(statement, sql)
+
+
+def _with_text(statement: Statement, sql: str) -> Statement:
+    return Statement(statement.schema, sql, statement.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the text between commas, and what its tokens say."""
+
+    text: str
+    said: Said
+
+
+class _Dropping:
+    """One reading of one statement."""
+
+    def __init__(self, statement: Statement, parsed: ast.ParsedStatement, asked: Asked) -> None:
+        self._statement = statement
+        self._parsed = parsed
+        self._asked = asked
+        self._dialect = Dialect(mariadb=of_mariadb(statement))
+
+    def text(self) -> str | None:
+        """The text that is left; None for nothing."""
+        sql, command, rules_of = self._parsed.sql, self._parsed.command, self._asked.rules
+        match command:
+            case ast.OtherStatement() | ast.CreateSchema() | ast.AlterSchema() | ast.DropSchema():
+                return sql
+            case ast.DropTables() | ast.TruncateTable() | ast.DropIndex():
+                return sql
+            case ast.CreateSequence() | ast.AlterSequence():
+                return sql
+            case ast.RenameTables(pairs, _):
+                for old, new in pairs:
+                    self._same(rules_of(old.name), rules_of(new.name))
+                return sql
+            case ast.CreateIndex(table, parts):
+                rules = rules_of(table.name)
+                return None if rules is not None and self._over_dropped(parts, rules) else sql
+            case ast.CreateTable():
+                return self._create(command, rules_of(command.table.name))
+            case ast.AlterTable():
+                return self._alter(command, rules_of(command.table.name))
+            case _:
+                assert_never(command)
+
+    def _same(self, before: ColumnRules | None, after: ColumnRules | None) -> None:
+        if before is not after:
+            stop("a table gets the name of one that has another rule")
+
+    def _create(self, command: ast.CreateTable, rules: ColumnRules | None) -> str:
+        parsed, body = self._parsed, command.body
+        if isinstance(body, LikeTable):
+            if parsed.rest is not None:
+                parsed.rest.stop()
+            self._same(self._asked.rules(body.table.name), rules)
+            return parsed.sql
+        if rules is None:
+            return parsed.sql
+        if isinstance(body, NotUnderstood):
+            body.stop()
+        kept = [span for item, span in zip(body.items, body.parts, strict=True) if self._keeps(item, rules)]
+        if not kept:
+            stop("every column is dropped")
+        if len(kept) == len(body.items):
+            return parsed.sql
+        sql = self._joined([self._part(span) for span in kept], body.inside)
+        self._check_left(body, sql, rules)
+        return sql
+
+    def _check_left(self, body: TableBody, sql: str, rules: ColumnRules) -> None:
+        """The columns that are left are what they were, and so is the key."""
+        before = table_spec(body, self._dialect)
+        shown = tuple(spec for spec in before.specs if not rules.drops(spec.column.name))
+        for parsed in parse(_with_text(self._statement, sql)):
+            if isinstance(parsed.command, ast.CreateTable):
+                after = table_spec(parsed.command.body, self._dialect)
+                if shown and (shown, before.key) == (after.specs, after.key):
+                    return
+        stop("columns could not be left out")
+
+    def _keeps(self, item: TableItem, rules: ColumnRules) -> bool:
+        match item:
+            case DefinedColumn(_, name, _, _):
+                return not rules.drops(name.text)
+            case PrimaryKey() | Index() | ForeignKey() | Check():
+                return self._constraint_stays(item, rules)
+            case NotUnderstood():
+                return item.stop()
+            case _:
+                assert_never(item)
+
+    def _constraint_stays(self, item: Constraint, rules: ColumnRules) -> bool:
+        """An index or constraint over a column that is left out is left out, too; the key never is."""
+        match item:
+            case PrimaryKey(_, columns):
+                if any(rules.drops(part.column.text) for part in columns):
+                    stop("the key is over a column that is dropped")
+                return True
+            case Index(_, parts):
+                return not self._over_dropped(parts, rules)
+            case ForeignKey(_, _, parts, end):
+                if isinstance(end, References):
+                    return not (self._over_dropped(parts, rules) or self._over_dropped(end.columns, rules))
+                return not (self._over_dropped(parts, rules) or self._names_dropped(end.span, rules))
+            case Check(_, expression):
+                return not self._names_dropped(expression.span, rules)
+            case _:
+                assert_never(item)
+
+    def _over_dropped(self, parts: IndexParts, rules: ColumnRules) -> bool:
+        if isinstance(parts, NotUnderstood):
+            return self._names_dropped(parts.span, rules)
+        for part in parts:
+            match part:
+                case IndexColumn(column):
+                    if rules.drops(column.text):
+                        return True
+                case Expression(span):
+                    if self._names_dropped(span, rules):
+                        return True
+                case _:
+                    assert_never(part)
+        return False
+
+    def _names_dropped(self, span: Span, rules: ColumnRules) -> bool:
+        """Whether a part has a word or name that is one of a dropped column."""
+        names = (token.text for token in self._parsed.within(span) if token.kind in (Lexeme.WORD, Lexeme.NAME))
+        return any(map(rules.drops, names))
+
+    def _alter(self, command: ast.AlterTable, rules: ColumnRules | None) -> str | None:
+        new = [clause.table.name for clause in command.clauses if isinstance(clause, ast.RenameTo)]
+        for name in new:
+            self._same(rules, self._asked.rules(name))
+        if rules is None or not command.parts:
+            return self._parsed.sql
+        kept = [left for part in command.parts if (left := self._clause(part, command.table.name, rules)) is not None]
+        inside = Span(command.parts[0].span.start, command.parts[-1].span.end)
+        return self._joined(kept, inside) if kept else None
+
+    def _clause(self, part: ast.AlterPart, table: TableName, rules: ColumnRules) -> _Part | None:
+        """A clause, with what stands behind it without a comma, as it is published; None: not at all."""
+        whole, clause = self._part(part.span), part.clauses[0]
+        match clause:
+            case ast.AddColumn(_, _, column) | ast.ModifyColumn(_, _, column):
+                if not rules.drops(column.name.text):
+                    return self._positioned(part, column, table, rules)
+                self._check_alone(part, column)
+                return None
+            case ast.AddColumns(span, _, _):
+                if self._names_dropped(span, rules):
+                    stop("several columns are added in parentheses, some of them dropped")
+                return whole
+            case ast.AddConstraint(_, constraint):
+                return whole if self._constraint_stays(constraint, rules) else None
+            case ast.ChangeColumn(_, _, old, column):
+                self._alike(old, column.name, rules)
+                if not rules.drops(old.text):
+                    return self._positioned(part, column, table, rules)
+                self._check_alone(part, column)
+                return None
+            case ast.RenameColumn(_, _, old, new):
+                self._alike(old, new, rules)
+                return None if rules.drops(old.text) else whole
+            case ast.AlterColumn(column=name) | ast.DropColumn(column=name):
+                return None if rules.drops(name.text) else whole
+            case NotUnderstood():
+                return clause.stop()
+            case ast.DropConstraint() | ast.RenameTo() | ast.ConvertCharset() | ast.OrderBy() | ast.PartitionClause():
+                return whole
+            case ast.ExchangeRows() | ast.NoEffect() | ast.UnknownClause():
+                return whole
+            case TableCharset() | OtherOption() | Partitioning():
+                return whole
+            case _:
+                assert_never(clause)
+
+    def _alike(self, old: Name, new: Name, rules: ColumnRules) -> None:
+        if rules.treats(old.text) != rules.treats(new.text):
+            stop(f"column {old.text} gets the name {new.text}, for which the rule says something else")
+
+    def _check_alone(self, part: ast.AlterPart, column: DefinedColumn) -> None:
+        """A column's definition that is left out is nothing more than that."""
+        if column_spec(column, "", self._dialect).primary:
+            stop("the key is over a column that is dropped")
+        if len(part.clauses) > 1:
+            stop("something stands behind a column that is dropped")
+
+    def _positioned(self, part: ast.AlterPart, column: DefinedColumn, table: TableName, rules: ColumnRules) -> _Part:
+        """A column's definition that stays; its place may be behind one that does not."""
+        position, whole = column.position, self._part(part.span)
+        if not isinstance(position, After) or not rules.drops(position.column.text):
+            return whole
+        if self._parsed.within(part.span)[-1].end != position.span.end:
+            stop("something stands behind the place of a column, which is behind one that is dropped")
+        if self._positions() > 1:
+            stop("several columns get places, one behind a column that is dropped")
+        before = self._before(column.name.text, table, rules)
+        quoted = before.replace("`", "``")
+        text = self._parsed.sql[part.span.start : position.span.start] + (f"AFTER `{quoted}`" if before else "FIRST")
+        said = ((Lexeme.WORD, "AFTER"), (Lexeme.NAME, before)) if before else ((Lexeme.WORD, "FIRST"),)
+        return _Part(text, (*whole.said[:-2], *said))
+
+    def _positions(self) -> int:
+        """How many columns get places."""
+        words = [token.text.upper() for token in self._parsed.tokens if token.kind is Lexeme.WORD]
+        return words.count("AFTER") + words.count("FIRST")
+
+    def _before(self, column: str, table: TableName, rules: ColumnRules) -> str:
+        """The column that is published and stands before this one when all is done; "" where it is the first."""
+        after = self._asked.after(table)
+        if after is None:
+            stop("the place of a column is behind one that is dropped, and where that is")
+        found = ""
+        for other in after.columns:
+            if other.name.casefold() == column.casefold():
+                return found
+            found = found if rules.drops(other.name) else other.name
+        return stop(f"column {column} is not in {table}")
+
+    def _part(self, span: Span) -> _Part:
+        return _Part(self._parsed.text(span), _said(self._parsed.within(span)))
+
+    def _joined(self, kept: Sequence[_Part], inside: Span) -> str:
+        """The text with these parts alone in place of all, which must say just what is wanted."""
+        parsed = self._parsed
+        sql = f"{parsed.sql[: inside.start]}{','.join(part.text for part in kept)}{parsed.sql[inside.end :]}"
+        wanted = [*_said(token for token in parsed.tokens if token.at < inside.start)]
+        for number, part in enumerate(kept):
+            wanted += [(Lexeme.SIGN, ",")] if number else []
+            wanted += part.said
+        wanted += _said(token for token in parsed.tokens if token.at >= inside.end)
+        if not any(list(_said(again.tokens)) == wanted for again in parse(_with_text(self._statement, sql))):
+            stop("columns could not be left out")
+        return sql
+
+
+def _said(tokens: Iterable[Token]) -> Said:
+    return tuple((token.kind, token.text) for token in tokens)

@@ -1,0 +1,336 @@
+"""The grammar of a table's definition: what stands behind CREATE TABLE's name, and items of ALTER TABLE … ADD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from connector.ddl.ast_table import (
+    After,
+    Check,
+    ColumnDefinition,
+    Constraint,
+    DefinedColumn,
+    First,
+    ForeignKey,
+    Index,
+    IndexColumn,
+    IndexPart,
+    IndexParts,
+    LikeTable,
+    NotUnderstood,
+    OtherOption,
+    Partitioning,
+    PrimaryKey,
+    References,
+    Span,
+    TableBody,
+    TableCharset,
+    TableItem,
+    TableOption,
+)
+from connector.ddl.parse_column import column_definition, index_parts, parenthesized, references
+from connector.ddl.reader import Reader
+from connector.ddl.tokens import Lexeme
+from connector.ddl.type_names import charset_name, charset_of
+from connector.errors import Unsupported
+
+Part = TypeVar("Part")
+
+_INDEXES: Final = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "FOREIGN", "CHECK")
+_PLAIN_OPTIONS: Final = (
+    *("ENGINE", "TYPE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM", "PAGE_CHECKSUM", "COMMENT"),
+    *("COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"),
+    *("SECONDARY_ENGINE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD"),
+    *("ROW_FORMAT", "STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "AUTOEXTEND_SIZE", "TABLESPACE"),
+    *("STORAGE", "TRANSACTIONAL"),
+    *("PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "ENCRYPTED", "ENCRYPTION_KEY_ID"),  # MariaDB's
+)
+# Engines that keep no rows, or someone else's.
+_FOREIGN_ENGINES: Final = ("BLACKHOLE", "MERGE", "MRG_MYISAM", "FEDERATED")
+
+
+def attempt(reader: Reader, read: Callable[[Reader], Part]) -> Part | NotUnderstood:
+    """Read a part; what the grammar does not have is passed up to the comma or parenthesis behind it.
+
+    Raises:
+        Unsupported: it has no such end.
+    """
+    mark, start = reader.mark, reader.start
+    try:
+        return read(reader)
+    except Unsupported as error:
+        reader.back(mark)
+        reader.skip_clause()
+        return NotUnderstood(reader.since(start), error.message)
+
+
+def like_table(reader: Reader) -> LikeTable | None:
+    """Read LIKE and the other table's name, if they come next."""
+    start = reader.start
+    if reader.accept("LIKE"):
+        table = reader.table()
+    elif reader.accept("(", "LIKE"):
+        table = reader.table()
+        reader.expect(")")
+    else:
+        return None
+    return LikeTable(reader.since(start), table)
+
+
+def table_body(reader: Reader) -> TableBody:
+    """Read what follows the table's name, to the statement's end.
+
+    Raises:
+        Unsupported: there are no columns, or it is not known where they end.
+    """
+    if not reader.peek("("):
+        reader.stop("CREATE TABLE without columns")
+    start = reader.start
+    reader.take()
+    inside = reader.passed
+    items, parts, end = _items(reader)
+    options: list[TableOption] = []
+    while not reader.at_end:
+        if not reader.accept(","):
+            options.append(_body_option(reader))
+    return TableBody(reader.since(start), Span(inside, end), items, parts, tuple(options))
+
+
+def table_items(reader: Reader) -> tuple[TableItem, ...]:
+    """Read `(column or constraint, …)`."""
+    reader.expect("(")
+    items, _, _ = _items(reader)
+    return items
+
+
+def _items(reader: Reader) -> tuple[tuple[TableItem, ...], tuple[Span, ...], int]:
+    """The items, the text between commas of each, and where the closing parenthesis begins."""
+    items: list[TableItem] = []
+    parts: list[Span] = []
+    while True:
+        start = reader.passed
+        items.append(attempt(reader, _item))
+        parts.append(Span(start, reader.start))
+        if not reader.accept(","):
+            break
+    end = reader.start
+    reader.expect(")")
+    return tuple(items), tuple(parts), end
+
+
+def _item(reader: Reader) -> TableItem:
+    found = constraint(reader)
+    return defined_column(reader, positioned=False) if found is None else found
+
+
+def defined_column(reader: Reader, *, positioned: bool = True) -> DefinedColumn:
+    """Read a column's name and its definition; `positioned`: and FIRST or AFTER behind it."""
+    start, name = reader.start, reader.column()
+    mark, begin = reader.mark, reader.start
+    definition: ColumnDefinition | NotUnderstood
+    position = None
+    try:
+        definition = column_definition(reader)
+        position = _position(reader) if positioned else None
+        if not positioned and not (reader.peek(",") or reader.peek(")")):
+            reader.stop("expected )")
+    except Unsupported as error:
+        reader.back(mark)
+        reader.skip_clause()
+        definition = NotUnderstood(reader.since(begin), error.message)
+        position = _last_position(reader, mark) if positioned else None
+    return DefinedColumn(reader.since(start), name, definition, position)
+
+
+def _position(reader: Reader) -> First | After | None:
+    start = reader.start
+    if reader.accept("FIRST"):
+        return First(reader.since(start))
+    if reader.accept("AFTER"):
+        column = reader.column()
+        return After(reader.since(start), column)
+    return None
+
+
+def _last_position(reader: Reader, mark: int) -> First | After | None:
+    """AFTER and a name at the end of a definition that is not understood."""
+    end = reader.mark
+    if end - 2 < mark:
+        return None
+    reader.back(end - 2)
+    try:
+        found = _position(reader)
+    except Unsupported:
+        found = None
+    reader.back(end)
+    return found if isinstance(found, After) else None
+
+
+def constraint(reader: Reader) -> Constraint | None:
+    """Read an index or constraint if one comes next; None: it is a column."""
+    start, name = reader.start, ""
+    if reader.accept("CONSTRAINT"):
+        reader.accept("IF", "NOT", "EXISTS")
+        if not _begins_constraint(reader):
+            name = reader.name()
+        if not _begins_constraint(reader):
+            reader.stop("a constraint that is not known")
+    if reader.accept("PRIMARY", "KEY"):
+        columns = _key(reader)
+        return PrimaryKey(reader.since(start), columns)
+    if reader.accept("FOREIGN"):
+        return _foreign_key(reader, start, name)
+    if reader.accept("CHECK"):
+        expression = attempt(reader, parenthesized)
+        reader.skip_clause()
+        return Check(reader.since(start), expression)
+    if any(map(reader.peek, _INDEXES)):
+        parts = _parts_behind(reader)
+        reader.skip_clause()
+        return Index(reader.since(start), parts)
+    return None
+
+
+def _begins_constraint(reader: Reader) -> bool:
+    return reader.peek("PRIMARY", "KEY") or any(map(reader.peek, _INDEXES))
+
+
+def _key(reader: Reader) -> tuple[IndexColumn, ...]:
+    """The columns of PRIMARY KEY [name] [USING …] (column[(length)] [ASC | DESC], …) options."""
+    while not reader.peek("("):
+        if reader.peek("IF"):
+            reader.stop("a key that may be there")
+        if reader.peek(",") or reader.peek(")"):
+            reader.stop("expected the key's columns")
+        reader.take()
+    reader.expect("(")
+    columns = []
+    while True:
+        columns.append(IndexColumn(reader.column()))
+        reader.numbers()
+        reader.accept_any("ASC", "DESC")
+        if not reader.accept(","):
+            break
+    reader.expect(")")
+    reader.skip_clause()
+    return tuple(columns)
+
+
+def _foreign_key(reader: Reader, start: int, name: str) -> ForeignKey:
+    parts = _parts_behind(reader)
+    end: References | NotUnderstood = attempt(reader, _other_end)
+    reader.skip_clause()
+    return ForeignKey(reader.since(start), name, parts, end)
+
+
+def _other_end(reader: Reader) -> References:
+    reader.expect("REFERENCES")
+    return references(reader)
+
+
+def _parts_behind(reader: Reader) -> IndexParts:
+    """What an index is over: behind its name and type."""
+    start = reader.start
+    while not (reader.at_end or any(map(reader.peek, "(,)"))):
+        reader.take()
+    return index_parts(reader) if reader.peek("(") else NotUnderstood(reader.since(start), _no_columns(reader))
+
+
+def _no_columns(reader: Reader) -> str:
+    return f"DDL not understood: an index without columns at {reader.token.text!r}"
+
+
+def _body_option(reader: Reader) -> TableOption:
+    start = reader.start
+    option = attempt(reader, _option_or_partitioning)
+    if isinstance(option, NotUnderstood) and reader.since(start).end == start:
+        reader.take()  # a parenthesis or what else ends no option
+    return option
+
+
+def _option_or_partitioning(reader: Reader) -> TableOption:
+    start = reader.start
+    if (option := table_option(reader)) is not None:
+        return option
+    if (partitions := partitioning(reader)) is not None:
+        return partitions
+    if reader.accept("START", "TRANSACTION"):
+        return OtherOption(reader.since(start))
+    return reader.stop("a table option that is not known")
+
+
+def table_option(reader: Reader) -> TableCharset | OtherOption | None:
+    """Read one table option, if one comes next.
+
+    Raises:
+        Unsupported: it is one that is not understood.
+    """
+    start = reader.start
+    default = reader.accept("DEFAULT")
+    if reader.accept("CHARACTER", "SET") or reader.accept("CHARSET"):
+        charset = charset_name(_value(reader))
+        return TableCharset(reader.since(start), charset)
+    if reader.accept("COLLATE"):
+        charset = charset_of(_value(reader))
+        return TableCharset(reader.since(start), charset)
+    if default:
+        reader.stop("a table option that is not known")
+    if option := reader.accept_any(*_PLAIN_OPTIONS):
+        value = _value(reader)
+        if option in ("ENGINE", "TYPE") and value.upper() in _FOREIGN_ENGINES:
+            return OtherOption(reader.since(start), f"engine {value}")
+    elif reader.accept_any("DATA", "INDEX"):
+        reader.expect("DIRECTORY")
+        _value(reader)
+    elif reader.accept("UNION"):
+        reader.accept("=")
+        reader.skip_parentheses()
+    else:
+        return None
+    return OtherOption(reader.since(start))
+
+
+def partitioning(reader: Reader) -> Partitioning | None:
+    """Read PARTITION BY … if it comes next: where rows lie is no matter, but the columns that decide it have names."""
+    start = reader.start
+    if not reader.accept("PARTITION", "BY"):
+        return None
+    reader.accept("LINEAR")
+    kind = reader.accept_any("HASH", "KEY", "RANGE", "LIST")
+    if not kind:
+        reader.stop("a partitioning that is not known")
+    if reader.accept("ALGORITHM"):
+        reader.expect("=")
+        reader.take()
+    columns = reader.accept("COLUMNS")
+    over = [_partition_parts(reader, names=columns or kind == "KEY")]
+    while reader.accept_any("PARTITIONS", "SUBPARTITIONS"):
+        reader.take()
+    if reader.accept("SUBPARTITION", "BY"):
+        reader.accept("LINEAR")
+        kind = reader.accept_any("HASH", "KEY")
+        over.append(_partition_parts(reader, names=kind == "KEY"))
+        if reader.accept("SUBPARTITIONS"):
+            reader.take()
+    if reader.peek("("):
+        reader.skip_parentheses()
+    parts: list[IndexPart] = []
+    for one in over:
+        if isinstance(one, NotUnderstood):
+            return Partitioning(reader.since(start), one)
+        parts += one
+    return Partitioning(reader.since(start), tuple(parts))
+
+
+def _partition_parts(reader: Reader, *, names: bool) -> IndexParts:
+    if names and reader.peek("("):
+        return index_parts(reader)
+    return (parenthesized(reader),)
+
+
+def _value(reader: Reader) -> str:
+    reader.accept("=")
+    if reader.token.kind in (Lexeme.SIGN, Lexeme.END):
+        reader.stop("expected a value")
+    return reader.take().text
