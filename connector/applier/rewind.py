@@ -19,9 +19,9 @@ from typing import Final
 from connector.applier.replay_check import ReplayCheck
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged
+from connector.kafka.arrow_reader import ArrowReader
 from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
-from connector.kafka.ordered_reader import OrderedReader
 from connector.kafka.tails import check_tails
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.message import Message
@@ -100,7 +100,7 @@ def seqno_of(config: Config, place: SourcePosition) -> Seqno:
     with LogReader(config) as reader:
         starts = {number: reader.bounds(number)[0] for number in range(reader.partitions(config.topic))}
     scanner = Scanner(config.topic)
-    with OrderedReader(config.kafka, config.topic, starts) as log:
+    with ArrowReader(config.kafka, config.topic, starts) as log:
         while (batch := log.next()) is not None:
             for messages in (found for part in batch.to_batches() for found in scanner.scan(part)):
                 for message in messages:
@@ -192,7 +192,7 @@ def rehearse(
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
     rehearsal = ReplayCheck(config.topic, ledger, position, position.head, target.catalog, left_out=left_out)
-    with OrderedReader(config.kafka, config.topic, position.offsets) as log:
+    with ArrowReader(config.kafka, config.topic, position.offsets) as log:
         while not rehearsal.done:
             batch = log.next()
             if batch is None:

@@ -24,8 +24,8 @@ from connector.applier.invert import undoing
 from connector.applier.rewind import check_beginning, offsets_of, rehearse
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
+from connector.kafka.arrow_reader import ArrowReader
 from connector.kafka.handshake import Agreement, handshake
-from connector.kafka.ordered_reader import OrderedReader
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages, Scanner
@@ -174,7 +174,7 @@ def _events(
     )
     scanner = Scanner(config.topic)
     held: list[bytes] = []
-    with OrderedReader(config.kafka, config.topic, start.offsets) as log:
+    with ArrowReader(config.kafka, config.topic, start.offsets) as log:
         while (batch := log.next()) is not None:
             for part in batch.to_batches():
                 messages = (one for found in scanner.scan(part) for one in found)

@@ -6,19 +6,15 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka import Message as Received
-
 from connector.config.model import Config
 from connector.consume.assembly import Message
 from connector.consume.position import ConsumerPosition
 from connector.errors import ConfigError, LogDamaged
-from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.kafka.consumer import KafkaConsumer, KafkaMessage, OffsetMissing, PartitionEnd
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 AT_ONCE: Final = 500  # messages
 QUEUED_KILOBYTES: Final = 16384  # that librdkafka reads ahead
-PATIENCE: Final = 30.0  # seconds for an answer
 
 
 class Feed:
@@ -32,19 +28,11 @@ class Feed:
     def __init__(self, config: Config, group: str | None) -> None:
         self._topic = config.topic
         self._group = group
-        self._refusals = Refusals()
-        chosen = properties(
+        self._consumer = KafkaConsumer(
             config.kafka,
-            group_id=group or f"{config.topic}.consumer",
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            auto_offset_reset="error",
-            check_crcs=True,
+            group or f"{config.topic}.consumer",
+            defaults={"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100},
         )
-        ours = {"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100}
-        with checked_properties():
-            self._consumer = Consumer({**ours, **chosen, "error_cb": self._refusals}, logger=LOG)
         self._held: set[int] = set()
         self.places: dict[int, int] = {}  # partition → everything before this offset was given
 
@@ -55,7 +43,7 @@ class Feed:
     def read_from(self, offsets: Mapping[int, int]) -> None:
         """Begin with these partitions there."""
         self.places = dict(offsets)
-        self._consumer.assign([TopicPartition(self._topic, p, offset) for p, offset in offsets.items()])
+        self._consumer.assign(self._topic, offsets)
 
     def messages(self, timeout: float) -> list[Message]:
         """The next messages, each partition's in its order.
@@ -67,19 +55,23 @@ class Feed:
             LogDamaged: what is next was deleted, or a message is none of ours.
             BrokerUnavailable, PreflightError: Kafka says that it cannot.
         """
-        received = self._consumer.consume(AT_ONCE, 0)
-        if not received:
-            one = self._consumer.poll(timeout)
-            received = [] if one is None else [one, *self._consumer.consume(AT_ONCE, 0)]
-        return [message for each in received if (message := self._message(each)) is not None]
+        try:
+            received = self._consumer.drain(timeout, AT_ONCE)
+        except OffsetMissing as error:
+            raise LogDamaged(
+                "What comes next is not there: the topic's retention has deleted it, or the topic was re-created",
+                hint="keep the log for longer, and read it sooner",
+                at=self._at(error.partition, self.places.get(error.partition, 0)),
+            ) from error
+        return [message for each in received if (message := self._accept(each)) is not None]
 
     def hold(self, partitions: Collection[int]) -> None:
         """Read no further in these for now, and on in all others."""
         wanted = set(partitions)
         if pause := wanted - self._held:
-            self._consumer.pause([TopicPartition(self._topic, p) for p in pause])
+            self._consumer.pause(self._topic, pause)
         if resume := self._held - wanted:
-            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
+            self._consumer.resume(self._topic, resume)
         self._held = wanted
 
     def commit(self, position: ConsumerPosition) -> None:
@@ -95,16 +87,11 @@ class Feed:
         if position.shards is not None:
             proof |= {"shards": position.shards, "floor": position.floor, "barrier": position.barrier}
             proof["generation"] = position.generation
-        offsets = []
+        offsets = {}
         for partition, offset in position.offsets.items():
-            told = {**proof, "tail": position.tails[partition]} if partition in position.tails else proof
-            offsets.append(TopicPartition(self._topic, partition, offset, json.dumps(told, separators=(",", ":"))))
-        try:
-            for done in self._consumer.commit(offsets=offsets, asynchronous=False) or ():
-                if done.error is not None:
-                    raise failure(done.error, "a position is not stored", group=self._group, seqno=position.seqno)
-        except KafkaException as error:
-            raise failure(error, "a position is not stored", group=self._group, seqno=position.seqno) from error
+            stored = {**proof, "tail": position.tails[partition]} if partition in position.tails else proof
+            offsets[partition] = (offset, json.dumps(stored, separators=(",", ":")))
+        self._consumer.commit(self._topic, offsets, seqno=position.seqno)
 
     def committed(self, service: str, partitions: int) -> ConsumerPosition | None:
         """The position that the group stored last; None if it never did.
@@ -118,15 +105,11 @@ class Feed:
         """
         if self._group is None:
             raise ConfigError("a consumer without a group has committed nothing", hint="give it a group, or a start")
-        asked = [TopicPartition(self._topic, partition) for partition in range(partitions)]
-        try:
-            stored = [one for one in self._consumer.committed(asked, timeout=PATIENCE) if one.offset >= 0]
-        except KafkaException as error:
-            raise failure(error, "the group's position cannot be read", group=self._group) from error
+        stored = self._consumer.committed(self._topic, range(partitions))
         if not stored:
             return None
         try:
-            proofs = {one.partition: json.loads(one.metadata or "") for one in stored}
+            proofs = {partition: json.loads(metadata) for partition, (_, metadata) in stored.items()}
             newest = max(proofs.values(), key=lambda proof: int(proof["seqno"]))
             shards, barrier = newest.get("shards"), newest.get("barrier")
             return ConsumerPosition(
@@ -134,7 +117,7 @@ class Feed:
                 log_id=LogId(newest["log_id"]),
                 seqno=Seqno(newest["seqno"]),
                 epoch=Epoch(newest["epoch"]),
-                offsets={one.partition: one.offset for one in stored},
+                offsets={partition: offset for partition, (offset, _) in stored.items()},
                 shards=None if shards is None else tuple(ShardId(shard) for shard in shards),
                 tails={p: Seqno(proof["tail"]) for p, proof in proofs.items() if "tail" in proof},
                 floor=Seqno(newest.get("floor", NO_SEQNO)),
@@ -149,23 +132,15 @@ class Feed:
                 topic=self._topic,
             ) from error
 
-    def _message(self, received: Received) -> Message | None:
-        partition, offset = received.partition() or 0, received.offset() or 0
-        at = f"{self._topic}-{partition}@{offset}"
-        error = received.error()
-        if error is None:
-            value = received.value()
-            if value is None:
-                raise LogDamaged("a message without value", at=at)
-            self.places[partition] = offset + 1
-            return Message(partition, offset, value)
-        if error.code() == KafkaError._PARTITION_EOF:
+    def _accept(self, received: KafkaMessage | PartitionEnd) -> Message | None:
+        partition, offset = received.partition, received.offset
+        if isinstance(received, PartitionEnd):
             self.places[partition] = max(offset, self.places.get(partition, 0))
             return None
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise LogDamaged(
-                "What comes next is not there: the topic's retention has deleted it, or the topic was made anew",
-                hint="keep the log for longer, and read it sooner",
-                at=f"{self._topic}-{partition}@{self.places.get(partition, offset)}",
-            )
-        raise failure(error, "the log cannot be read", at=at)
+        if received.value is None:
+            raise LogDamaged("a message without value", at=self._at(partition, offset))
+        self.places[partition] = offset + 1
+        return Message(partition, offset, received.value)
+
+    def _at(self, partition: int, offset: int) -> str:
+        return f"{self._topic}-{partition}@{offset}"

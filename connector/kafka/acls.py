@@ -8,21 +8,20 @@ topic, Kafka refuses whatever no rule allows, and everybody else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # what its documentation names is not exported
     AclBinding,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
 
 from connector.config.model import Config
 from connector.errors import PreflightError
-from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.kafka.client import Refusals, admin_client, failure
 
 PATIENCE: Final = 30.0
 _ANY_HOST: Final = "*"
@@ -69,9 +68,7 @@ def create(config: Config, wanted: Sequence[AclBinding]) -> None:
         BrokerUnavailable: they do not answer.
     """
     refusals = Refusals()
-    chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": refusals}
-    with checked_properties():
-        admin = AdminClient(chosen, logger=LOG)
+    admin = admin_client(config.kafka, refusals)
     with refusals.asking(admin, "access rules cannot be made", service=config.service):
         answers = admin.create_acls(list(wanted), request_timeout=PATIENCE)
         for answer in answers.values():

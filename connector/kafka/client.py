@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, Protocol, runtime_checkable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connector.addresses import on_this_machine
@@ -73,6 +73,23 @@ def checked_properties() -> Iterator[None]:
         ) from error
 
 
+def admin_client(kafka: Kafka, refusals: Refusals | None = None) -> AdminClient:
+    """A client of Kafka's administration.
+
+    Args:
+        kafka: brokers and their properties.
+        refusals: its error callback.
+
+    Raises:
+        ConfigError: librdkafka refuses a property.
+    """
+    chosen: dict[str, Any] = {**properties(kafka)}
+    if refusals is not None:
+        chosen["error_cb"] = refusals
+    with checked_properties():
+        return AdminClient(chosen, logger=LOG)
+
+
 def unverified(kafka: Kafka) -> Iterator[str]:
     """Why a password that is sent to the brokers can be read by others; nothing where it cannot, or there is none."""
     if all(on_this_machine(one.strip().rpartition(":")[0]) for one in kafka.bootstrap.split(",")):
@@ -123,6 +140,21 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
     return BrokerUnavailable(text, hint=_DOWN if cause.code() in _LOST else "", code=cause.name(), **where)
 
 
+class Client(Protocol):
+    """A client of librdkafka's, which runs its callbacks in `poll`."""
+
+    def poll(self, timeout: float, /) -> object:
+        """Run the callbacks that wait."""
+
+
+@runtime_checkable
+class Reader(Client, Protocol):
+    """A client whose `poll` also returns messages, once it has an assignment."""
+
+    def assignment(self) -> Sequence[object]:
+        """The partitions that it reads."""
+
+
 class Refusals:
     """Why the brokers did not let us in: a callback, because the calls themselves only fail of a lost connection.
 
@@ -139,7 +171,7 @@ class Refusals:
             self._last = error
 
     @contextmanager
-    def asking(self, client: Consumer | AdminClient, doing: str, **where: object) -> Iterator[None]:
+    def asking(self, client: Client, doing: str, **where: object) -> Iterator[None]:
         """Ask the brokers something, in the context.
 
         Args:
@@ -155,12 +187,13 @@ class Refusals:
             yield
         except KafkaException as error:
             client.poll(0)  # what it has not told yet
-            raise self._failure(error, doing, **where) from error
-        if isinstance(client, AdminClient) or not client.assignment():  # or a message would be lost
+            raise self.failure(error, doing, **where) from error
+        if not (isinstance(client, Reader) and client.assignment()):  # or a message would be lost
             client.poll(0)
         self._last = None
 
-    def _failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
+    def failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
+        """As `failure`; a lost connection is reported with the refusal that it comes from, if there was one."""
         if self._last is None or error.args[0].code() not in _LOST:
             return failure(error, doing, **where)
         return BrokerUnavailable(

@@ -1,8 +1,9 @@
 """Messages too large to go through Spark's heap: fetched one by one, when their turn comes.
 
 A fragment of a large row is as large as a message may be. Spark holds a message about ten times while it collects a
-batch; a batch of large ones would not fit. So Spark hands over where such messages stand, and their bytes are read
-from Kafka here. Large ones come in rows, so from one to the next the consumer reads on; to begin anew costs a fetch.
+batch; a batch of large ones would not fit. So Spark returns the offsets of such messages, and their bytes are read
+from Kafka here. Large messages often follow each other, so the consumer reads on from one to the next; an assignment
+at another offset costs a fetch.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.config.model import Kafka
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.consumer import OnDemand
+from connector.kafka.arrow_reader import arrow_batch
+from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, OffsetMissing
 
 LARGE: Final = 256 << 10  # bytes of a message that Spark still carries
-PATIENCE: Final = 30.0  # seconds for an answer
-LARGEST: Final = 1 << 30  # what Kafka's protocol can send in one answer, about
-NEAR: Final = 32  # messages that are rather read and left out than begun anew behind
+LARGEST: Final = 1 << 30  # bytes; about the most that Kafka's protocol can send in one answer
+NEAR: Final = 32  # messages up to which reading and dropping them is cheaper than a new assignment
 
 
 class LargeMessages:
@@ -33,21 +33,23 @@ class LargeMessages:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._at: tuple[int, int] | None = None  # the partition that is read, and the offset that comes next
-        wanted = {
-            "auto.offset.reset": "error",
-            "check.crcs": True,
-            # Little is fetched ahead: memory, and what is not wanted is thrown away.
-            "queued.max.messages.kbytes": 1024,
-            "fetch.message.max.bytes": 1 << 20,
-            # By default it looks once a second whether the queue has room again.
-            "fetch.queue.backoff.ms": 1,
-            # To begin anew waits for the last fetch's answer, and at the log's end that has nothing to bring.
-            "fetch.wait.max.ms": 10,
-            "fetch.max.bytes": LARGEST - 1024,
-            "receive.message.max.bytes": LARGEST,
-        }
-        self._consumer = OnDemand(kafka, f"{topic}.large", wanted)
+        self._next: tuple[int, int] | None = None  # the partition that is read, and the offset that comes next
+        self._consumer = KafkaConsumer(
+            kafka,
+            f"{topic}.large",
+            settings={
+                "enable.partition.eof": False,
+                # Little is fetched ahead: it takes memory, and most of it would be dropped.
+                "queued.max.messages.kbytes": 1024,
+                "fetch.message.max.bytes": 1 << 20,
+                # By default librdkafka looks once a second whether the queue has room again.
+                "fetch.queue.backoff.ms": 1,
+                # A new assignment waits for the last fetch's answer, and at the log's end that has nothing to bring.
+                "fetch.wait.max.ms": 10,
+                "fetch.max.bytes": LARGEST - 1024,
+                "receive.message.max.bytes": LARGEST,
+            },
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -58,53 +60,35 @@ class LargeMessages:
         self._consumer.close()
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
-        """One message, in the form of a batch that Spark hands over.
+        """One message, in the form of a batch that Spark returns.
 
         Raises:
             BrokerUnavailable: the brokers do not answer.
-            LogDamaged: there is no such message any more.
+            LogDamaged: the message was deleted.
         """
-        place = f"{self._topic}-{partition}@{offset}"
-        consumer = self._consumer.get()
+        at = f"{self._topic}-{partition}@{offset}"
+        if self._next is None or self._next[0] != partition or not 0 <= offset - self._next[1] <= NEAR:
+            self._consumer.assign(self._topic, {partition: offset})
+        self._next = (partition, offset + 1)
         try:
-            if self._at is None or self._at[0] != partition or not 0 <= offset - self._at[1] <= NEAR:
-                consumer.assign([TopicPartition(self._topic, partition, offset)])
-            self._at = (partition, offset + 1)
-            message = _at(consumer, offset)
-        except KafkaException as error:
-            why: KafkaError = error.args[0]
-            if why.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise LogDamaged("a message that was there is gone", at=place, cause=why.str()) from error
-            raise BrokerUnavailable(f"a large message cannot be read: {why.str()}", at=place) from error
+            message = self._at(offset)
+        except OffsetMissing as error:
+            raise LogDamaged("a message that was there is gone", at=at, cause=error.message) from error
         if message is None:
-            raise BrokerUnavailable("a large message is not sent in time", at=place)
-        value = message.value()
-        if message.offset() != offset or value is None:
-            raise LogDamaged("a message that was there is gone", at=place, found=message.offset())
-        return pa.record_batch(
-            {
-                "partition": pa.array([partition], pa.int32()),
-                "offset": pa.array([offset], pa.int64()),
-                "value": pa.array([value], pa.large_binary()),
-            }
-        )
+            raise BrokerUnavailable("Kafka does not send a large message in time", at=at)
+        if message.offset != offset or message.value is None:
+            raise LogDamaged("a message that was there is gone", at=at, found=message.offset)
+        return arrow_batch([message])
 
     def rest(self) -> None:
-        """No more are wanted for a while: nothing is fetched ahead."""
-        if self._at is not None:
-            self._at = None
-            self._consumer.get().unassign()
+        """Fetch nothing ahead until the next `fetch`."""
+        if self._next is not None:
+            self._next = None
+            self._consumer.unassign()
 
-
-def _at(consumer: Consumer, offset: int) -> Message | None:
-    """The message at an offset, or the first behind it; what stands before it is left out. None if nothing comes.
-
-    Raises:
-        KafkaException: it cannot be read.
-    """
-    while (message := consumer.poll(PATIENCE)) is not None:
-        if (refused := message.error()) is not None:
-            raise KafkaException(refused)
-        if (message.offset() or 0) >= offset:
-            break
-    return message
+    def _at(self, offset: int) -> KafkaMessage | None:
+        """The message at an offset, or the first after it; None if none arrives in time."""
+        while (message := self._consumer.poll(PATIENCE)) is not None:
+            if isinstance(message, KafkaMessage) and message.offset >= offset:
+                return message
+        return None

@@ -11,11 +11,9 @@ from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
-
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 from connector.kafka.prepared_records import PreparedReader, PreparedState, piece_key
 from connector.kafka.records import control_state, position_record
 from connector.log.format.first_fields import FirstFields, first_fields
@@ -25,7 +23,6 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.control import ControlState
 from connector.log.writing.tail import TailFound
 
-PATIENCE: Final = 30.0  # seconds without a message or the end
 FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
 GROWTH: Final = 8
 GLANCE: Final = 64 << 10  # bytes; a broker always sends one batch at least
@@ -52,29 +49,17 @@ class LogReader:
         self, config: Config, *, settled: bool = False, sparing: bool = False, patience: float = PATIENCE
     ) -> None:
         self._config = config
-        self._sparing = sparing
         self._patience = patience
-        self._refusals = Refusals()
-        self._consumer = self._connected("read_committed")
-        self._ends_of = self._connected("read_uncommitted") if settled else self._consumer
-
-    def _connected(self, isolation_level: str) -> Consumer:
-        chosen = properties(
-            self._config.kafka,
-            group_id=f"{self._config.topic}.producer",
-            isolation_level=isolation_level,
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            auto_offset_reset="error",
-            check_crcs=True,
-            # What is read ends: a fetch at the end is not to wait half a second for more.
-            fetch_wait_max_ms=10,
-        )
-        if self._sparing:
-            chosen |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
-            chosen |= {"auto.offset.reset": "earliest"}
-        with checked_properties():
-            return Consumer({**chosen, "error_cb": self._refusals}, logger=LOG)
+        # What is read ends: a fetch at the end is not to wait half a second for more.
+        settings: dict[str, int | str] = {"fetch.wait.max.ms": 10}
+        if sparing:
+            settings |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
+            settings |= {"auto.offset.reset": "earliest"}
+        group = f"{config.topic}.producer"
+        self._consumer = KafkaConsumer(config.kafka, group, settings=settings)
+        self._ends_of = self._consumer
+        if settled:
+            self._ends_of = KafkaConsumer(config.kafka, group, committed=False, settings=settings)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +75,7 @@ class LogReader:
         """Everything that the control topic says."""
         topic = self._config.control_topic
         low, high = self._ends(topic, 0)
-        return control_state((_key(message), message.value()) for message in self._between(topic, 0, low, high))
+        return control_state((message.key or b"", message.value) for message in self._between(topic, 0, low, high))
 
     def control_end(self) -> int:
         """Where the control topic ends, at least: what is written later stands behind it."""
@@ -98,13 +83,7 @@ class LogReader:
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 when there is no such topic."""
-        with self._refusals.asking(self._consumer, "the brokers do not tell of a topic", topic=topic):
-            found = self._consumer.list_topics(topic, timeout=self._patience).topics[topic]
-        if found.error is None:
-            return len(found.partitions)
-        if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            return 0
-        raise failure(found.error, "a topic cannot be read", topic=topic)
+        return self._consumer.partitions(topic, self._patience)
 
     def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset that is kept of a partition of the event topic, and the one after the last."""
@@ -114,7 +93,7 @@ class LogReader:
         """The newest position; None in a new log. A producer may be at work: what it adds meanwhile is left out."""
         low, high = self._ends(self._config.position_topic, 0)
         message = self._newest(self._config.position_topic, 0, low, high)
-        return position_record(_value(message)) if message else None
+        return position_record(_value(message, self._config.position_topic)) if message else None
 
     def prepared(self) -> PreparedState:
         """Everything that is kept of XA transactions, without the pieces themselves: they are read over."""
@@ -122,7 +101,7 @@ class LogReader:
         low, high = self._ends(topic, 0)
         found = PreparedReader()
         for message in self._between(topic, 0, low, high):
-            found.take(message.offset() or 0, _key(message), message.value())
+            found.take(message.offset, message.key or b"", message.value)
         return found.state(high)
 
     def prepared_end(self) -> int:
@@ -143,10 +122,9 @@ class LogReader:
         topic, given = self._config.prepared_topic, 0
         low, high = self._ends(topic, 0)
         for message in self._between(topic, 0, max(low, start), high):
-            value = message.value()
-            if given < count and value is not None and _key(message) == piece_key(attempt, given):
+            if given < count and message.value is not None and message.key == piece_key(attempt, given):
                 given += 1
-                yield value
+                yield message.value
             if given == count:
                 return
         if given != count:
@@ -165,14 +143,14 @@ class LogReader:
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
             return TailFound(start=low, end=high)
-        place = first_fields(_value(message), f"{self._config.topic}-{partition}@{message.offset()}")
+        place = first_fields(_value(message, self._config.topic), f"{self._config.topic}-{partition}@{message.offset}")
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
         """The messages of a partition of the event topic with offsets from `start` to before `end`, with offsets."""
         with closing(self._between(self._config.topic, partition, start, end)) as messages:
             for message in messages:
-                yield message.offset() or 0, _value(message)
+                yield message.offset, _value(message, self._config.topic)
 
     def first(self, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
         """The first of them, None where there is none."""
@@ -265,7 +243,7 @@ class LogReader:
             for _, value in found:
                 yield value
 
-    def _newest(self, topic: str, partition: int, low: int, high: int) -> Message | None:
+    def _newest(self, topic: str, partition: int, low: int, high: int) -> KafkaMessage | None:
         """The newest message, found by looks that go further and further back."""
         width, end = FIRST_LOOK, high
         while end > low:
@@ -279,49 +257,30 @@ class LogReader:
         return None
 
     def _ends(self, topic: str, partition: int) -> tuple[int, int]:
-        place = f"{topic}-{partition}"
-        with self._refusals.asking(self._ends_of, "a partition's ends cannot be read", partition=place):
-            ends: tuple[int, int] | None = self._ends_of.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=self._patience
-            )
-        if ends is None:
-            raise BrokerUnavailable("a partition's ends are not told in time", partition=place)
-        return ends
+        return self._ends_of.bounds(topic, partition, self._patience)
 
-    def _between(self, topic: str, partition: int, start: int, end: int) -> Generator[Message, None, None]:
+    def _between(self, topic: str, partition: int, start: int, end: int) -> Generator[KafkaMessage, None, None]:
         """Committed messages with offsets from `start` to before `end`."""
         if start >= end:
             return
-        place = f"{topic}-{partition}"
-        self._consumer.assign([TopicPartition(topic, partition, start)])
+        self._consumer.assign(topic, {partition: start})
         try:
             while True:
-                message = self._consumer.poll(self._patience)
-                if message is None:
-                    raise BrokerUnavailable("Kafka sends no more before the end is reached", partition=place, end=end)
-                error = message.error()
-                if error is None:
-                    if (message.offset() or 0) >= end:
-                        return
-                    yield message
-                    if (message.offset() or 0) + 1 >= end:
-                        return
-                elif error.code() != KafkaError._PARTITION_EOF:
-                    raise failure(error, "a topic cannot be read", partition=place)
-                elif (message.offset() or 0) >= end:
+                found = self._consumer.poll(self._patience)
+                if found is None:
+                    at = f"{topic}-{partition}"
+                    raise BrokerUnavailable("Kafka sends no more before the end is reached", partition=at, end=end)
+                if found.offset >= end:
                     return
+                if isinstance(found, KafkaMessage):
+                    yield found
+                    if found.offset + 1 >= end:
+                        return
         finally:
             self._consumer.unassign()
 
 
-def _key(message: Message) -> bytes:
-    return message.key() or b""
-
-
-def _value(message: Message) -> bytes:
-    value = message.value()
-    if value is None:
-        raise LogDamaged(
-            "a message without value", topic=message.topic(), partition=message.partition(), offset=message.offset()
-        )
-    return value
+def _value(message: KafkaMessage, topic: str) -> bytes:
+    if message.value is None:
+        raise LogDamaged("a message without value", topic=topic, partition=message.partition, offset=message.offset)
+    return message.value

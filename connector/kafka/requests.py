@@ -7,19 +7,19 @@ meant. The answer is the same record again, with the time. Neither is part of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
 
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, LogDamaged
+from connector.errors import BrokerUnavailable, LogDamaged, PreflightError
 from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Property
 from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
 from connector.log.writing.control import OfflineRequest
 
-PATIENCE: Final = 30.0
 LOOK: Final = 0.2  # seconds after which a listener sees that it is to end
 
 
@@ -73,25 +73,17 @@ def listening(config: Config, start: int, heard: Callable[[OfflineRequest], None
 
 def _listen(config: Config, start: int, heard: Callable[[OfflineRequest], None], ended: Event) -> None:
     # Uncommitted: what a producer has begun and not decided is not to hide what stands behind it.
-    chosen = properties(
-        config.kafka,
-        group_id=f"{config.topic}.producer",
-        isolation_level="read_uncommitted",
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-    )
-    with checked_properties():
-        made = Consumer(chosen, logger=LOG)
-    with closing(made) as consumer:
-        consumer.assign([TopicPartition(config.control_topic, 0, start)])
+    settings: dict[str, Property] = {"auto.offset.reset": "earliest", "enable.partition.eof": False}
+    with KafkaConsumer(config.kafka, f"{config.topic}.producer", committed=False, settings=settings) as consumer:
+        consumer.assign(config.control_topic, {0: start})
         while not ended.is_set():
-            message = consumer.poll(LOOK)
-            if message is None:
+            try:
+                message = consumer.poll(LOOK)
+            except (BrokerUnavailable, PreflightError) as error:
+                LOG.debug("requests cannot be read for now: %s", error.message)
                 continue
-            if (error := message.error()) is not None:
-                LOG.debug("requests are not heard for now: %s", error.str())
-            elif message.key() == OFFLINE_KEY:
+            if isinstance(message, KafkaMessage) and message.key == OFFLINE_KEY:
                 try:
-                    heard(offline_request(message.value() or b""))
+                    heard(offline_request(message.value or b""))
                 except LogDamaged as damaged:
                     LOG.error("what was asked of the producer cannot be read", extra={"why": damaged})

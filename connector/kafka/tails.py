@@ -14,7 +14,8 @@ from typing import Final
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.log_reader import PATIENCE, LogReader
+from connector.kafka.consumer import PATIENCE
+from connector.kafka.log_reader import LogReader
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound, lost_tails

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from connector.config.model import LEAST_MESSAGE, Config, Kafka
 from connector.errors import PreflightError, UnsafeTopic
-from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.kafka.client import Refusals, admin_client, failure
 
 PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
@@ -142,9 +142,7 @@ class Topics:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._refusals = Refusals()
-        chosen: dict[str, Any] = {**properties(config.kafka), "error_cb": self._refusals}
-        with checked_properties():
-            self._admin = AdminClient(chosen, logger=LOG)
+        self._admin = admin_client(config.kafka, self._refusals)
 
     def ensure(self) -> Kafka:
         """Create what is missing, and check everything.

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from connector.clock import SystemClock
 from connector.config.model import Apply, Config, Kafka
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
+from connector.kafka.consumer import KafkaConsumer
 from connector.kafka.large_messages import LARGE, LargeMessages
-from connector.kafka.log_end import LogEnd
 from connector.spark import checkpoint
 from connector.spark import settings as profile
 from connector.spark.session import EARLIEST, Session
@@ -381,20 +381,18 @@ def workers() -> list[int]:
     return [pid for pid in daemons if parents[pid] in daemons]
 
 
-def test_the_log_s_end_is_asked_of_the_brokers(
-    config: Config, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lag_behind_given_offsets_is_asked_of_the_brokers(config: Config, kafka_broker: Broker) -> None:
     log = Log(config, partitions=2)
     log.add(20)
-    end = LogEnd(config.kafka, config.topic)
+    end = KafkaConsumer(config.kafka, f"{config.topic}.end")
     try:
         # Ten messages and the transaction's marker on each partition.
-        assert end.behind({0: EARLIEST, 1: 4}) == 11 + 7
-        assert end.behind({0: 11, 1: 11}) == 0
+        assert end.lag(config.topic, {0: EARLIEST, 1: 4}) == 11 + 7
+        assert end.lag(config.topic, {0: 11, 1: 11}) == 0
         kafka_broker.kill()
-        monkeypatch.setattr("connector.kafka.log_end.PATIENCE", 2.0)
-        with pytest.raises(BrokerUnavailable, match="the log's end cannot be asked for"):
-            end.behind({0: 11, 1: 11})
+        with pytest.raises(BrokerUnavailable) as refused:
+            end.lag(config.topic, {0: 11, 1: 11}, 2.0)
+        assert refused.value.where["partition"] == f"{config.topic}-0"
     finally:
         kafka_broker.start()
         end.close()
@@ -403,7 +401,7 @@ def test_the_log_s_end_is_asked_of_the_brokers(
 def test_brokers_that_stay_away_are_noticed_in_either_profile(
     config: Config, spark: Session, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connector.kafka.log_end.PATIENCE", 2.0)
+    monkeypatch.setattr("connector.spark.stream.stream.PATIENCE", 2.0)
     quick = config.kafka.model_copy(
         update={"spark_properties": {"request.timeout.ms": "1000", "default.api.timeout.ms": "2000"}}
     )

@@ -32,10 +32,9 @@ PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cy
 
 # Those that look at a running service from outside, with drivers of their own, so that they share nothing with it.
 OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "connector/sandbox/*")
-# What runs in Spark's tasks reads Kafka there.
-TASKS = ("connector/spark/*",)
 HOMES: dict[str, tuple[str, ...]] = {
-    "confluent_kafka": ("connector/kafka/*", "connector/consume/*", "connector/inspect/*", *TASKS, *OUTSIDE),
+    "confluent_kafka": ("connector/kafka/*",),
+    "confluent_kafka.Consumer": ("connector/kafka/consumer.py",),
     "pymysql": ("connector/mysql/*", *OUTSIDE),
     "pymysqlreplication": ("connector/mysql/*", *OUTSIDE),
     "pyspark": ("connector/spark/*", "spark_apps/*", "connector/sandbox/*"),
@@ -102,8 +101,9 @@ def _sources(root: Path) -> Iterator[tuple[str, list[Import], ast.Module | None]
 def _judge(name: str, module: str) -> Iterator[str]:
     top, _, rest = module.partition(".")
     room = _room(name)
-    if top in HOMES and not any(fnmatch(name, home) for home in HOMES[top]):
-        yield f"{top} has its home in {', '.join(HOMES[top])}"
+    for vendor in {top, module} & HOMES.keys():
+        if not any(fnmatch(name, home) for home in HOMES[vendor]):
+            yield f"{vendor} has its home in {', '.join(HOMES[vendor])}"
     if module == "os.environ" and not any(fnmatch(name, home) for home in ENVIRONMENT):
         yield "reads the environment"
     if room in ("log", "ddl") and top != "connector" and top not in PURE:

@@ -46,6 +46,9 @@ PLANTED = {
     "the log asks for randomness": ("connector/log/a.py", "import secrets"),
     "ddl imports a room": ("connector/ddl/a.py", "from connector.mysql.values import charsets"),
     "Kafka outside its home": ("connector/producer/a.py", "from confluent_kafka import Producer"),
+    "a consumer beside the factory": ("connector/kafka/a.py", "from confluent_kafka import Consumer"),
+    "Kafka in a Spark task": ("connector/spark/a.py", "from confluent_kafka import TopicPartition"),
+    "Kafka in what lists the log": ("connector/inspect/a.py", "import confluent_kafka"),
     "Kafka in the applier": ("connector/applier/a.py", "import confluent_kafka"),
     "MySQL outside its home": ("connector/producer/a.py", "import pymysql.cursors"),
     "the replication library outside its home": ("connector/producer/a.py", "import pymysqlreplication.event"),
@@ -91,9 +94,12 @@ ALLOWED = {
     "a target reads MySQL's character sets": ("connector/targets/a.py", "from connector.mysql.values import charsets"),
     "a consumer reads as the others do": (
         "connector/consume/a.py",
-        "from confluent_kafka import Consumer\nfrom connector.kafka.log_reader import LogReader",
+        "from connector.kafka.consumer import KafkaConsumer\nfrom connector.kafka.log_reader import LogReader",
     ),
-    "the log as DataFrames": ("connector/spark/a.py", "import pyspark\nfrom confluent_kafka import Consumer"),
+    "the log as DataFrames": (
+        "connector/spark/a.py",
+        "import pyspark\nfrom connector.kafka import consumer",
+    ),
     "times that are values": (
         "connector/targets/a.py",
         "from datetime import datetime\nx = datetime.fromisoformat('')\n",

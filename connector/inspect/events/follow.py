@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Final
-
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from connector.clock import SystemClock
 from connector.config.model import Config
@@ -20,7 +17,7 @@ from connector.inspect.events.attempts import Attempt, Gathering
 from connector.inspect.events.decoding import header_of
 from connector.inspect.events.log import Listed, LogList
 from connector.inspect.events.partitions import Partitions
-from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.consumer import KafkaConsumer, KafkaMessage
 from connector.kafka.tails import TailWatch, check_tails
 from connector.log.ids import NO_SEQNO, Seqno
 
@@ -69,8 +66,8 @@ class Following:
             partition: _Lane(partition, self._partitions, self._partitions.offset_of(wanted, partition, bounds))
             for partition, bounds in self._partitions.bounds().items()
         }
-        with closing(self._consumer()) as consumer:
-            consumer.assign([lane.place for lane in lanes.values()])
+        with KafkaConsumer(self._config.kafka, f"{self._config.topic}.tail") as consumer:
+            consumer.assign(self._config.topic, {partition: lane.start for partition, lane in lanes.items()})
             while not self._stopped():
                 found = next((lane for lane in lanes.values() if lane.comes(wanted)), None)
                 if found is None:
@@ -92,34 +89,15 @@ class Following:
                         return
                     wanted = attempt.seqno + 1
 
-    def _consumer(self) -> Consumer:
-        chosen = properties(
-            self._config.kafka,
-            group_id=f"{self._config.topic}.tail",
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            auto_offset_reset="error",
-            check_crcs=True,
-        )
-        with checked_properties():
-            return Consumer(chosen, logger=LOG)
-
-    def _read(self, consumer: Consumer, lanes: dict[int, _Lane]) -> bool:
+    def _read(self, consumer: KafkaConsumer, lanes: dict[int, _Lane]) -> bool:
         """Take what comes next, whether there is anything."""
         message = consumer.poll(LOOK)
-        if message is None:
+        if not isinstance(message, KafkaMessage):
             return False
-        error = message.error()
-        if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                return False
-            raise failure(error, "the log cannot be read", topic=message.topic())
-        offset, value = message.offset() or 0, message.value()
-        lane = lanes[message.partition() or 0]
-        if value is None:
-            raise LogDamaged("a message without value", at=lane.at(offset))
-        lane.take(offset, value, consumer)
+        lane = lanes[message.partition]
+        if message.value is None:
+            raise LogDamaged("a message without value", at=lane.at(message.offset))
+        lane.take(message.offset, message.value, consumer)
         return True
 
 
@@ -133,7 +111,7 @@ class _Lane:
         self._bytes = 0
         self._paused = False
         self._partition = partition
-        self.place = TopicPartition(partitions.topic, partition, start)
+        self.start = start
 
     @property
     def ready(self) -> bool:
@@ -144,26 +122,26 @@ class _Lane:
         """For errors."""
         return self._partitions.at(self._partition, offset)
 
-    def take(self, offset: int, value: bytes, consumer: Consumer) -> None:
+    def take(self, offset: int, value: bytes, consumer: KafkaConsumer) -> None:
         """The next message."""
         for attempt in self._gathering.take(offset, value):
             self._ready.append(attempt)
             self._bytes += _size(attempt)
         if self._bytes > AHEAD_BYTES and not self._paused:
             self._paused = True
-            consumer.pause([TopicPartition(self._partitions.topic, self._partition)])
+            consumer.pause(self._partitions.topic, [self._partition])
 
     def comes(self, seqno: int) -> bool:
         """Whether it has what comes next, or something that is not newer."""
         return bool(self._ready) and self._ready[0].seqno <= seqno
 
-    def pop(self, consumer: Consumer) -> Attempt:
+    def pop(self, consumer: KafkaConsumer) -> Attempt:
         """Take it away."""
         attempt = self._ready.popleft()
         self._bytes -= _size(attempt)
         if self._paused and self._bytes <= AHEAD_BYTES // 2:
             self._paused = False
-            consumer.resume([TopicPartition(self._partitions.topic, self._partition)])
+            consumer.resume(self._partitions.topic, [self._partition])
         return attempt
 
 

@@ -8,18 +8,15 @@ then: so there is nothing between it and what is visible.
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Final
-
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.client import admin_client
+from connector.kafka.consumer import KafkaConsumer, PartitionEnd, Property
 from connector.kafka.topics import Topic, create
 from connector.kafka.transactions import PARTITION_BY_KEY, Transactions
 from connector.log.ids import Epoch, LogId, Seqno
@@ -53,8 +50,7 @@ class Sink:
         self._config = config
         self._progress = f"{name}.progress"
         self._partitions = partitions
-        with checked_properties():
-            self._admin = AdminClient(properties(config.kafka), logger=LOG)
+        self._admin = admin_client(config.kafka)
         self._topics: set[str] = set()
         self._transactions = Transactions(
             config,
@@ -111,27 +107,14 @@ class Sink:
     def _read(self) -> Progress | None:
         """The newest record of this service."""
         newest: bytes | None = None
-        chosen = properties(
-            self._config.kafka,
-            group_id=self._progress,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            fetch_wait_max_ms=20,
-        )
-        with closing(Consumer(chosen, logger=LOG)) as consumer:
-            consumer.assign([TopicPartition(self._progress, 0, 0)])
-            while True:
-                message = consumer.poll(PATIENCE)
+        settings: dict[str, Property] = {"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"}
+        with KafkaConsumer(self._config.kafka, self._progress, settings=settings) as consumer:
+            consumer.assign(self._progress, {0: 0})
+            while not isinstance(message := consumer.poll(PATIENCE), PartitionEnd):
                 if message is None:
                     raise BrokerUnavailable("the progress cannot be read to its end", topic=self._progress)
-                refused = message.error()
-                if refused is not None:
-                    if refused.code() == KafkaError._PARTITION_EOF:
-                        break
-                    raise failure(refused, "the progress cannot be read", topic=self._progress)
-                if message.key() == self._config.service.encode():
-                    newest = message.value()
+                if message.key == self._config.service.encode():
+                    newest = message.value
         if newest is None:
             return None
         try:

@@ -6,18 +6,16 @@ only its place is kept, and it is read again once it is known to be finished.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator
 from typing import Final
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka import Message as KafkaMessage
 
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.client import LOG, failure, properties
+from connector.kafka.arrow_reader import arrow_batch
+from connector.kafka.consumer import KafkaConsumer, KafkaMessage
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
@@ -27,14 +25,12 @@ from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, Offse
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 
-AT_ONCE: Final = 500  # messages
 HELD: Final = 16 << 20  # bytes of an event that is not whole yet
 BATCH_BYTES: Final = 4 << 20
 BATCH_ROWS: Final = 8192
 PATIENCE: Final = 60.0  # seconds without a message
 LOOK: Final = 1.0
 LARGEST: Final = 1 << 30  # what Kafka's protocol can send in one answer, about
-DAY_MS: Final = 86_400_000
 
 
 class Task:
@@ -151,49 +147,24 @@ class Task:
     def _messages(self, begin: int) -> Iterator[Messages]:
         """Committed messages from an offset on, without an end."""
         topic, partition = self._config.topic, self._bounds.partition
-        place = f"{topic}-{partition}"
-        chosen = properties(
-            self._config.kafka,
-            group_id=f"{topic}.spark",
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            auto_offset_reset="error",
-            fetch_wait_max_ms=20,
-            # What a task has fetched beyond its portion is thrown away; a larger message comes alone.
-            queued_max_messages_kbytes=32 << 10,
-            fetch_message_max_bytes=4 << 20,
-            fetch_max_bytes=16 << 20,
-            receive_message_max_bytes=LARGEST,
-            max_poll_interval_ms=DAY_MS,
-        )
-        with closing(Consumer(chosen, logger=LOG)) as consumer:
-            consumer.assign([TopicPartition(topic, partition, begin)])
+        settings = {
+            "enable.partition.eof": False,
+            "fetch.wait.max.ms": 20,
+            # What a task has fetched beyond its range is dropped; a larger message comes alone.
+            "queued.max.messages.kbytes": 32 << 10,
+            "fetch.message.max.bytes": 4 << 20,
+            "fetch.max.bytes": 16 << 20,
+            "receive.message.max.bytes": LARGEST,
+        }
+        with KafkaConsumer(self._config.kafka, f"{topic}.spark", settings=settings) as consumer:
+            consumer.assign(topic, {partition: begin})
             quiet = self._clock.monotonic()
             while True:
-                try:
-                    # What is there already, without waiting for as much as was asked for.
-                    first = consumer.poll(LOOK)
-                    found = [] if first is None else [first, *consumer.consume(AT_ONCE, 0)]
-                except KafkaException as error:
-                    raise failure(error, "the log cannot be read", at=place) from error
-                for message in found:
-                    if (refused := message.error()) is not None and not refused.retriable():
-                        raise failure(refused, "the log cannot be read", at=place, begin=begin)
-                found = [message for message in found if message.error() is None]
+                found = [message for message in consumer.drain(LOOK) if isinstance(message, KafkaMessage)]
                 if found:
                     quiet = self._clock.monotonic()
-                    yield from self._scanner.scan(_batch(partition, found))
+                    yield from self._scanner.scan(arrow_batch(found))
                 elif self._clock.monotonic() - quiet > PATIENCE:
-                    raise BrokerUnavailable("Kafka sends no more before the portion ends", at=place, begin=begin)
-
-
-def _batch(partition: int, messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
-    """Messages as the scanner takes them."""
-    values = [message.value() for message in messages]
-    return pa.record_batch(
-        {
-            "partition": pa.array([partition] * len(values), pa.int32()),
-            "offset": pa.array([message.offset() for message in messages], pa.int64()),
-            "value": pa.array(values, pa.large_binary()),
-        }
-    )
+                    raise BrokerUnavailable(
+                        "Kafka sends no more before the portion ends", at=f"{topic}-{partition}", begin=begin
+                    )

@@ -23,7 +23,7 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
-from connector.kafka.log_end import LogEnd
+from connector.kafka.consumer import KafkaConsumer
 from connector.spark import settings as profile
 from connector.spark.session import Session
 from connector.spark.stream.batch_sizer import BatchSizer
@@ -33,6 +33,7 @@ from connector.spark.stream.micro_batches import MicroBatches, TooLarge
 
 LOG: Final = logging.getLogger(__name__)
 
+PATIENCE: Final = 5.0  # seconds for the brokers to return the log's ends
 LOOK: Final = 5.0  # seconds between two looks at where the log's end is, in the latency profile
 
 
@@ -75,7 +76,7 @@ class LogStream:
             LOG.info("no latency profile: it wants apply.master local[N], N above the partitions", extra=fields)
         if self._possible:
             self._possible = self._fits(largest)
-        self._end = LogEnd(config.kafka, config.topic)
+        self._end = KafkaConsumer(config.kafka, f"{config.topic}.end")
         self._looked = 0.0
         self._aside = ThreadPoolExecutor(1, thread_name_prefix="reading")
         self._coming: Future[Continuous] | None = None
@@ -174,7 +175,7 @@ class LogStream:
         now = self._clock.monotonic()
         if now - self._looked >= LOOK:
             self._looked = now
-            self._calm.behind(self._end.behind(self._offsets))
+            self._calm.behind(self._end.lag(self._config.topic, self._offsets, PATIENCE))
         if not self._calm.calm:
             stream.stop()
             self._turn_to(self._micro_batches())
@@ -215,7 +216,7 @@ class LogStream:
         if self._coming is None:
             if self._calm.calm and self._possible:
                 # A batch tells of what it read, not of what is left.
-                self._calm.behind(self._end.behind(self._offsets))
+                self._calm.behind(self._end.lag(self._config.topic, self._offsets, PATIENCE))
             if self._calm.calm and self._possible:
                 self._coming = self._aside.submit(self._continuous, dict(self._offsets))
             return None
