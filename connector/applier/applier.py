@@ -86,7 +86,7 @@ class Applier:
         self._skips = skips or Skips()
         self._without = without
         self._opened = opened or (lambda: open_target(config.target, clock))
-        self._calm = LoadMonitor(clock.monotonic())
+        self._load = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
         self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
         self._done = False
@@ -208,7 +208,7 @@ class Applier:
         """Apply what is read, until stopped."""
         tails = TailWatch(self._config, self._clock)
         with LogStream(
-            self._session, self._config, offsets, self._clock, self._calm, largest=self._largest_message()
+            self._session, self._config, offsets, self._clock, self._load, largest=self._largest_message()
         ) as reading:
             while not (self._stop.is_set() or core.done or self._asked(desk)):
                 batch = reading.next(LOOK_SECONDS)

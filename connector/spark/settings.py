@@ -1,6 +1,6 @@
 """Spark's settings, each with its reason. The user's own (`apply.spark`) win over all of them.
 
-One session serves both profiles (`connector.spark.stream.stream`). Gains are of a micro-batch's 39 ms at 200
+One session serves both modes (`connector.spark.stream.stream`). Gains are of a micro-batch's 39 ms at 200
 transactions a second, or of a full one's 4.4 CPU seconds per million rows, on two cores.
 """
 
@@ -12,13 +12,13 @@ from typing import Final
 
 from connector.redaction import SPARK_NAMES
 
-_QUEUE: Final = "16"  # messages that continuous reading holds in the JVM, about
-HELD: Final = 36  # of each partition: those that wait, as many that a poll has unpacked, and what is being copied
-OWN: Final = 96 << 20  # bytes of the heap that Spark itself holds, about
-OLD: Final = 2 / 3  # of the heap is for what stays in it
+_QUEUE: Final = "16"  # messages that continuous mode holds in the JVM, about
+_HELD: Final = 36  # of each partition: those that wait, as many that a poll has unpacked, and what is being copied
+_OWN: Final = 96 << 20  # bytes of the heap that Spark itself holds, about
+_OLD: Final = 2 / 3  # of the heap is for objects that stay in it
 
 SETTINGS: Final[Mapping[str, str]] = {
-    # Nobody looks at a page of ours, and it costs memory and a port.
+    # The web page has no reader, and costs memory and a port.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Each batch's plan is described for that page: in one line (-4 ms).
@@ -44,26 +44,26 @@ SETTINGS: Final[Mapping[str, str]] = {
     # How soon a new offset is looked for after a batch without one (-6 ms, p99 -44 ms).
     "spark.sql.streaming.pollingDelay": "1ms",
     # The log's end is asked of the admin client. A consumer needs one round trip instead of two (-6 ms), but waits for
-    # ever, and silently, for brokers that are gone and for the coordinator of a group that we do not need.
+    # ever, and silently, for brokers that are gone and for the coordinator of a group that is not needed.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
-    # Progress reports are kept in memory; we read none.
+    # Progress reports are kept in memory, and never read.
     "spark.sql.streaming.numRecentProgressUpdates": "1",
-    # Continuous reading: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB. (Nothing
-    # else of ours writes by this buffer: micro-batches have no workers and few files.)
+    # Continuous mode: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB. (Nothing
+    # else writes by this buffer: micro-batches have no workers and few files.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
-    # What was read and not sent yet: few, for a message may be as large as a row.
+    # Messages that are read and not sent yet: few, for a message may be as large as a row.
     "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
-    # What event logs, pages and plans do not show; Spark's own lists lack the names of Kafka's.
+    # Names whose values event logs, pages and plans hide; Spark's own lists lack those of Kafka.
     "spark.redaction.regex": SPARK_NAMES,
     "spark.sql.redaction.options.regex": SPARK_NAMES,
-    # SIGTERM is ours: a query is stopped, not interrupted in the middle of handing a batch over.
+    # SIGTERM is handled here: a query is stopped, not interrupted in the middle of handing a batch over.
     "spark.sql.streaming.stopTimeout": "10s",
 }
 
-# The query's own log of offsets is never read by us: it is kept in memory, but for the first batch and once in so long.
+# The query's own log of offsets is never read: it is kept in memory, but for the first batch and once in so long.
 # (Two files a batch, each with a chmod process where Hadoop has no native library, are 10 ms.) Spark knows only sinks
-# whose repeated rows do no harm, and asks whether ours is one: the target's own offsets say where to go on.
+# whose repeated rows do no harm, and asks whether this is one: the target's own offsets say where to go on.
 NO_LOG: Final[Mapping[str, str]] = {
     "asyncProgressTrackingEnabled": "true",
     "asyncProgressTrackingCheckpointIntervalMs": "86400000",
@@ -81,7 +81,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "kafka.max.partition.fetch.bytes": str(2 << 20),
     # The system's own, which grows; Kafka's 64 KiB does not.
     "kafka.receive.buffer.bytes": "-1",
-    # A task that cannot get a range gives up, and the query is started again by us, in sight.
+    # A task that cannot get a range gives up, and this connector starts the query again, with a log line.
     "kafkaConsumer.pollTimeoutMs": "30000",
     "kafka.request.timeout.ms": "15000",
     "kafka.default.api.timeout.ms": "20000",
@@ -96,10 +96,10 @@ CONTINUOUS: Final[Mapping[str, str]] = {
     # What a poll has unpacked is in the heap, however little it was on the wire: as few as wait to be sent.
     "kafka.max.poll.records": _QUEUE,
 }
-# At the end of an epoch Spark writes its offsets, which we do not read, and gives its workers new tasks.
+# At the end of an epoch Spark writes its offsets, which are never read, and gives its workers new tasks.
 EPOCH: Final = "24 hours"
 
-_TASKS: Final = 4  # a full batch is read by so many, in ranges of a partition
+_TASKS: Final = 4  # of a full batch, each for a range of a partition
 _FEW: Final = 250  # messages, that are not worth two tasks
 
 # Starts faster, has no threads that compete; the optimising compiler wants more CPU than it saves in five million rows.
@@ -116,7 +116,7 @@ appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} spark %p %c{1}: %m%n
 # Of the same level as the root, or Spark would set the root to its own.
 logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = error
-# What ends a query is told by us, once; these tell it three times more.
+# The connector reports the error of a query once; these would report it three times more.
 logger.stream.name = org.apache.spark.sql.execution.streaming
 logger.stream.level = off
 logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
@@ -130,6 +130,16 @@ logger.py4j.level = off
 """
 
 
+def continuous_heap(partitions: int, largest: int) -> int:
+    """Bytes of heap that continuous mode needs.
+
+    Args:
+        partitions: of the topic.
+        largest: bytes that a message may have.
+    """
+    return int((_HELD * partitions * largest + _OWN) / _OLD)
+
+
 def batching(messages: int, poll: int) -> dict[str, str]:
     """Options of Kafka's source for batches of at most so many messages, polled so many at a time."""
     return {
@@ -140,12 +150,12 @@ def batching(messages: int, poll: int) -> dict[str, str]:
 
 
 def jvm_options(log4j: Path, folder: Path) -> str:
-    """Options of the driver's JVM, which only who starts it can set.
+    """Options of the driver's JVM, which only the process that starts it can set.
 
     Args:
         log4j: a file with `LOG4J`.
-        folder: where native libraries are unpacked; and its working directory, in which Spark makes a folder for
-            classes, whoever may write there, and without which it does not work.
+        folder: for unpacked native libraries; also the JVM's working directory, in which Spark makes a folder for
+            classes, which no other user may write to.
     """
     options = (*_JVM, f"{_LOGGING}{log4j}", f"-Djava.io.tmpdir={folder}", f"-Duser.dir={folder}")
     # Quoted as Spark's launcher reads it.

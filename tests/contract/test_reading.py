@@ -1,4 +1,4 @@
-"""What every profile of reading promises, on a real Kafka and a real Spark; and how one takes over from the other."""
+"""The promises of either reading mode, on a real Kafka and a real Spark; and the way from one mode to the other."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.consumer import KafkaConsumer
 from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.spark import checkpoint
-from connector.spark import settings as profile
+from connector.spark import settings as spark_settings
 from connector.spark.session import EARLIEST, Session
-from connector.spark.stream import load_monitor as calm
+from connector.spark.stream import load_monitor
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.socket_sink import SocketSink
-from connector.spark.stream.stream import LogStream
+from connector.spark.stream.stream import LogStream, Mode
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
-from tests.support.spark import PROFILES, Profile, continuously, session
+from tests.support.spark import READERS, Reader, continuously, session
 
 pytestmark = pytest.mark.servers
 
@@ -54,9 +54,9 @@ def config(kafka_broker: Broker, tmp_path: Path) -> Config:
     )
 
 
-@pytest.fixture(params=PROFILES)
-def profile_(request: pytest.FixtureRequest) -> Profile:
-    chosen: Profile = request.param
+@pytest.fixture(params=READERS)
+def reader(request: pytest.FixtureRequest) -> Reader:
+    chosen: Reader = request.param
     return chosen
 
 
@@ -102,11 +102,11 @@ def read(stream: MicroBatches | Continuous | LogStream, count: int, seconds: flo
     return found
 
 
-def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spark: Session, profile_: Profile) -> None:
+def test_committed_messages_alone_are_read_in_order(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config, partitions=2)
     log.add(200)
     log.add(50, abort=True)
-    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
+    stream = reader(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
     try:
         found = read(stream, 200)
         for size in (1, 70_000, 1, 5):
@@ -121,7 +121,7 @@ def test_what_is_committed_is_read_in_order_and_nothing_else(config: Config, spa
 def test_where_spark_ends_an_epoch_its_next_task_goes_on(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profile, "EPOCH", "1 second")
+    monkeypatch.setattr(spark_settings, "EPOCH", "1 second")
     ended: list[Any] = []
     monkeypatch.setattr(Continuous, "_drop", lambda stream, one: (ended.append(one), DROP(stream, one)))
     log = Log(config, partitions=2)
@@ -150,38 +150,38 @@ def test_a_temporary_folder_that_is_too_deep_is_told(
     assert not list(deep.iterdir())
 
 
-def test_what_spark_refuses_is_told(config: Config, spark: Session, profile_: Profile) -> None:
+def test_what_spark_refuses_is_told(config: Config, spark: Session, reader: Reader) -> None:
     wrong = config.kafka.model_copy(update={"spark_properties": {"auto.offset.reset": "latest"}})
     with pytest.raises(ConfigError, match="Spark refuses to read"):
-        profile_(spark, wrong, config.topic, {0: EARLIEST})
+        reader(spark, wrong, config.topic, {0: EARLIEST})
 
 
 def test_a_folder_that_cannot_be_written_is_not_taken_for_the_jvm_s_end(
-    config: Config, spark: Session, profile_: Profile, monkeypatch: pytest.MonkeyPatch
+    config: Config, spark: Session, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(checkpoint, "fresh", full)
     with pytest.raises(OSError, match="No space left"):
-        profile_(spark, config.kafka, config.topic, {0: EARLIEST})
+        reader(spark, config.kafka, config.topic, {0: EARLIEST})
 
 
-def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, profile_: Profile) -> None:
+def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(100)
-    stream = profile_(spark, config.kafka, config.topic, {0: 40})
+    stream = reader(spark, config.kafka, config.topic, {0: 40})
     try:
         assert numbers(read(stream, 60)) == [list(range(40, 100))]
     finally:
         stream.stop()
 
 
-def test_a_large_message_is_only_named(config: Config, spark: Session, profile_: Profile) -> None:
+def test_a_large_message_is_only_named(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     for size in (1, LARGE, LARGE + 1, 1):
         log.add(1, size=size)
-    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST})
+    stream = reader(spark, config.kafka, config.topic, {0: EARLIEST})
     try:
         found = pa.concat_tables(read(stream, 4), promote_options="permissive").sort_by("offset")
     finally:
@@ -220,12 +220,10 @@ def test_a_large_message_that_is_gone_is_damage(config: Config, kafka_broker: Br
             large.fetch(0, 2)
 
 
-def test_who_does_not_read_holds_spark_back_and_loses_nothing(
-    config: Config, spark: Session, profile_: Profile
-) -> None:
+def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(600, size=20_000)
-    stream = profile_(spark, config.kafka, config.topic, {0: EARLIEST})
+    stream = reader(spark, config.kafka, config.topic, {0: EARLIEST})
     try:
         CLOCK.sleep(2)
         found = read(stream, 600)
@@ -234,10 +232,10 @@ def test_who_does_not_read_holds_spark_back_and_loses_nothing(
     assert numbers(found) == [list(range(600))]
 
 
-def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile_: Profile) -> None:
+def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(10)
-    stream = profile_(spark, config.kafka, config.topic, {0: 5_000})
+    stream = reader(spark, config.kafka, config.topic, {0: 5_000})
     try:
         with pytest.raises(BrokerUnavailable, match="Spark"):
             until(lambda: stream.next(0.2) is not None)
@@ -248,13 +246,15 @@ def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, profile_:
 def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calm, "QUIET_MESSAGES", 200)
+    monkeypatch.setattr(load_monitor, "IDLE_MESSAGES", 200)
     log = Log(config, partitions=2)
     log.add(100)
-    with LogStream(spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
+    with LogStream(
+        spark, config, {0: EARLIEST, 1: EARLIEST}, CLOCK, load_monitor.LoadMonitor(CLOCK.monotonic())
+    ) as reading:
         found = read(reading, 100)
-        for count, kind in ((2, Continuous), (2_000, MicroBatches), (2, Continuous)):
-            until(lambda: comes(log, reading, found, count) and isinstance(reading._stream, kind), 90)  # noqa: B023
+        for count, kind in ((2, Mode.CONTINUOUS), (2_000, Mode.MICRO_BATCH), (2, Mode.CONTINUOUS)):
+            until(lambda: comes(log, reading, found, count) and reading.mode is kind, 90)  # noqa: B023
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
 
 
@@ -262,7 +262,7 @@ def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Sess
     log = Log(config, partitions=2)
     log.add(100)
     with LogStream(
-        spark, config, dict.fromkeys((0, 1), EARLIEST), CLOCK, calm.LoadMonitor(CLOCK.monotonic())
+        spark, config, dict.fromkeys((0, 1), EARLIEST), CLOCK, load_monitor.LoadMonitor(CLOCK.monotonic())
     ) as reading:
         found = read(reading, 100)
         reading.leave_out(frozenset({1}))
@@ -277,16 +277,19 @@ def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Sess
 def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(calm, "WINDOWS", 1)
-    monkeypatch.setattr("connector.spark.stream.continuous.Relay", lambda address: SocketSink(address + ".nowhere"))
+    monkeypatch.setattr(load_monitor, "WINDOWS", 1)
+    monkeypatch.setattr(
+        "connector.spark.stream.continuous.SocketSink", lambda address: SocketSink(address + ".nowhere")
+    )
     log = Log(config)
     log.add(10)
-    with LogStream(spark, config, {0: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
+    load = load_monitor.LoadMonitor(CLOCK.monotonic())
+    with LogStream(spark, config, {0: EARLIEST}, CLOCK, load) as reading:
         found = read(reading, 10)
         until(lambda: comes(log, reading, found, 2) and "does not read continuously" in caplog.text, 60)
         assert comes(log, reading, found, 20)
-        assert isinstance(reading._stream, MicroBatches)
-        assert not reading._calm.calm
+        assert reading.mode is Mode.MICRO_BATCH
+        assert not load.idle
     assert numbers(found) == [list(range(log.sent))]
 
 
@@ -303,15 +306,17 @@ def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
     partitions: int,
     fits: bool,
 ) -> None:
-    monkeypatch.setattr(calm, "WINDOWS", 1)
+    monkeypatch.setattr(load_monitor, "WINDOWS", 1)
     log = Log(config, partitions=partitions)
     log.add(10)
     offsets = dict.fromkeys(range(partitions), EARLIEST)
-    with LogStream(spark, config, offsets, CLOCK, calm.LoadMonitor(CLOCK.monotonic()), largest=largest) as reading:
+    load = load_monitor.LoadMonitor(CLOCK.monotonic())
+    with LogStream(spark, config, offsets, CLOCK, load, largest=largest) as reading:
         read(reading, 10)
-        until(lambda: reading.next(0.1) is None and reading._calm.calm, 60)
-        assert reading._possible == fits
-        assert (reading._ready() is None and reading._coming is None) != fits
+        until(lambda: reading.next(0.1) is None and load.idle, 60)
+        assert reading.continuous_possible == fits
+        reading.next(0.1)
+        assert (reading.mode is Mode.MICRO_BATCH) != fits
     assert ("raise apply.heap" in caplog.text) != fits
 
 
@@ -408,13 +413,11 @@ def test_brokers_that_stay_away_are_noticed_in_either_profile(
     impatient = config.model_copy(update={"kafka": quick})
     log = Log(config)
     log.add(5)
-    for windows, kind in ((10_000, MicroBatches), (1, Continuous)):
-        monkeypatch.setattr(calm, "WINDOWS", windows)
-        with LogStream(spark, impatient, {0: EARLIEST}, CLOCK, calm.LoadMonitor(CLOCK.monotonic())) as reading:
+    for windows, kind in ((10_000, Mode.MICRO_BATCH), (1, Mode.CONTINUOUS)):
+        monkeypatch.setattr(load_monitor, "WINDOWS", windows)
+        with LogStream(spark, impatient, {0: EARLIEST}, CLOCK, load_monitor.LoadMonitor(CLOCK.monotonic())) as reading:
             read(reading, 5)
-            until(
-                lambda kind=kind, reading=reading: reading.next(0.1) is None and isinstance(reading._stream, kind), 60
-            )
+            until(lambda kind=kind, reading=reading: reading.next(0.1) is None and reading.mode is kind, 60)
             kafka_broker.kill()
             try:
                 with pytest.raises(BrokerUnavailable):

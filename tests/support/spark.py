@@ -1,4 +1,4 @@
-"""A Spark of the tests' own, and what reads by it in each profile."""
+"""A Spark of the tests' own, and what reads by it in each mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connector.spark.session import Session
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches
 
-Profile = Callable[[Session, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
+Reader = Callable[[Session, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
 
 def session(folder: Path, **settings: Any) -> Session:
@@ -35,11 +35,11 @@ def end_jvm() -> None:
 
 
 def in_batches(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
-    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, most=50, poll=20, waiting=2)
+    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, max_messages=50, poll_messages=20, queue_batches=2)
 
 
 def continuously(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:
     return Continuous(spark, kafka, topic=topic, offsets=offsets, clock=SystemClock())
 
 
-PROFILES: list[Profile] = [in_batches, continuously]
+READERS: list[Reader] = [in_batches, continuously]

@@ -1,12 +1,12 @@
-"""How many messages Spark is to hand over at once: as many as fit in a batch's bytes.
+"""Sizes micro-batches: as many messages as fit in a batch's bytes.
 
-Spark counts messages, memory counts bytes, and a message is anything from 300 bytes of a short transaction to 64 KiB
-of a long one. So the number follows the size of what comes. Changing it means starting the query again (some 0.1 s),
-so it is changed only when far off, and only by what full batches tell: one that is not full ended at the log's end.
+Spark counts messages, memory counts bytes, and a message has from 300 bytes (a short transaction) to 64 KiB (a long
+one). So the number follows the size of the messages. A change restarts the query (some 0.1 s), so the number changes
+only when it is far off, and only after full batches: any other ended at the log's end.
 
-The same of a poll: what it has unpacked is in the heap, of each partition, and that can be a thousand times what was on
-the wire. Where messages are large it takes few. Else many: Spark seeks before each, and what else was fetched is lost
-(with 16 small ones a poll, half the rate).
+The same holds for a poll: the messages that it has unpacked are in the heap, for each partition, and can be a thousand
+times as large as on the wire. Where messages are large a poll takes few. Else many: Spark seeks before each poll, and
+loses what else was fetched (with 16 small messages a poll, half the rate).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SMALL: Final = 2_000  # messages in a row of which none is large, before many ar
 
 
 class BatchSizer:
-    """The number, and when it changes.
+    """Sizes the batches and polls of one stream.
 
     Args:
-        messages: to begin with.
+        messages: of the first batch, at most.
         size: bytes that a batch should have at most, about.
     """
 
@@ -34,16 +34,16 @@ class BatchSizer:
         self.messages = messages
         self._size = size
         self._most = MOST
-        self.poll = POLL_LARGE  # nobody knows what comes first
+        self.poll = POLL_LARGE  # the size of the first messages is not known
         self._small = 0
 
     def seen(self, messages: int, size: int, large: int = 0) -> bool:
         """Learn from a batch.
 
         Args:
-            messages: how many it has.
+            messages: its number of messages.
             size: their bytes.
-            large: how many of them are too large for Spark to carry.
+            large: the number of those that are too large for Spark to carry.
 
         Returns:
             Whether `messages` has changed.
@@ -61,7 +61,7 @@ class BatchSizer:
         return self._change(fitting)
 
     def refused(self) -> bool:
-        """A batch did not fit at all: none is to have so many messages again.
+        """Learn that a batch did not fit: no later one has so many messages.
 
         Returns:
             Whether `messages` has changed; if not, there is no smaller one.

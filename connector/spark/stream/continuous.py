@@ -1,11 +1,11 @@
-"""The latency profile: Spark's continuous processing, a query that is planned once and then reads on.
+"""Continuous mode: Spark's continuous processing, a query that is planned once and then reads on.
 
 A micro-batch costs some 50 ms of CPU before its first row; here a message costs a fetch and a way through a Python
-worker, which sends it to this process (see `relay`). Nothing is batched but by what comes while the target commits.
-The sockets' buffers are the queue between both: where they are full, the worker waits, and with it Spark.
+worker, which sends it to this process (see `socket_sink`). Only messages that come while the target commits are
+batched. The sockets' buffers are the queue: where they are full, the worker waits, and with it Spark.
 
-The worker runs beside this process: it is only for a Spark whose executor is the driver (`local[…]`), and takes one of
-its task slots for each partition, for good.
+The worker runs beside this process: it needs a Spark whose executor is the driver (`local[…]`), and keeps one of its
+task slots for each partition.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from connector import private_files as private
 from connector.clock import Clock
 from connector.config.model import Kafka
 from connector.errors import BrokerUnavailable, ConfigError
-from connector.spark import settings as profile
+from connector.spark import settings as spark_settings
 from connector.spark.session import Query, Session, answering, messages
-from connector.spark.stream.socket_sink import Frames, SocketSink
+from connector.spark.stream.socket_sink import FrameDecoder, SocketSink
 
-MOST: Final = 8 << 20  # bytes that are taken at once, about
+MOST: Final = 8 << 20  # bytes of one connection that are received at once, about
 RECEIVE: Final = 1 << 20
 PATIENCE: Final = 30.0  # seconds in which a partition gets a worker, at the start and after each epoch
 
@@ -38,40 +38,44 @@ class Continuous:
     """The messages of one topic from given offsets on, as they come, each partition's in order.
 
     Args:
-        session: where it runs; `Session.slots` says for how many partitions.
+        session: where it runs; it needs a slot of `Session.slots` for each partition.
         kafka: brokers and their properties.
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        clock: by which workers are waited for.
+        clock: measures the wait for workers.
 
     Raises:
-        ConfigError: Spark refuses it, or workers cannot reach this process.
+        ConfigError: Spark refuses the query, or workers cannot reach this process.
         SparkGone: the session's JVM has ended.
     """
 
     def __init__(self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock) -> None:
         self._partitions = len(offsets)
         self._clock = clock
-        self._complete = clock.monotonic()  # since when not every partition has a worker, at the earliest
-        self._connections: dict[socket.socket, Frames] = {}
+        self._complete = clock.monotonic()  # the last time at which every partition had a worker
+        self._connections: dict[socket.socket, FrameDecoder] = {}
         with ExitStack() as made:
             self._selector = made.enter_context(selectors.DefaultSelector())
             self._listening, address = self._listen(made)
             with answering():
-                frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.CONTINUOUS)
-                # It has an effect, so it is not to be called otherwise than once for every row.
+                frame = messages(session, kafka, topic=topic, offsets=offsets, options=spark_settings.CONTINUOUS)
+                # It has an effect, so Spark must call it once for every row.
                 send = udf(SocketSink(address), "boolean").asNondeterministic()
                 rows = frame.select(send("partition", "offset", "value").alias("sent"))
-                writer = rows.writeStream.format("noop").trigger(continuous=profile.EPOCH)
+                writer = rows.writeStream.format("noop").trigger(continuous=spark_settings.EPOCH)
             self._query = Query(session, writer)
             self._made = made.pop_all()
 
     def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:
-        """A socket for the workers, and its path."""
+        """Listen for the workers.
+
+        Returns:
+            The socket, and its path.
+        """
         try:
             folder = private.new_folder("thl-", None, "TMPDIR")
             made.callback(shutil.rmtree, folder, ignore_errors=True)
-            address = os.fspath(folder / "relay")
+            address = os.fspath(folder / "sink")
             listening = made.enter_context(socket.socket(socket.AF_UNIX))
             listening.bind(address)
         except OSError as error:
@@ -83,7 +87,7 @@ class Continuous:
         return listening, address
 
     def ready(self) -> bool:
-        """Whether every partition is being read; until it is, messages may come late."""
+        """Whether every partition is being read; until then messages may come late."""
         self._accept()
         for connection in list(self._connections):
             if _ended(connection):
@@ -91,7 +95,7 @@ class Continuous:
         return len(self._connections) >= self._partitions
 
     def check(self) -> None:
-        """See whether it still runs.
+        """Make sure that the query still runs.
 
         Raises:
             BrokerUnavailable: Spark could not read on, or a worker has ended; the message says why.
@@ -105,7 +109,7 @@ class Continuous:
             raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
 
     def next(self, timeout: float) -> pa.Table | None:
-        """What has come, with columns partition, offset, value, each chunk of one partition.
+        """The messages that have come, with columns partition, offset, value, each chunk of one partition.
 
         Returns:
             None when nothing came within `timeout` seconds.
@@ -118,9 +122,9 @@ class Continuous:
             self.check()
             return None
         found: dict[int, list[tuple[int, int, bytes | None]]] = {}
-        # In the order in which they were made: one that Spark has replaced is read to its end before the other.
-        for connection, frames in list(self._connections.items()):
-            for message in self._received(connection, frames):
+        # The oldest connection first: one that Spark has replaced is read to its end before the other.
+        for connection, decoder in list(self._connections.items()):
+            for message in self._received(connection, decoder):
                 found.setdefault(message[0], []).append(message)
         self._accept()
         if not found:
@@ -128,7 +132,7 @@ class Continuous:
         return pa.Table.from_batches([_batch(some) for _, some in sorted(found.items())])
 
     def stop(self) -> None:
-        """End it; what has not been taken is dropped."""
+        """End the query; messages that were not received are dropped."""
         self._query.stop()
         for connection in self._connections:
             connection.close()
@@ -141,7 +145,7 @@ class Continuous:
             except BlockingIOError:
                 return
             connection.setblocking(False)
-            self._connections[connection] = Frames()
+            self._connections[connection] = FrameDecoder()
             self._selector.register(connection, selectors.EVENT_READ)
 
     def _drop(self, connection: socket.socket) -> None:
@@ -150,8 +154,8 @@ class Continuous:
         connection.close()
         self._complete = self._clock.monotonic()
 
-    def _received(self, connection: socket.socket, frames: Frames) -> list[tuple[int, int, bytes | None]]:
-        """The messages that have come over one connection."""
+    def _received(self, connection: socket.socket, decoder: FrameDecoder) -> list[tuple[int, int, bytes | None]]:
+        """Receive the messages of one connection."""
         found: list[tuple[int, int, bytes | None]] = []
         size = 0
         while size < MOST:
@@ -160,16 +164,16 @@ class Continuous:
             except BlockingIOError:
                 return found
             if not data:
-                # A task has ended: at the end of an epoch Spark makes another, which connects anew.
+                # A task has ended: at the end of an epoch Spark starts another, with a connection of its own.
                 self._drop(connection)
                 return found
             size += len(data)
-            found += frames.add(data)
+            found += decoder.feed(data)
         return found
 
 
 def _ended(connection: socket.socket) -> bool:
-    """Whether all that came over it is taken, and no more comes."""
+    """Whether all its bytes are received, and no more come."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

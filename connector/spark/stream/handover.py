@@ -1,4 +1,4 @@
-"""Between the thread in which Spark reads and the one that applies: a queue bounded in batches and in bytes."""
+"""The queue between the thread in which Spark reads and the one that applies, bounded in batches and in bytes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pyarrow as pa
 
 
 class Closed(Exception):
-    """The other side has gone: there is nobody to hand anything to."""
+    """The applier has closed the queue."""
 
 
 class Handover:
-    """A reader puts batches and waits while there are too many; an applier takes them in order.
+    """A queue into which a reader puts batches, and from which an applier gets them in order.
 
-    A reader's failure overtakes the batches that wait: the applier ends at once, and what it has not committed
-    is read again by whoever comes next.
+    The reader waits while there are too many. Its failure overtakes the batches that wait: the applier ends at once,
+    and the next attempt reads again what is not committed.
 
     Args:
-        batches: so many wait at most.
-        size: so many bytes wait at most, but one batch always may.
+        batches: the number that waits at most.
+        size: the bytes that wait at most; one batch always may.
     """
 
     def __init__(self, batches: int, size: int) -> None:
@@ -33,10 +33,10 @@ class Handover:
         self._changed = threading.Condition()
 
     def put(self, batch: pa.Table) -> None:
-        """Hand a batch over; waits for room.
+        """Put a batch; waits for room.
 
         Raises:
-            Closed: the applier has gone.
+            Closed: the applier has closed the queue.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._room(batch.nbytes))
@@ -50,7 +50,7 @@ class Handover:
         """The next batch, None when there is none within `timeout` seconds.
 
         Raises:
-            BaseException: whatever the reader failed with.
+            BaseException: the reader's failure.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._failure or self._closed, timeout)
@@ -64,13 +64,13 @@ class Handover:
             return batch
 
     def fail(self, failure: BaseException) -> None:
-        """The reader can do no more."""
+        """Give the applier an error of the reader; the first one counts."""
         with self._changed:
             self._failure = self._failure or failure
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The applier takes no more: a reader that waits is sent away."""
+        """Drop the batches that wait; a reader that waits for room gets `Closed`."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

@@ -1,9 +1,8 @@
-"""Whether little enough comes that each message may be read by itself, or so much that only batches keep up.
+"""Counts messages second by second: busy, where only micro-batches keep up, or idle, where each can be read by itself.
 
-Two profiles read the log (see `connector.spark.stream.stream`). A message that is read by itself is there at once but
-costs more; a batch costs most of what it costs before the first of its messages. So what comes is counted second by
-second. Both ends of the scale lie apart, and the longer it is loud again and again, the longer quiet has to last:
-a change of the profile is cheap but not free.
+A message that is read by itself is there at once but costs more; a micro-batch has most of its cost before its first
+message (see `connector.spark.stream.stream`). The two bounds lie apart, and each time that idleness ends it has to
+last longer the next time: a change of the mode is cheap but not free.
 """
 
 from __future__ import annotations
@@ -11,79 +10,79 @@ from __future__ import annotations
 from typing import Final
 
 WINDOW: Final = 1.0  # seconds that are counted together
-QUIET_MESSAGES: Final = 5_000  # a second, and
-QUIET_BYTES: Final = 8 << 20  # a second: not more than both is quiet
-LOUD: Final = 2  # times as much is loud
-BEHIND: Final = 2.0  # seconds' worth of messages; who is so far behind is not at the log's end
-FEW: Final = 2_000  # messages, that are never far behind
-WINDOWS: Final = 3  # quiet ones in a row, to begin with
+IDLE_MESSAGES: Final = 5_000  # a second, and
+IDLE_BYTES: Final = 8 << 20  # a second: a window with no more than both is idle
+BUSY: Final = 2  # times as much is busy
+LAG_SECONDS: Final = 2.0  # seconds' worth of messages: a larger lag is busy
+SMALL_LAG: Final = 2_000  # messages: a lag that never counts
+WINDOWS: Final = 3  # idle ones in a row, at first
 MOST_WINDOWS: Final = 60
 REFUSED_WINDOWS: Final = 600
 
 
 class LoadMonitor:
-    """Counts what comes.
+    """Counts messages.
 
     Args:
         now: seconds of a clock that never goes back.
     """
 
     def __init__(self, now: float) -> None:
-        self.calm = False
+        self.idle = False
         self._began = now
         self._messages = 0
         self._size = 0
         self._full = False
         self._rate = 0.0
-        self._quiet = 0
+        self._idle_windows = 0
         self._needed = WINDOWS
 
     def seen(self, now: float, messages: int = 0, size: int = 0, *, full: bool = False) -> None:
-        """Learn of messages that have come, or of none.
+        """Count messages that have come, or none.
 
         Args:
-            now: when.
-            messages: how many.
+            now: seconds of the clock.
+            messages: their number.
             size: their bytes.
-            full: whether there were more than a batch takes.
+            full: whether there were more than a batch holds.
         """
         self._messages += messages
         self._size += size
         self._full |= full
         passed = now - self._began
         if passed >= WINDOW:
-            self._counted(passed)
+            self._end_window(passed)
             self._began, self._messages, self._size, self._full = now, 0, 0, False
 
     def behind(self, messages: int) -> None:
-        """Learn how many messages, at most, the log's end is away."""
-        if messages > max(FEW, BEHIND * self._rate):
-            self._loud()
+        """Learn the lag behind the log's end, in messages, at most."""
+        if messages > max(SMALL_LAG, LAG_SECONDS * self._rate):
+            self._busy()
 
     def failed(self) -> None:
-        """Reading by itself has ended with an error: it is tried again, but not at once."""
-        self._loud()
+        """Continuous mode has ended with an error: the next idle phase has to last longer."""
+        self._busy()
 
     def refused(self) -> None:
-        """Reading by itself does not even begin: it is not tried again soon."""
-        self._loud()
-        self._quiet = -REFUSED_WINDOWS
+        """Continuous mode could not start: it is not tried again for `REFUSED_WINDOWS`."""
+        self._busy()
+        self._idle_windows = -REFUSED_WINDOWS
 
-    def _counted(self, passed: float) -> None:
+    def _end_window(self, passed: float) -> None:
         self._rate = self._messages / passed
         size = self._size / passed
-        if self._full or self._rate > LOUD * QUIET_MESSAGES or size > LOUD * QUIET_BYTES:
-            self._loud()
-        elif self._rate <= QUIET_MESSAGES and size <= QUIET_BYTES:
-            self._quiet += 1
-            self.calm = self.calm or self._quiet >= self._needed
-            if self._quiet >= MOST_WINDOWS:
+        if self._full or self._rate > BUSY * IDLE_MESSAGES or size > BUSY * IDLE_BYTES:
+            self._busy()
+        elif self._rate <= IDLE_MESSAGES and size <= IDLE_BYTES:
+            self._idle_windows += 1
+            self.idle = self.idle or self._idle_windows >= self._needed
+            if self._idle_windows >= MOST_WINDOWS:
                 self._needed = WINDOWS
         else:
-            self._quiet = min(self._quiet, 0)
+            self._idle_windows = min(self._idle_windows, 0)
 
-    def _loud(self) -> None:
-        if self.calm:
+    def _busy(self) -> None:
+        if self.idle:
             self._needed = min(2 * self._needed, MOST_WINDOWS)
-        self.calm = False
-        self._quiet = min(self._quiet, 0)
+        self.idle = False
+        self._idle_windows = min(self._idle_windows, 0)

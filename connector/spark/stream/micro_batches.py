@@ -1,7 +1,7 @@
-"""The catch-up profile: Spark reads the log in micro-batches, each as large as there is something to read.
+"""Micro-batch mode: Spark reads the log in micro-batches, each with as many messages as there are.
 
-`foreachBatch` calls back in a thread of py4j in this process; there the batch is collected as Arrow and handed over,
-so that Spark reads the next one while this one is applied. Executors run no Python.
+`foreachBatch` calls back in a thread of py4j in this process; that thread collects the batch as Arrow and hands it
+over, so that Spark reads the next one while this one is applied. Executors run no Python.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from pyspark.sql import DataFrame
 
 from connector.config.model import Kafka
 from connector.errors import BrokerUnavailable
-from connector.spark import settings as profile
+from connector.spark import settings as spark_settings
 from connector.spark.session import Query, Session, answering, gone, messages, root_cause
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.handover import Closed, Handover
 
 HANDOVER_BYTES: Final = 64 << 20  # batches that wait hold no more than this, together
 
 
 class TooLarge(Exception):
-    """A batch does not fit into Spark's memory: fewer messages are to be read at once."""
+    """A batch does not fit into Spark's memory: it is read again in smaller ones."""
 
 
-class Told(Exception):
-    """Ends a query; why is told to the applier already."""
+class Reported(Exception):
+    """Ends a query whose error the applier has already."""
 
 
 class MicroBatches:
@@ -39,12 +40,12 @@ class MicroBatches:
         kafka: brokers and their properties.
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        most: how many messages at once, at most.
-        poll: how many of them are asked of the brokers at a time.
-        waiting: how many batches wait at most.
+        max_messages: of a batch.
+        poll_messages: of one poll of the brokers, at most.
+        queue_batches: batches that wait for the applier, at most.
 
     Raises:
-        ConfigError: Spark refuses it.
+        ConfigError: Spark refuses the query.
         SparkGone: the session's JVM has ended.
     """
 
@@ -55,16 +56,17 @@ class MicroBatches:
         *,
         topic: str,
         offsets: Mapping[int, int],
-        most: int,
-        poll: int,
-        waiting: int,
+        max_messages: int,
+        poll_messages: int,
+        queue_batches: int,
     ) -> None:
-        self.most = most
-        self.poll = poll
-        self._handover = Handover(waiting, HANDOVER_BYTES)
+        self.max_messages = max_messages
+        self._poll_messages = poll_messages
+        self._handover = Handover(queue_batches, HANDOVER_BYTES)
+        options = spark_settings.batching(max_messages, poll_messages)
         with answering():
-            frame = messages(session, kafka, topic=topic, offsets=offsets, options=profile.batching(most, poll))
-            writer = frame.writeStream.options(**profile.NO_LOG).foreachBatch(self._take)
+            frame = messages(session, kafka, topic=topic, offsets=offsets, options=options)
+            writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
         self._query = Query(session, writer)
 
     def next(self, timeout: float) -> pa.Table | None:
@@ -80,28 +82,32 @@ class MicroBatches:
             self._query.check()
         return batch
 
+    def sized_as(self, sizer: BatchSizer) -> bool:
+        """Whether its batches and polls have the sizes that are right now."""
+        return (self.max_messages, self._poll_messages) == (sizer.messages, sizer.poll)
+
     def stop(self) -> None:
-        """End it; a batch that waits for room is dropped."""
+        """End the query; a batch that waits for room is dropped."""
         self._handover.close()
         self._query.stop()
 
-    def _take(self, frame: DataFrame, _number: int) -> None:
-        """Called by Spark, in a thread of its own: an exception here ends the query."""
+    def _accept(self, frame: DataFrame, _number: int) -> None:
+        """Hand a batch over: Spark calls this in a thread of its own, and an exception ends the query."""
         try:
             batch = frame.toArrow()
             if batch.num_rows:
                 self._handover.put(batch)
         except Closed:
             return
-        except BaseException as error:  # noqa: BLE001 (it is told in full to the applier)
-            self._handover.fail(_told(error))
-            # Spark looks through the text of what ends a query with an expression that needs stack for each
-            # character of it: a long text overflows it, which is a thousand lines on the terminal.
-            raise Told from None
+        except BaseException as error:  # noqa: BLE001 (the applier gets it in full)
+            self._handover.fail(_failure(error))
+            # Spark searches the text of a query's last error with a regular expression that needs stack for each
+            # character: a long text overflows the stack, which is a thousand lines on the terminal.
+            raise Reported from None
 
 
-def _told(error: BaseException) -> BaseException:
-    """What the applier is to raise for what ended a batch."""
+def _failure(error: BaseException) -> BaseException:
+    """The error of this connector for one that ended a batch."""
     if isinstance(error, Py4JNetworkError | OSError):
         return gone()
     if "spark.driver.maxResultSize" in str(error):

@@ -1,7 +1,7 @@
-"""From a Python worker of Spark's to the applier: a stream of messages over a socket of the machine's own.
+"""Sends messages from a Python worker of Spark to the applier, over a Unix socket.
 
-Spark's continuous processing has no sink that would call back into the driver; a function that it calls for every
-row can speak to anybody. This one sends the row on. What is sent is framed as HEADER and the value's bytes.
+Spark's continuous processing has no sink that calls back into the driver, so a function that Spark calls for every row
+sends the row on: HEADER and the value's bytes.
 
 The worker imports this module, so it needs nothing but the standard library.
 """
@@ -19,11 +19,11 @@ HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; A
 ABSENT: Final = -1
 
 
-_BEFORE: list[SocketSink] = []  # of this worker
+_EARLIER: list[SocketSink] = []  # sinks of this worker
 
 
 class SocketSink:
-    """The function that Spark calls. A worker's copy is connected at its task's start, before any row.
+    """The function that Spark calls for every row. A worker's copy is connected at its task's start, before any row.
 
     Args:
         address: path of the socket on which the applier listens.
@@ -50,15 +50,15 @@ class SocketSink:
         return True
 
     def close(self) -> None:
-        """End the connection; what was sent arrives."""
+        """End the connection; messages that were sent arrive."""
         if self._connection is not None:
             self._connection.close()
 
     def connect(self) -> socket.socket:
-        """Have a connection of its own.
+        """Connect to the applier.
 
         Raises:
-            OSError: nobody listens there.
+            OSError: no process listens on the socket.
         """
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(self._address)
@@ -66,26 +66,26 @@ class SocketSink:
 
 
 def _connected(address: str) -> SocketSink:
-    # Spark ends a worker by closing its socket, and the worker tells of that with a traceback. An error of ours
+    # Spark ends a worker by closing its socket, and the worker prints a traceback for that. An error of this function
     # takes Spark's own way to the driver.
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
-    relay = SocketSink(address)
-    relay.connect()
-    # A worker goes from task to task; what is left of the one before would look like a task that still runs.
-    while _BEFORE:
-        _BEFORE.pop().close()
-    _BEFORE.append(relay)
-    return relay
+    sink = SocketSink(address)
+    sink.connect()
+    # A worker goes from task to task; an open connection of an earlier task would look like a task that still runs.
+    while _EARLIER:
+        _EARLIER.pop().close()
+    _EARLIER.append(sink)
+    return sink
 
 
-class Frames:
-    """What has come over one connection, and is not a whole message yet."""
+class FrameDecoder:
+    """Cuts the bytes of one connection into messages; keeps an unfinished one."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def add(self, data: bytes) -> list[tuple[int, int, bytes | None]]:
-        """Take what was received.
+    def feed(self, data: bytes) -> list[tuple[int, int, bytes | None]]:
+        """Add received bytes.
 
         Returns:
             Partition, offset and value of every message that is whole now.

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from random import Random
 
-from connector.spark.stream.load_monitor import QUIET_MESSAGES
+from connector.spark.stream.load_monitor import IDLE_MESSAGES
 from tests.bench.scale.capacity import Workload, per_row
 from tests.bench.scale.costs import Costs
 
@@ -62,7 +62,7 @@ def latencies(costs: Costs, rate: float, rows_per_event: float, burst: int = 1, 
     each = _stages(costs, rows_per_event)
     come = arrivals(rate, seconds, burst)
     in_kafka = gated(come, costs.kafka_ms / 1e3, each["publish"])
-    turn = costs.fetch_ms if rate <= QUIET_MESSAGES else costs.batch_ms
+    turn = costs.fetch_ms if rate <= IDLE_MESSAGES else costs.batch_ms
     in_driver = gated(in_kafka, turn / 1e3, each["spark"])
     visible = gated(in_driver, costs.commit_ms / 1e3, each["target"])
     return [seen - at for at, seen in zip(come, visible, strict=True) if at >= 1.0]

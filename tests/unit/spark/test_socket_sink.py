@@ -1,4 +1,4 @@
-"""What a worker sends is what the applier receives, however the socket cuts it."""
+"""The applier receives what a worker sends, however the socket cuts it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.spark.stream.socket_sink import ABSENT, HEADER, Frames, SocketSink
+from connector.spark.stream.socket_sink import ABSENT, HEADER, FrameDecoder, SocketSink
 
 MESSAGES = st.lists(
     st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.none() | st.binary(max_size=200)), max_size=20
@@ -19,7 +19,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.data())
-def test_messages_come_whole_and_in_order_however_they_are_cut(
+def test_messages_cut_anywhere_come_whole_and_in_order(
     sent: list[tuple[int, int, bytes | None]], data: st.DataObject
 ) -> None:
     stream = b"".join(
@@ -27,29 +27,29 @@ def test_messages_come_whole_and_in_order_however_they_are_cut(
         for partition, offset, value in sent
     )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
-    frames = Frames()
+    decoder = FrameDecoder()
     found = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        found += frames.add(stream[start:end])
+        found += decoder.feed(stream[start:end])
     assert found == sent
 
 
-def test_a_worker_s_copy_is_connected_before_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unpickled_sink_is_connected_before_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", sys.stderr)  # a worker's is closed
     address = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen(1)
         listening.settimeout(5)
-        relay = pickle.loads(pickle.dumps(SocketSink(address)))  # noqa: S301 (our own)
+        sink = pickle.loads(pickle.dumps(SocketSink(address)))  # noqa: S301 (our own)
         connection, _ = listening.accept()
         with connection:
-            assert relay(3, 7, bytearray(b"value"))
-            assert relay(3, 8, None)
-            assert relay(3, 9, bytearray())
+            assert sink(3, 7, bytearray(b"value"))
+            assert sink(3, 8, None)
+            assert sink(3, 9, bytearray())
             expected = [(3, 7, b"value"), (3, 8, None), (3, 9, b"")]
-            frames = Frames()
-            found = frames.add(connection.recv(1000))
+            decoder = FrameDecoder()
+            found = decoder.feed(connection.recv(1000))
             while len(found) < len(expected):
-                found += frames.add(connection.recv(1000))
+                found += decoder.feed(connection.recv(1000))
             assert found == expected
