@@ -88,7 +88,7 @@ class LogStream:
         self._end_asked = 0.0
         self._background = ThreadPoolExecutor(1, thread_name_prefix="reading")
         self._starting: Future[Continuous] | None = None  # the query of continuous mode, in STARTING
-        self._gauge = metrics.reading_continuously.labels(config.service)
+        self._gauge = metrics.continuous_mode.labels(config.service)
         self._stream: MicroBatches | Continuous
         self._read_by(self._micro_batches())
 
