@@ -129,11 +129,11 @@ def run(arguments: list[str]) -> int:
     except ConnectorError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has enough (`thl list | head`); Python must not try to flush it either.
+        # The reader of our output has ended (`thl list | head`); Python must not try to flush it either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 (the last place before the operator)
-        return _fail(f"this is a defect of ours: {type(error).__name__}: {error} (THL_DEBUG=1 shows where)", DEFECT)
+        return _fail(f"this is a defect of thl: {type(error).__name__}: {error} (THL_DEBUG=1 shows where)", DEFECT)
     return result if isinstance(result, int) else 0
 
 

@@ -74,4 +74,4 @@ def acls(
     if make:
         warn_of_unverified(config, "kafka")
         create(config, wanted)
-        click.echo(f"{len(wanted)} rules are with the brokers", err=True)
+        click.echo(f"{len(wanted)} rules are created", err=True)

@@ -139,7 +139,7 @@ def apply(
     from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
 
-    until = _until(to_seqno, to_event, to_gtid, to_time, to_heartbeat)
+    until = _bound(to_seqno, to_event, to_gtid, to_time, to_heartbeat)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
     if bool(skip_seqnos or excluded_tables or done_seqno is not None) != bool(reason.strip()):
@@ -164,33 +164,33 @@ def apply(
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
     else:
-        click.echo(_told(position), err=True)
+        click.echo(_stopped(position), err=True)
     if applier.request is not None:
         click.echo(
             f"offline, as {applier.request.asked_by} asked: {applier.request.because or 'no reason given'}", err=True
         )
 
 
-def _told(position: TargetPosition) -> str:
-    """Where it is."""
+def _stopped(position: TargetPosition) -> str:
+    """The line that the applier leaves on standard error."""
     return (
         f"stopped after event {position.seqno} of service {position.service}: {position.event_id or 'nothing yet'}"
         + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
-        + ("" if position.consistent else f"; {_missing(position)}")
+        + ("" if position.consistent else f"; {_inconsistency(position)}")
     )
 
 
-def _missing(position: TargetPosition) -> str:
-    """Why it is not consistent."""
+def _inconsistency(position: TargetPosition) -> str:
+    """The reason why a position is not consistent."""
     if position.head > position.seqno:
-        return f"it is consistent again after event {position.head}"
+        return f"the target is consistent again after event {position.head}"
     return "the initial load is not complete"
 
 
-def _until(
+def _bound(
     seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None, heartbeat: str | None
 ) -> Until | None:
-    """The one that was given."""
+    """The option of --to-… that was given."""
     from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
     from connector.log.ids import Seqno
 

@@ -50,8 +50,8 @@ def archive(config: Config, folder: Path, to_now: bool, server_id: int | None, v
     if verify:
         sizes = [size for _, size in kept.verify()]
         if not sizes:
-            raise ConfigError("there is no binary log file in the folder: nothing was read", folder=folder)
-        click.echo(f"{len(sizes)} files, {sum(sizes)} bytes: nothing is wrong", err=True)
+            raise ConfigError("the folder has no binary log file", folder=folder)
+        click.echo(f"{len(sizes)} files, {sum(sizes)} bytes: no damage", err=True)
         return
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

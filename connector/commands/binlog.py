@@ -188,7 +188,7 @@ def binlog(
     finally:
         out.flush()
     if transactions.prepared and not selection.over:
-        _tell_prepared(transactions.prepared)
+        _name_prepared(transactions.prepared)
     selection.check()
     if gaps:
         raise CorruptBinlog(
@@ -197,9 +197,12 @@ def binlog(
         )
 
 
-def _tell_prepared(prepared: Mapping[str, TransactionStart]) -> None:
-    """XA transactions that these files neither commit nor roll back."""
-    click.echo(f"thl: {len(prepared)} XA transactions are prepared and not decided in these files", err=True)
+def _name_prepared(prepared: Mapping[str, TransactionStart]) -> None:
+    """Name the XA transactions that these files neither commit nor roll back."""
+    click.echo(
+        f"thl: {len(prepared)} XA transactions are pending: no XA COMMIT or XA ROLLBACK in these files",
+        err=True,
+    )
     for xid, begin in list(prepared.items())[:NAMED]:
         click.echo(f"thl:   {xid} at {begin.start}{f' gtid {begin.gtid}' if begin.gtid else ''}", err=True)
     if len(prepared) > NAMED:
@@ -207,11 +210,13 @@ def _tell_prepared(prepared: Mapping[str, TransactionStart]) -> None:
 
 
 def _between(files: list[LogFile], start: SourcePosition | None, end: SourcePosition | None) -> list[LogFile]:
-    """The files from that of one position to that of the other."""
+    """The files between two positions, the files of both included."""
     from connector.errors import ConfigError
 
     names = [file.name for file in files]
     for name, bound in (("--from-position", start), ("--to-position", end)):
         if bound is not None and names.count(bound.file) != 1:
-            raise ConfigError(f"{name}: {bound.file} is {names.count(bound.file)} of these files", files=len(names))
+            raise ConfigError(
+                f"{name}: {names.count(bound.file)} of these files are called {bound.file}", files=len(names)
+            )
     return files[names.index(start.file) if start else 0 : names.index(end.file) + 1 if end else None]

@@ -127,7 +127,7 @@ def produce(
         return
     where = f"file and position {position.resume}" + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
     unfinished = f"; event {position.open.seqno} is unfinished and will be given up" if position.open else ""
-    unfinished += "; the initial load is unfinished and will begin anew" if position.snapshot else ""
+    unfinished += "; the initial load is unfinished and will be repeated" if position.snapshot else ""
     click.echo(
         f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}", err=True
     )
@@ -136,7 +136,7 @@ def produce(
 def _beginning(
     start: str | None, files: tuple[str, ...], places: tuple[str, ...]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Where a new log begins, and the files to read; `places` are of `--from`, the earlier form of both options."""
+    """The position at which a new log begins, or the files to read; `places` are of `--from`, once both options."""
     from pathlib import Path
 
     if places:

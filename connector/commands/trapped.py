@@ -35,7 +35,7 @@ def trapped(ctx: click.Context, config: Config, *, as_json: bool) -> None:
 
 def _lines(found: Trapped) -> list[str]:
     if not found.trapped:
-        return ["nothing is trapped: the source has every transaction of the log"]
+        return ["no trapped events: the source has every transaction of the log"]
     lines = [f"the source lacks {found.count} transactions of the log: {found.trapped}"]
     for event in found.events:
         changed = [f"{table} ({rows} rows)" for table, rows in event.rows.items()]
@@ -45,5 +45,5 @@ def _lines(found: Trapped) -> list[str]:
             f"{event.event_id}: {', '.join(changed) or 'no changes'}"
         )
     if found.passed:
-        lines.append(f"{found.passed} of them are no events of the log: it only went past them")
+        lines.append(f"{found.passed} of them are not events of the log: it passed them over")
     return lines

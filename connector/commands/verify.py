@@ -78,14 +78,14 @@ def verify(
 
     from connector.verify import verify as compare
 
-    told = partial(
-        _told, config, every_table=not (tables or ignore), as_json=as_json, indent=2 if every is None else None
+    show = partial(
+        _show, config, every_table=not (tables or ignore), as_json=as_json, indent=2 if every is None else None
     )
     if every is None:
         report = compare(config, tables or None, without=ignore, patience=stall_timeout)
-        told(report)
+        show(report)
         ctx.exit(EXIT_CODES[report.verdict])
-    ctx.exit(EXIT_CODES[_go_on(config, tables, ignore, patience=stall_timeout, every=every, told=told)])
+    ctx.exit(EXIT_CODES[_go_on(config, tables, ignore, patience=stall_timeout, every=every, show=show)])
 
 
 def _go_on(
@@ -95,9 +95,9 @@ def _go_on(
     *,
     patience: float,
     every: float,
-    told: Callable[[Report], None],
+    show: Callable[[Report], None],
 ) -> Verdict:
-    """Compare until a signal comes; what the last comparison came to."""
+    """Compare until a signal comes; returns the verdict of the last comparison."""
     import signal
     from threading import Event
 
@@ -110,11 +110,11 @@ def _go_on(
         signal.signal(number, lambda *_: stop.set())
     metrics.serve(config.metrics)
     clock = SystemClock()
-    return watch(config, tables or None, told, patience=patience, every=every, stop=stop, clock=clock, without=without)
+    return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, without=without)
 
 
-def _told(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
-    """Take away marks of tables that are equal, and print the report."""
+def _show(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
+    """Remove the marks of tables that are equal, and print the report."""
     from connector.errors import PreflightError
     from connector.targets.open import open_signal_table
 
@@ -125,9 +125,9 @@ def _told(config: Config, report: Report, *, every_table: bool, as_json: bool, i
             cleared = desk.found_equal(config.service, equal, report.seqno, every=every)
     except PreflightError as error:
         cleared = []
-        click.echo(f"marks of tables that an event was left out for stay: {error.message}", err=True)
+        click.echo(f"marks of tables with skipped events cannot be removed: {error.message}", err=True)
     for one in cleared:
-        click.echo(f"{one.schema}.{one.table} is equal again; noted since event {one.since}: {one.because}", err=True)
+        click.echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.because}", err=True)
     shown = {"verdict": report.verdict, **asdict(report)}
     click.echo(json.dumps(shown, indent=indent) if as_json else _text(report))
 
@@ -143,16 +143,16 @@ def _text(report: Report) -> str:
         f"{name}: NOT compared: a rule of source.filters.tables publishes only some of its changes"
         for name in report.filtered
     ]
-    lines += [f"{name}: not compared, as was asked" for name in report.left_out]
+    lines += [f"{name}: not compared (--ignore)" for name in report.left_out]
     if not report.equal and not report.exact:
-        lines.append("the target did not have exactly what the source had: what differs may be on its way")
+        lines.append("the target was not at the source's position: differences may be rows that are not applied yet")
     return "\n".join([*lines, _verdict(report)])
 
 
 def _verdict(report: Report) -> str:
     at = f"at seqno {report.seqno}"
     if not report.tables:
-        return f"nothing was compared {at}: no table is captured that can be"
+        return f"nothing was compared {at}: no captured table can be compared"
     if report.verdict == "different":
         return f"source and target are NOT equal {at}"
     if report.filtered:

@@ -146,4 +146,4 @@ def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
 
 def test_an_archive_without_a_file_is_not_called_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["archive", str(tmp_path), "--verify"]) == ConfigError.exit_code
-    assert "nothing was read" in capsys.readouterr().err
+    assert "no binary log file" in capsys.readouterr().err

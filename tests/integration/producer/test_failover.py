@@ -109,7 +109,7 @@ def test_the_log_goes_on_without_what_is_trapped(
     nothing = thl(bench, "trapped")
     assert (nothing.returncode, nothing.stdout.strip()) == (
         0,
-        "nothing is trapped: the source has every transaction of the log",
+        "no trapped events: the source has every transaction of the log",
     )
     misled, behind, fresh = (tmp_path / name for name in ("misled.db", "behind.db", "fresh.db"))
     with spark_session(tmp_path / "session") as spark:
@@ -123,7 +123,7 @@ def test_the_log_goes_on_without_what_is_trapped(
         bench.mysql = waiting.mysql = second
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('new line')")
 
-        assert thl(waiting, "trapped").stdout.startswith("nothing is trapped")
+        assert thl(waiting, "trapped").stdout.startswith("no trapped events")
         with waiting.start() as moved:  # now it waits for the source itself, which has all of it
             until(lambda: last_seqno(waiting) == before + 1)
             assert moved.stop() == 0

@@ -54,7 +54,7 @@ def test_its_changes_stand_where_it_was_prepared(prepared: Path, decided: Path) 
 def test_one_that_is_not_decided_is_told(prepared: Path) -> None:
     told = binlog(prepared)
     assert told.code == 0
-    assert "1 XA transactions are prepared and not decided" in told.err
+    assert "1 XA transactions are pending" in told.err
     assert NAME in told.err
     assert told.rows == [1, 10, 11]
 
