@@ -39,6 +39,8 @@ GROUPS: Final = {  # by what one wants to do
         "archive": ("connector.commands.archive:archive", "Copy the source's binary log to a folder."),
     },
     "Set up": {
+        "init": ("connector.commands.init:init", "Write a commented configuration file."),
+        "check": ("connector.commands.check:check", "Check source, grants, Kafka, target and Java."),
         "config": ("connector.commands.config:config", "Print the configuration in force, or its reference."),
         "acls": ("connector.commands.acls:acls", "Print or create the log's access rules on Kafka."),
     },

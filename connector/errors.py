@@ -1,26 +1,47 @@
-"""Every error this package raises on purpose.
+"""The errors that this package raises on purpose, and the exit codes of `thl`.
 
-An error says what happened, where (service, seqno, file and position, topic-partition-offset), what to do,
-and whether trying again can help. The CLI prints it as one message and exits with `exit_code`; nobody sees a
-traceback of these.
+An error says what failed, where (service, seqno, file and position, topic-partition-offset), what to do, and whether a
+retry can help. The CLI prints it as one message, never as a traceback, and exits with its `exit_code`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from connector.redaction import redacted
 
+# docs/reference-commands.md has the same table; a test keeps them equal.
+EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        0: "Done, or ended by SIGTERM, SIGINT, `thl offline` or a bound.",
+        1: "`thl status`: a problem. `thl demo`: source and target differ.",
+        2: "The command line or the configuration is wrong; the message names the option or field.",
+        3: "A server or a topic is not set up as needed; the hint is the statement that fixes it.",
+        4: "The source, the brokers, the registry or the target does not answer, or DDL disturbed an initial load.",
+        5: "The binary log or the log on Kafka is damaged or incomplete.",
+        6: "An event, type, character set or DDL is not supported, or the target cannot hold a value.",
+        7: "A newer producer or applier has taken over.",
+        8: "Source, log or target have different histories; `thl trapped`: there are trapped events.",
+        9: "Source and target differ.",
+        10: "A server of the sandbox cannot be fetched or started.",
+        11: "The Java process of Spark has ended.",
+        12: "The time of `--timeout` has passed.",
+        13: "`thl verify`: no table differs, but not all captured tables were compared.",
+        70: "A defect of this program; `THL_DEBUG=1` shows the traceback.",
+        130: "Interrupted at the terminal.",
+    }
+)
+
 
 class ConnectorError(Exception):
-    """Base of all our errors.
+    """Base of the package's errors. Raised itself where no other type fits. Not retryable.
 
     Args:
-        message: what happened, one sentence.
-        hint: what the operator can do, a statement or a command where there is one.
-        where: the ids that locate it, e.g. `service="shop", seqno=41, file="binlog.000002", pos=1748`.
+        message: what failed, in one sentence.
+        hint: the remedy: a statement, a command or an option where there is one.
+        where: ids of the place, e.g. `service="shop", seqno=41, file="binlog.000002", pos=1748`.
     """
 
     retry: ClassVar[bool] = False
@@ -33,30 +54,34 @@ class ConnectorError(Exception):
         self.hint = redacted(hint)
         self.where = where
 
-    def __str__(self) -> str:
+    @property
+    def located(self) -> str:
+        """The message with the ids of the place, without the hint."""
         ids = " ".join(f"{name}={_shown(value)}" for name, value in self.where.items() if value is not None)
-        text = f"{self.message} [{ids}]" if ids else self.message
-        text = _within(text)
-        return redacted(escaped(f"{text}\n  hint: {_within(self.hint)}" if self.hint else text, "\n\t"))
+        return redacted(f"{self.message} [{ids}]" if ids else self.message)
+
+    def __str__(self) -> str:
+        text = _indented(self.located)
+        return redacted(escaped(f"{text}\n  hint: {_indented(self.hint)}" if self.hint else text, "\n\t"))
 
 
 def escaped(text: str, kept: str = "") -> str:
-    """Text without what moves a terminal or begins a line: names and values come from elsewhere, damaged ones too.
+    """Escape the characters that move a terminal's cursor or begin a line: names and values may hold any.
 
     Args:
-        text: whatever.
-        kept: characters that may stay although they cannot be printed.
+        text: any text.
+        kept: unprintable characters that stay.
     """
     if text.isprintable():
         return text
     return "".join(
-        one if one.isprintable() or one in kept else one.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for one in text
+        char if char.isprintable() or char in kept else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for char in text
     )
 
 
-def _within(text: str) -> str:
-    """Text whose further lines are set in: with a name that holds a line's end none looks like a line of ours."""
+def _indented(text: str) -> str:
+    """Indent all lines but the first, so that a name with a line end cannot look like a message of its own."""
     return text.replace("\n", "\n    ")
 
 
@@ -84,118 +109,136 @@ class ConfigError(ConnectorError):
 
 
 class PreflightError(ConnectorError):
-    """A server is not set up as the connector needs it; the hint is the statement that mends it."""
+    """Raised when a server is not set up as the connector needs it. Not retryable: the hint is the remedy.
+
+    Attributes:
+        problems: the errors that it combines; empty for a single one.
+    """
 
     exit_code = 3
+    problems: tuple[PreflightError, ...] = ()
+
+
+class MissingPrivilege(PreflightError):
+    """Raised when a user lacks a privilege. Not retryable: the hint is the GRANT."""
 
 
 class Purged(PreflightError):
-    """The source no longer has what comes next in its binary log."""
+    """Raised when the source has purged the binary log that is needed next. Not retryable."""
 
 
 class SourceUnavailable(ConnectorError):
-    """The source does not answer or closed the connection."""
+    """Raised when the source does not answer or has closed the connection. Retryable."""
 
     retry = True
     exit_code = 4
 
 
 class SourceChanged(ConnectorError):
-    """DDL changed tables while an initial load was reading them: the load can only begin anew."""
+    """Raised when DDL changed tables while an initial load was reading them. Retryable: the load starts again."""
 
     retry = True
     exit_code = 4
 
 
 class CorruptBinlog(ConnectorError):
-    """Bytes of the binary log contradict the format: a checksum, a length, an order of events."""
+    """Raised when bytes of the binary log contradict its format: checksum, length, order of events. Not retryable."""
 
     exit_code = 5
 
 
 class Unsupported(ConnectorError):
-    """An event, type, row image, charset or DDL that is not understood. Nothing is skipped: we stop."""
+    """Raised for an event, type, row image, character set or DDL that is not supported. Not retryable.
+
+    Nothing is skipped: the process stops there.
+    """
 
     exit_code = 6
 
 
 class BrokerUnavailable(ConnectorError):
-    """Kafka does not answer, or refused for a passing reason."""
+    """Raised when Kafka does not answer, or refuses for a transient reason. Retryable."""
 
     retry = True
     exit_code = 4
 
 
 class RegistryUnavailable(ConnectorError):
-    """The schema registry does not answer, or refused for a passing reason."""
+    """Raised when the schema registry does not answer, or refuses for a transient reason. Retryable."""
 
     retry = True
     exit_code = 4
 
 
 class UnsafeTopic(ConnectorError):
-    """A topic exists with settings that could lose data."""
+    """Raised when a topic's settings can lose data. Not retryable: the hint is the command that changes them."""
 
     exit_code = 3
 
 
 class LogDamaged(ConnectorError):
-    """The log on Kafka has a hole, lost its tail, or a fragment's bytes are wrong."""
+    """Raised when the log on Kafka has a gap, lost its tail, or has wrong bytes in a fragment. Not retryable."""
 
     exit_code = 5
 
 
 class Fenced(ConnectorError):
-    """A newer producer of the service, or a newer applier of the target, has taken over."""
+    """Raised when a newer producer of the service, or a newer applier of the target, has taken over. Not retryable."""
 
     exit_code = 7
 
 
 class HistoriesDiffer(ConnectorError):
-    """The target's position, or the source's, does not lie on the log's history. Nothing was changed."""
+    """Raised when the position of the target or of the source is not on the log's history. Not retryable.
+
+    Nothing was changed.
+    """
 
     exit_code = 8
 
 
 class ShardsChanged(ConnectorError):
-    """Shards have other names from an event on: who reads some of them reads on from there with names of now."""
+    """Raised to a reader of some shards at an event from which shards have other names. Not retryable.
+
+    The reader goes on from there with the new names.
+    """
 
     exit_code = 8
 
 
 class TargetUnavailable(ConnectorError):
-    """The target does not answer, or refused for a passing reason."""
+    """Raised when the target does not answer, or refuses for a transient reason. Retryable."""
 
     retry = True
     exit_code = 4
 
 
 class TargetDiffers(ConnectorError):
-    """The target is not in the state that the log says it is in: row counts, tables, columns."""
+    """Raised when row counts, tables or columns of the target are not as the log has them. Not retryable."""
 
     exit_code = 9
 
 
 class ValueNotRepresentable(ConnectorError):
-    """A value or name that the target cannot hold exactly; the message names row and column."""
+    """Raised for a value or name that the target cannot hold exactly; names row and column. Not retryable."""
 
     exit_code = 6
 
 
 class SandboxError(ConnectorError):
-    """A disposable server of the sandbox, or what it is made of, could not be had."""
+    """Raised when a server of the sandbox, or a program for it, cannot be fetched or started. Not retryable."""
 
     exit_code = 10
 
 
 class SparkGone(ConnectorError):
-    """The JVM that reads the log has ended: the process ends with it, and is to be started again."""
+    """Raised when Spark's JVM has ended. Not retryable in this process: start the command again."""
 
     exit_code = 11
 
 
 class TimedOut(ConnectorError):
-    """What was waited for did not happen in the time that was given."""
+    """Raised when a condition was not met within the time given. Retryable."""
 
     retry = True
     exit_code = 12

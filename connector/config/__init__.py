@@ -3,6 +3,7 @@
 - `model`: `Config`, the sections as one model; `Metrics`; the fields that were renamed.
 - `source`, `filters`, `kafka`, `publish`, `apply`: the sections. `section`: their base and common field types.
 - `loading`: reads file, environment and `--set`, and remembers the origin of each value.
+- `starter`: the commented file of `thl init`.
 - `reference`: docs/configuration.md, and the YAML that `thl config` prints.
 """
 

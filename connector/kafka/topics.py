@@ -37,6 +37,21 @@ class Topic:
     settings: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The brokers and topics of a log.
+
+    Args:
+        brokers: the number of brokers in the cluster.
+        missing: topics of the log that do not exist yet.
+        problems: topics that can lose data, or would once they are created.
+    """
+
+    brokers: int
+    missing: tuple[str, ...]
+    problems: tuple[UnsafeTopic, ...]
+
+
 def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
     """Event, control, position and prepared topic as they are created."""
     kafka = config.kafka
@@ -169,6 +184,29 @@ class Topics:
         sizes = (int(topic.settings[MESSAGE_BYTES]) for topic in (events, prepared))
         smallest = min(kafka.max_message_bytes, *sizes)
         return kafka.model_copy(update={"partitions": events.partitions, "max_message_bytes": smallest})
+
+    def inspect(self, timeout: float) -> Inspection:
+        """Look at the brokers and the log's topics; create nothing.
+
+        Args:
+            timeout: seconds to wait for the brokers.
+
+        Raises:
+            BrokerUnavailable, PreflightError: the brokers do not answer in time, or refuse the user.
+        """
+        with self._refusals.asking(self._admin, "the brokers cannot be reached", brokers=self._config.kafka.bootstrap):
+            brokers = len(self._admin.list_topics(timeout=timeout).brokers)
+        problems: list[UnsafeTopic] = []
+        missing: list[str] = []
+        for plan in wanted(self._config):
+            topic = self._look(plan.name)
+            if topic is None:
+                missing.append(plan.name)
+            try:
+                self._refuse(topic or plan, plan, exists=topic is not None)
+            except UnsafeTopic as error:
+                problems.append(error)
+        return Inspection(brokers, tuple(missing), tuple(problems))
 
     def setting(self, name: str) -> str:
         """A setting of the event topic, as it is.

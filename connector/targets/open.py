@@ -28,6 +28,10 @@ class Kind(Protocol):
         """Open a session for the signal tables; claims nothing."""
 
     @staticmethod
+    def check(url: str) -> str:
+        """Check that the target can be opened and written to, without writing; return a description of it."""
+
+    @staticmethod
     def unverified(url: str) -> str:
         """Say why a password sent to this URL can be read by others; "" if it cannot."""
 
@@ -58,6 +62,23 @@ def open_signal_table(options: Options) -> SignalTable:
         TargetUnavailable: it does not answer, or does not exist yet.
     """
     return SignalTable(_kind(options).open_session(options.url.get_secret_value()))
+
+
+def check_target(options: Options) -> str:
+    """Check that an applier could open the target and write to it; write nothing.
+
+    Args:
+        options: its URL.
+
+    Returns:
+        The target's kind, version and place.
+
+    Raises:
+        ConfigError: an unknown scheme, or a URL or file that cannot be used.
+        PreflightError: the server refuses the user, or the user lacks a privilege.
+        TargetUnavailable: the server does not answer.
+    """
+    return _kind(options).check(options.url.get_secret_value())
 
 
 def unverified(options: Options) -> str:

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from connector.config.model import Source
 from connector.ddl.mariadb import NOT_LOGGED
-from connector.errors import PreflightError
+from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
 from connector.mysql.preflight.replication import own_log_rules, replication_rules, unlogged_replication
+from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
 from connector.mysql.server.connection import Connection, account, query, speaking_to
 from connector.mysql.server.privileges import Privileges, read_privileges, unreadable
 from connector.mysql.server.source_facts import SourceFacts, read_facts
@@ -62,7 +63,11 @@ def preflight(
         if problems:
             raise _one_of(problems)
         left_out = replication_rules(connection, facts) if monitors else ""
-        return replace(facts, warnings=tuple(_warnings(facts, privileges, left_out, snapshot=snapshot)))
+        warnings = (
+            *_warnings(facts, privileges, left_out, snapshot=snapshot),
+            *unmatched_patterns(connection, source.filters, filter.fold),
+        )
+        return replace(facts, warnings=warnings)
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -121,21 +126,21 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
 def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
     to = account(source.user)
     if not privileges.has("REPLICATION SLAVE"):
-        yield PreflightError("the user lacks REPLICATION SLAVE", hint=f"GRANT REPLICATION SLAVE ON *.* TO {to};")
+        yield MissingPrivilege("the user lacks REPLICATION SLAVE", hint=f"GRANT REPLICATION SLAVE ON *.* TO {to};")
     if not _monitors(facts, privileges):
         name = _monitor(facts)
-        yield PreflightError(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
+        yield MissingPrivilege(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
     if not snapshot:
         return
     if not privileges.has("RELOAD", "FLUSH_TABLES"):
         name = facts.flush_privilege
-        yield PreflightError(
+        yield MissingPrivilege(
             f"the user lacks {name}{' (or RELOAD)' if name != 'RELOAD' else ''}, with which the snapshot finds its "
             "position",
             hint=f"GRANT {name} ON *.* TO {to};",
         )
     for place in unreadable(privileges, source.filters.do):
-        yield PreflightError(
+        yield MissingPrivilege(
             f"the user lacks SELECT on {place}: tables it may not read would silently be left out of the snapshot",
             hint=f"GRANT SELECT ON {place} TO {to};",
         )
@@ -149,7 +154,7 @@ def _unseen(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
         return
     for place in unreadable(privileges, source.filters.do):
         what = "foreign keys, whose cascades are not in the log," if cascades else f"{NOT_LOGGED}: such columns"
-        yield PreflightError(
+        yield MissingPrivilege(
             f"the user lacks SELECT on {place}: {what} cannot be seen there",
             hint=f"GRANT SELECT ON {place} TO {account(source.user)};"
             + (f" or accept that the target may differ: {ACCEPT}" if cascades else ""),
@@ -302,4 +307,6 @@ def _one_of(problems: list[PreflightError]) -> PreflightError:
     listed = "".join(
         f"\n  {number}. {problem.message}\n     {problem.hint}" for number, problem in enumerate(problems, 1)
     )
-    return PreflightError(f"{len(problems)} things of the source need mending:{listed}")
+    error = PreflightError(f"{len(problems)} prerequisites are missing on the source:{listed}")
+    error.problems = tuple(problems)
+    return error

@@ -19,7 +19,7 @@ from pymysql.cursors import DictCursor
 
 from connector.addresses import on_this_machine
 from connector.config.model import Source
-from connector.errors import ConfigError, ConnectorError, PreflightError, SourceUnavailable
+from connector.errors import ConfigError, ConnectorError, MissingPrivilege, PreflightError, SourceUnavailable
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
@@ -153,16 +153,16 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         if code in REFUSED:
             raise PreflightError(f"{who} refuses the user: {text}", hint=_user_hint(source), **where) from error
         if code in DENIED:
-            raise PreflightError(
+            raise MissingPrivilege(
                 f"the user lacks a privilege: {text}",
                 hint=f"GRANT … TO {account(source.user)}; docs/configuration.md lists the least set",
                 **where,
             ) from error
         if code in GONE or isinstance(error, pymysql.InterfaceError):
-            raise SourceUnavailable(f"{who} does not answer: {text}", **where) from error
+            raise SourceUnavailable(f"{who} does not answer: {text}", hint=_down_hint(who), **where) from error
         raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
     except OSError as error:
-        raise SourceUnavailable(f"{who} does not answer: {error}", **where) from error
+        raise SourceUnavailable(f"{who} does not answer: {error}", hint=_down_hint(who), **where) from error
     except UnicodeError as error:
         raise ConfigError(f"{who} has no host name that can be looked up: {error}", **where) from error
 
@@ -195,6 +195,10 @@ def _code_and_text(error: pymysql.MySQLError) -> tuple[int, str]:
             return code, str(text)
         case _:
             return -1, str(error)
+
+
+def _down_hint(who: str) -> str:
+    return "is it running, and are source.host and source.port right?" if who == THE_SOURCE else ""
 
 
 def _user_hint(source: Source) -> str:
@@ -239,5 +243,6 @@ def _certificate_hint(source: Source) -> str:
     authority = "source.tls_ca" if source.tls_ca is None else f"{source.tls_ca} (source.tls_ca)"
     return (
         f"does {authority} hold the authority that signed the server's certificate, and does that name {source.host}? "
-        "source.tls_verify: ca does not ask for the name; none asks for nothing, and anybody between reads the password"
+        "source.tls_verify: ca does not check the name; source.tls_verify: false checks nothing: anyone between can "
+        "read the password"
     )

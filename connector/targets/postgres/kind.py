@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from connector.clock import Clock
 from connector.config.model import Target as Options
+from connector.errors import MissingPrivilege, PreflightError
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import unverified
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
 
-__all__ = ["open_session", "open_target", "unverified"]
+__all__ = ["check", "open_session", "open_target", "unverified"]
+
+_FACTS = """
+SELECT current_setting('server_version'), current_database(), current_user, current_setting('server_encoding'),
+    has_database_privilege(current_database(), 'CREATE') OR to_regclass('thl.thl_position') IS NOT NULL
+"""
 
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> PostgresTarget:
     """Open a session that applies."""
     return PostgresTarget(options.url.get_secret_value(), clock, audit=options.audit, columns=columns)
+
+
+def check(url: str) -> str:
+    """Check that the database is in UTF-8 and that the user may create schemas in it."""
+    session = open_session(url)
+    try:
+        ((version, database, user, encoding, creates),) = session.run(_FACTS, ())
+    finally:
+        session.close()
+    if encoding != "UTF8":
+        raise PreflightError(
+            f"the database {database} is in {encoding}, not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'"
+        )
+    if not creates:
+        raise MissingPrivilege(
+            f"the user {user} may not create schemas in the database {database}",
+            hint=f'GRANT CREATE ON DATABASE "{database}" TO "{user}";',
+        )
+    return f"PostgreSQL {version}, database {database}, user {user}"
 
 
 def open_session(url: str) -> PostgresSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +22,27 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
 def open_session(url: str) -> SqliteSession:
     """Open the file as it is."""
     return SqliteSession(_file(url))
+
+
+def check(url: str) -> str:
+    """Check that the file, or the folder in which it will be created, can be written to."""
+    file = _file(url)
+    folder = file.absolute().parent
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise ConfigError(
+            f"target.url: {file} cannot be written to"
+            if file.exists()
+            else f"target.url: {folder} is no folder that can be written to",
+            hint="name another file in target.url, or create the folder and let this user write to it",
+        )
+    if not file.exists():
+        return f"SQLite, {file}, which does not exist yet"
+    session = open_session(url)
+    try:
+        session.run("PRAGMA schema_version", ())
+    finally:
+        session.close()
+    return f"SQLite, {file}"
 
 
 def unverified(url: str) -> str:

@@ -84,9 +84,10 @@ def test_several_are_told_at_once(mysql_server: SqlServer) -> None:
         a_setting(mysql_server, "binlog_format", "MIXED"),
         a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
         a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"),
-        pytest.raises(PreflightError, match="2 things") as raised,
+        pytest.raises(PreflightError) as raised,
     ):
         checked(as_source(mysql_server))
+    assert len(raised.value.problems) == 2
     assert "SET PERSIST binlog_format = 'ROW';" in str(raised.value)
     assert "SET PERSIST binlog_row_value_options = '';" in str(raised.value)
 

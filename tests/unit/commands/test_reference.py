@@ -39,6 +39,9 @@ def test_the_table_of_exit_codes_is_what_the_code_says() -> None:
         retry, names = written[code]
         assert names == {kind.__name__ for kind in found}, code
         assert {kind.retry for kind in found} == {retry == "yes"}, code
+    assert set(errors.EXIT_CODES) == set(written)
+    for code, meaning in errors.EXIT_CODES.items():
+        assert f"\n| {code} | {meaning} |" in PAGE
     others = {0, cli.USAGE, cli.DEFECT, cli.INTERRUPTED, status.UNWELL, demo.DIFFERENT, *verify.EXIT_CODES.values()}
     assert set(written) == set(ours) | others
 

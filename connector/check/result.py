@@ -1,0 +1,74 @@
+"""The result of a check: its state, what was found, and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from connector.errors import ConnectorError
+
+
+class State(StrEnum):
+    """The state of a check, from good to bad."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One result.
+
+    Args:
+        name: what was checked: source, grants, kafka, target or java.
+        state: its state.
+        found: what was found, as a sentence without its end.
+        remedy: the statement, command or option that helps; "" if there is nothing to do.
+        exit_code: that of the error; 0 if there is none.
+    """
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+    exit_code: int = 0
+
+
+def ok(name: str, found: str) -> Check:
+    """Return the result of a check without a problem."""
+    return Check(name, State.OK, found)
+
+
+def warning(name: str, found: str, remedy: str = "") -> Check:
+    """Return the result of a check that found a weakness with which everything runs."""
+    return Check(name, State.WARNING, found, remedy)
+
+
+def failed(name: str, error: ConnectorError) -> Check:
+    """Return the result of a check that failed with an error."""
+    return Check(name, State.FAILED, error.located, error.hint, error.exit_code)
+
+
+def exit_code(checks: Sequence[Check]) -> int:
+    """Return the exit code of the first check that failed; 0 if none did."""
+    return next((check.exit_code for check in checks if check.state is State.FAILED), 0)
+
+
+def as_text(checks: Sequence[Check]) -> str:
+    """Return one line for each check, and its remedy below."""
+    return "\n".join(_lines(checks))
+
+
+def as_objects(checks: Sequence[Check]) -> list[dict[str, str]]:
+    """Return the checks for JSON."""
+    return [{"check": one.name, "state": one.state, "found": one.found, "remedy": one.remedy} for one in checks]
+
+
+def _lines(checks: Sequence[Check]) -> Iterator[str]:
+    width = max(len(one.name) for one in checks)
+    below = "\n" + " " * (len(State.WARNING) + width + 4)
+    for one in checks:
+        text = one.found if not one.remedy else f"{one.found}\n-> {one.remedy}"
+        yield f"{one.state.upper():{len(State.WARNING)}}  {one.name:{width}}  {text}".replace("\n", below)

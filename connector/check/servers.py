@@ -1,0 +1,87 @@
+"""Checks the servers: the source with its settings and grants, the brokers with the log's topics, the target.
+
+Nothing is created, claimed or fenced, and no server is asked twice: one that does not answer is reported in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+from connector.check.result import Check, failed, ok, warning
+from connector.config import Config
+from connector.errors import ConnectorError, MissingPrivilege, PreflightError
+from connector.kafka.topics import Topics
+from connector.mysql.preflight.preflight import preflight
+from connector.mysql.server.connection import connect
+from connector.mysql.server.dump import replica_uuid
+from connector.targets.open import check_target
+
+SOURCE: Final = "source"
+GRANTS: Final = "grants"
+KAFKA: Final = "kafka"
+TARGET: Final = "target"
+PATIENCE: Final = 5.0  # seconds
+
+
+def check_kafka(config: Config) -> tuple[list[Check], bool]:
+    """Check that the brokers answer, and that the log's topics cannot lose data.
+
+    Returns:
+        The results; and whether the log exists.
+    """
+    try:
+        found = Topics(config).inspect(PATIENCE)
+    except ConnectorError as error:
+        return [failed(KAFKA, error)], False
+    if found.problems:
+        return [failed(KAFKA, problem) for problem in found.problems], not found.missing
+    log = "does not exist yet: thl produce creates it" if found.missing else "exists"
+    brokers = "1 broker" if found.brokers == 1 else f"{found.brokers} brokers"
+    answered = ok(KAFKA, f"{brokers} at {config.kafka.bootstrap}; the log {config.topic} {log}")
+    copies = config.kafka.replication
+    if found.missing and copies > found.brokers:
+        text = f"{brokers} cannot hold {copies} copies of a topic"
+        hint = "start more brokers, or set kafka.replication, kafka.min_isr and, for a sandbox, kafka.allow_unsafe"
+        return [failed(KAFKA, PreflightError(text, hint=hint))], False
+    return [answered], not found.missing
+
+
+def check_source(config: Config, *, log_exists: bool) -> list[Check]:
+    """Check that the source answers, is set up, and grants the user what the producer needs.
+
+    Args:
+        config: the configuration.
+        log_exists: without a log an initial load may follow, which needs more privileges.
+    """
+    source = config.source
+    snapshot = source.start == "snapshot" and not log_exists
+    try:
+        with closing(connect(source)) as connection:
+            try:
+                uuid = replica_uuid(config.service, source)
+                facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
+            except PreflightError as error:
+                return list(_problems(f"{source.host}:{source.port} answers", error))
+    except ConnectorError as error:
+        return [failed(SOURCE, error)]
+    return [
+        ok(SOURCE, f"{facts.server} at {source.host}:{source.port}"),
+        ok(GRANTS, f"the user {source.user} has every privilege that is needed"),
+        *(warning(SOURCE, text) for text in facts.warnings),
+    ]
+
+
+def check_target_server(config: Config) -> list[Check]:
+    """Check that the target can be opened and written to."""
+    try:
+        return [ok(TARGET, check_target(config.target))]
+    except ConnectorError as error:
+        return [failed(TARGET, error)]
+
+
+def _problems(answers: str, error: PreflightError) -> Iterator[Check]:
+    yield ok(SOURCE, answers)
+    for problem in error.problems or (error,):
+        yield failed(GRANTS if isinstance(problem, MissingPrivilege) else SOURCE, problem)

@@ -1,0 +1,33 @@
+"""`thl check`: checks source, Kafka, target, grants and Java, each with its remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.command import command
+from connector.commands.options import configured, text_or_json
+
+if TYPE_CHECKING:
+    from connector.config.model import Config
+
+
+@command(examples={"thl check": "Before the first start.", "thl check --format json": "For scripts."})
+@configured("source", "kafka", "target")
+@text_or_json("One JSON array instead of text.")
+@click.pass_context
+def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
+    """Check the source and its grants, Kafka, the target and Java, and print the remedy of each problem.
+
+    Takes seconds; creates and changes nothing. Exits with 0 if everything is there, else with the code of the first
+    problem: 2, 3 or 4.
+    """
+    from connector.check.result import as_objects, as_text, exit_code
+    from connector.check.run import check as run
+
+    found = run(config, os.environ)
+    click.echo(json.dumps(as_objects(found), indent=2) if as_json else as_text(found))
+    ctx.exit(exit_code(found))

@@ -1,0 +1,193 @@
+"""`thl check` against real servers: everything there, and each thing that can be missing, one by one."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from connector import cli
+from connector.check.result import Check, State
+from connector.check.run import check
+from connector.config import Config, Filters, Kafka, Source, Target
+from connector.kafka.topics import Topics
+from connector.sandbox.fetching.java import java_home
+from tests.support.loading import a_user
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
+
+LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT, XA_RECOVER_ADMIN ON *.*",)
+ENVIRON = {"JAVA_HOME": str(java_home())}
+
+
+def config_of(source: Source, broker: Broker, folder: Path, service: str = "checked") -> Config:
+    kafka = Kafka(bootstrap=broker.bootstrap, replication=1, min_isr=1, allow_unsafe=True)
+    return Config(service=service, source=source, kafka=kafka, target=Target(url=f"sqlite:///{folder}/t.db"))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def config(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Iterator[Config]:
+    with a_user(mysql_server, *LEAST) as source:
+        yield config_of(source, kafka_broker, tmp_path)
+
+
+def failures(found: list[Check]) -> dict[str, int]:
+    return {one.name: one.exit_code for one in found if one.state is State.FAILED}
+
+
+def only(found: list[Check], name: str) -> Check:
+    (one,) = [one for one in found if one.name == name and one.state is State.FAILED]
+    return one
+
+
+def changed(config: Config, section: str, **fields: object) -> Config:
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=fields)})
+
+
+def test_everything_there_is_ok_and_creates_nothing(config: Config, tmp_path: Path) -> None:
+    found = check(config, ENVIRON)
+    assert failures(found) == {}
+    assert [one.name for one in found if one.state is State.OK] == ["source", "grants", "kafka", "target", "java"]
+    assert not list(tmp_path.iterdir())
+    topics = AdminClient({"bootstrap.servers": config.kafka.bootstrap}).list_topics(timeout=10).topics
+    assert config.topic not in topics
+
+
+def test_postgres_target_is_ok(config: Config, postgres_server: DatabaseServer) -> None:
+    assert failures(check(changed(config, "target", url=Target(url=postgres_server.dsn).url), ENVIRON)) == {}
+
+
+def test_unreachable_servers_fail_in_seconds_each_with_exit_code_4(config: Config) -> None:
+    away = changed(config, "source", port=1)
+    away = changed(away, "kafka", bootstrap="127.0.0.1:1")
+    away = changed(away, "target", url=Target(url="postgresql://u:p@127.0.0.1:1/d").url)
+    found = check(away, ENVIRON)
+    assert failures(found) == {"source": 4, "kafka": 4, "target": 4}
+    assert "source.host" in only(found, "source").remedy
+    assert "kafka.bootstrap" in only(found, "kafka").remedy
+
+
+def test_wrong_password_of_source_fails(config: Config) -> None:
+    wrong = changed(config, "source", password=Source(password="wrong").password)
+    found = check(wrong, ENVIRON)
+    assert failures(found) == {"source": 3}
+    assert "source.password" in only(found, "source").remedy
+
+
+def test_missing_grants_fail_each_with_its_statement(
+    config: Config, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    with a_user(mysql_server) as source:
+        bare = config_of(source, kafka_broker, tmp_path)
+        problems = [one for one in check(bare, ENVIRON) if one.state is State.FAILED]
+        assert {one.name for one in problems} == {"grants"}
+        assert len(problems) > 1
+        for one in problems:
+            mysql_server.run_sql(one.remedy)
+        assert failures(check(bare, ENVIRON)) == {}
+
+
+def test_existing_log_needs_no_grants_of_initial_load(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    with a_user(mysql_server, "REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.*") as source:
+        config = config_of(source, kafka_broker, tmp_path, service="begun")
+        assert set(failures(check(config, ENVIRON))) == {"grants"}
+        Topics(config).ensure()
+        assert failures(check(config, ENVIRON)) == {}
+
+
+@contextmanager
+def a_global(server: SqlServer, name: str, value: str, before: str) -> Iterator[None]:
+    server.run_sql(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        server.run_sql(f"SET GLOBAL {name} = {before}")
+
+
+def test_wrong_setting_of_source_fails_with_its_statement(config: Config, mysql_server: SqlServer) -> None:
+    with a_global(mysql_server, "binlog_format", "'MIXED'", "'ROW'"):
+        found = check(config, ENVIRON)
+    assert failures(found) == {"source": 3}
+    assert "binlog_format = 'ROW'" in only(found, "source").remedy
+
+
+def test_pattern_without_table_warns(config: Config, mysql_server: SqlServer) -> None:
+    mysql_server.run_sql("CREATE DATABASE checked; CREATE TABLE checked.a (id INT PRIMARY KEY)")
+    filters = Filters.model_validate(
+        {"do": ["checked.*", "chekced.*"], "ignore": ["*.b"], "tables": [{"match": ["checked.A?"], "drop": ["x"]}]}
+    )
+    found = check(changed(config, "source", filters=filters), ENVIRON)
+    assert failures(found) == {}
+    told = " ".join(one.found for one in found if one.state is State.WARNING and "pattern" in one.found)
+    assert all(text in told for text in ("do: the pattern chekced.*", "ignore: the pattern *.b", "tables.0.match: the"))
+    assert "checked.* " not in told
+
+
+def test_too_few_brokers_fail(config: Config) -> None:
+    found = check(changed(config, "kafka", replication=3), ENVIRON)
+    assert failures(found) == {"kafka": 3}
+    assert "kafka.replication" in only(found, "kafka").remedy
+
+
+def test_unsafe_topics_fail(config: Config) -> None:
+    found = check(changed(config, "kafka", allow_unsafe=False), ENVIRON)
+    assert failures(found) == {"kafka": 3}
+    assert all("kafka.allow_unsafe" in one.remedy for one in found if one.name == "kafka")
+
+
+def test_unknown_user_of_target_fails(config: Config, postgres_server: DatabaseServer) -> None:
+    url = postgres_server.dsn.replace("thl:thl@", "nobody:x@")
+    assert failures(check(changed(config, "target", url=Target(url=url).url), ENVIRON)) == {"target": 3}
+
+
+def test_target_user_without_create_fails_with_its_grant(config: Config, postgres_server: DatabaseServer) -> None:
+    url = postgres_server.dsn
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("DROP ROLE IF EXISTS checker2")
+        admin.execute("CREATE ROLE checker2 LOGIN PASSWORD 'right'")
+        limited = changed(config, "target", url=Target(url=url.replace("thl:thl@", "checker2:right@")).url)
+        try:
+            found = check(limited, ENVIRON)
+            assert failures(found) == {"target": 3}
+            admin.execute(only(found, "target").remedy.encode())
+            assert failures(check(limited, ENVIRON)) == {}
+        finally:
+            admin.execute("DROP OWNED BY checker2")
+            admin.execute("DROP ROLE checker2")
+
+
+def test_target_file_that_cannot_be_used_fails(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("no database " * 100)
+    for name in ("missing/t.db", "text.db"):
+        found = check(changed(config, "target", url=Target(url=f"sqlite:///{tmp_path}/{name}").url), ENVIRON)
+        assert set(failures(found)) == {"target"}, name
+    with sqlite3.connect(tmp_path / "good.db") as database:
+        database.execute("CREATE TABLE t (a)")
+    assert not failures(check(changed(config, "target", url=Target(url=f"sqlite:///{tmp_path}/good.db").url), ENVIRON))
+
+
+def test_command_prints_json_and_exits_with_first_failure(
+    config: Config, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home()))
+    monkeypatch.chdir(tmp_path)
+    source = config.source
+    sets = {
+        "source.host": source.host, "source.port": source.port, "source.user": source.user,
+        "source.password": source.password.get_secret_value(), "kafka.bootstrap": config.kafka.bootstrap,
+    }  # fmt: skip
+    arguments = ["--set=kafka.replication=1", "--set=kafka.min_isr=1", "--set=kafka.allow_unsafe=true"]
+    arguments += [f"--set={name}={value}" for name, value in sets.items()]
+    assert cli.run(["check", "--format", "json", *arguments]) == 0
+    assert {one["state"] for one in json.loads(capsys.readouterr().out)} <= {"ok", "warning"}
+    assert cli.run(["check", *arguments, "--set", "target.url=sqlite:////no/folder/t.db"]) == 2
+    said = capsys.readouterr().out
+    assert "FAILED" in said
+    assert "target.url" in said

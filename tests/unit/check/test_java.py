@@ -1,0 +1,42 @@
+"""The check of Java: found by JAVA_HOME or on the PATH, and recent enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.check.java import check_java
+from connector.check.result import State, as_text, exit_code
+
+
+def a_java(folder: Path, script: str) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "java"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return folder
+
+
+def version(number: str) -> str:
+    return f"echo '    java.specification.version = {number}' >&2"
+
+
+def test_java_of_java_home_is_used_before_path(tmp_path: Path) -> None:
+    home, other = a_java(tmp_path / "a", version("21")), a_java(tmp_path / "b", version("17"))
+    found = check_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")})
+    assert (found.state, "Java 21" in found.found) == (State.OK, True)
+    assert "Java 17" in check_java({"PATH": str(other / "bin")}).found
+
+
+@pytest.mark.parametrize("script", [version("11"), version("1.8"), "exit 1", "true"])
+def test_unusable_java_fails_with_remedy(script: str, tmp_path: Path) -> None:
+    found = check_java({"JAVA_HOME": str(a_java(tmp_path / "a", script))})
+    assert (found.state, exit_code([found])) == (State.FAILED, 2)
+    assert "JAVA_HOME" in found.remedy
+    assert found.remedy in as_text([found])
+
+
+@pytest.mark.parametrize("environ", [{}, {"PATH": "/nowhere"}, {"JAVA_HOME": "/nowhere"}])
+def test_no_java_fails(environ: dict[str, str]) -> None:
+    assert check_java(environ).state is State.FAILED

@@ -1,0 +1,108 @@
+"""`thl init`: what it writes loads as what was given, and no file is overwritten."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from connector import cli
+from connector.config.loading import load
+from connector.config.reference import Field, fields
+from connector.config.starter import MAIN, QUESTIONS, given, starter
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_defaults_write_a_file_that_loads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["init", "--defaults"]) == 0
+    assert load() == given([]).config
+    assert Path("thl.yaml").stat().st_mode & 0o777 == 0o600
+    assert "thl check" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["service=shop", "source.host=db", "source.password=pä:ss #1", "source.filters.do=a.*,b"],
+        ["kafka.replication=1"],
+        ["kafka.replication=1", "kafka.allow_unsafe=false"],
+        ["target.url=postgresql://u:p%40@h/d", "target.metadata_columns.seqno=n", "metrics.port=9000"],
+        ['source.filters.tables=[{"match": ["a.b"], "mask": {"c": {"fixed": null}}}]', "kafka.properties.a.b=c"],
+    ],
+)
+def test_given_fields_are_written_and_load(sets: list[str]) -> None:
+    assert cli.run(["init", "some.yaml", *(part for text in sets for part in ("--set", text))]) == 0
+    assert load(Path("some.yaml")) == given(sets).config
+
+
+def test_secret_of_a_file_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hidden-there\n")
+    assert cli.run(["init", "--set", f"source.password_file={tmp_path}/password"]) == 0
+    assert "hidden-there" not in Path("thl.yaml").read_text()
+    assert load().source.password.get_secret_value() == "hidden-there"
+
+
+def test_existing_file_is_kept() -> None:
+    Path("thl.yaml").write_text("service: mine")
+    assert cli.run(["init"]) == 2
+    assert cli.run(["init", "--defaults", "--set", "service=x"]) == 2
+    assert Path("thl.yaml").read_text() == "service: mine"
+
+
+@pytest.mark.parametrize("set_", ["source.port=x", "nothing=1", "source"])
+def test_wrong_field_writes_nothing(set_: str) -> None:
+    assert cli.run(["init", "--set", set_]) == 2
+    assert not list(Path().iterdir())
+
+
+def test_answers_at_a_terminal_are_written_and_wrong_ones_asked_again() -> None:
+    dialogue = [
+        ("Name of the log", "shop"),
+        ("host", ""),
+        ("port", "99999"),
+        ("port", "3307"),
+        ("user", "me"),
+        ("password", "se:cret"),
+        ("brokers", "kafka:9092"),
+        ("copies", "1"),
+        ("Target", "sqlite:///x.db"),
+    ]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        arguments = [sys.executable, "-m", "connector", "init", "--set", "source.filters.do=shop.*"]
+        os.execve(sys.executable, arguments, {**os.environ, "PYTHONPATH": str(ROOT)})  # noqa: S606
+    said = ""
+    for prompt, answer in dialogue:
+        while prompt not in said:
+            said += os.read(terminal, 4096).decode()
+        said = ""
+        os.write(terminal, f"{answer}\n".encode())
+    with suppress(OSError):  # Linux: the terminal's other end is closed
+        while more := os.read(terminal, 4096):
+            said += more.decode()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+    os.close(terminal)
+    assert "se:cret" not in said
+    assert load() == given(
+        [
+            "service=shop", "source.port=3307", "source.user=me", "source.password=se:cret", "source.filters.do=shop.*",
+            "kafka.bootstrap=kafka:9092", "kafka.replication=1", "target.url=sqlite:///x.db",
+        ]
+    ).config  # fmt: skip
+
+
+def test_main_fields_and_questions_are_fields() -> None:
+    names = {item.name for item in fields() if isinstance(item, Field)}
+    assert names >= MAIN >= set(QUESTIONS)
+    assert "  # password_file:" in starter(given([]))
