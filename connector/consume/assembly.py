@@ -1,9 +1,9 @@
-"""Messages in, whole events out: what the protocol's rules decide, carried out."""
+"""Turns messages into whole events, in the order that `connector.log.reading` decides."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Never, Protocol
 
@@ -11,6 +11,7 @@ from connector.consume.decoding import Decoder
 from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
+from connector.errors import LogDamaged
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Kind, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer, Release
@@ -25,54 +26,66 @@ class Message(NamedTuple):
     value: bytes
 
 
+Attempts = Callable[[FragmentHeader, Fragments, bool], None]
+"""Receives an attempt at an event: the newest header, the messages, and whether the last fragment is among them."""
+
+
 class Order(Protocol):
-    """In which order finished events are given, and which are."""
+    """The order in which finished events are released, and the choice of events."""
 
-    def wants(self, header: FragmentHeader) -> bool:
-        """Whether an event's bytes are to be kept."""
+    def includes(self, header: FragmentHeader) -> bool:
+        """True if the event's bytes must be kept."""
 
-    def take(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
-        """Take the next message of a partition; all of an event come with the same `fragments`.
+    def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
+        """Accept the next message of a partition; all messages of an event come with the same `fragments`.
 
         Raises:
-            LogDamaged: something is missing before it, or it cannot be there by the protocol.
+            LogDamaged: something is missing before it, or the protocol forbids it there.
             HistoriesDiffer: the topic holds another log.
         """
 
     def next(self) -> tuple[FragmentHeader, Fragments, ConsumerPosition] | None:
-        """The next event that may be given, and the place behind it; None if there is none now."""
+        """The next event and the position after it; None while there is none."""
 
     def ahead(self, limit: int) -> Collection[int]:
-        """Partitions of which more than so many bytes wait for another one: they are to be read no further now."""
+        """Partitions to pause: more than `limit` bytes of each wait for an event of another partition.
+
+        Raises:
+            LogDamaged: no partition can have the event that comes next.
+        """
+
+    @property
+    def released(self) -> Seqno:
+        """The last event that was released, or passed over because it is trapped."""
 
 
 class WholeLog:
-    """All events, by their numbers.
+    """All events, by seqno.
 
     Args:
-        ledger: of every partition.
+        sequencer: of every partition.
         service, log_id: for positions.
     """
 
-    def __init__(self, ledger: EventSequencer[Fragments, Never], service: str, log_id: LogId) -> None:
-        self._ledger = ledger
+    def __init__(self, sequencer: EventSequencer[Fragments, Never], service: str, log_id: LogId) -> None:
+        self._sequencer = sequencer
         self._service = service
         self._log_id = log_id
         self._ready: deque[Release[Fragments]] = deque()
         self._waiting: dict[int, deque[tuple[Seqno, int]]] = {}
 
-    def wants(self, header: FragmentHeader) -> bool:
+    def includes(self, header: FragmentHeader) -> bool:
         """As `Order`."""
         return header.kind is not Kind.EPOCH
 
-    def take(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
+    def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
         """As `Order`."""
-        self._ledger.take(header, partition, offset, fragments)
-        for item in self._ledger.release():
-            # Parts of an event that is not complete, and that they are void, matter to nobody: nothing is given yet.
+        self._sequencer.take(header, partition, offset, fragments)
+        for item in self._sequencer.release():
+            # Parts of an unfinished event, and their withdrawal, are ignored: nothing of it was returned.
             if isinstance(item, Release) and item.complete:
                 self._ready.append(item)
-        if header.seqno > self._ledger.released and header.kind is not Kind.EPOCH:
+        if header.seqno > self._sequencer.released and header.kind is not Kind.EPOCH:
             waiting = self._waiting.setdefault(partition, deque())
             if waiting and waiting[-1][0] == header.seqno:
                 waiting.pop()
@@ -88,112 +101,136 @@ class WholeLog:
             log_id=self._log_id,
             seqno=item.seqno,
             epoch=item.epoch,
-            offsets=self._ledger.resumable(item.seqno),
+            offsets=self._sequencer.resumable(item.seqno),
         )
         return item.header, item.bodies[-1], position
 
     def ahead(self, limit: int) -> Collection[int]:
-        """One that holds what comes next is never among them, so reading always goes on."""
-        coming = self._ledger.released + 1
+        """As `Order`. A partition that can have the next event is never among them, so reading always goes on."""
+        coming = Seqno(self.released + 1)
+        ahead = [p for p in range(self._sequencer.partitions) if self._sequencer.ahead(p)]
+        if len(ahead) == self._sequencer.partitions:
+            raise LogDamaged("an event is missing: every partition continues with later ones", seqno=coming)
         full = []
         for partition, waiting in self._waiting.items():
             while waiting and waiting[0][0] < coming:
                 waiting.popleft()
-            if self._ledger.ahead(partition) and sum(size for _, size in waiting) > limit:
+            if partition in ahead and sum(size for _, size in waiting) > limit:
                 full.append(partition)
         return full
+
+    @property
+    def released(self) -> Seqno:
+        """As `Order`."""
+        return self._sequencer.released
 
 
 class SomeShards:
     """The events of some shards, and all barriers.
 
     Args:
-        joined: of partition 0 and those of the shards.
-        begin: the place where it begins.
+        sequencer: of partition 0 and those of the shards.
+        begin: the position to begin at.
     """
 
-    def __init__(
-        self,
-        joined: ShardSequencer[Fragments],
-        begin: ConsumerPosition,
-    ) -> None:
-        self._joined = joined
+    def __init__(self, sequencer: ShardSequencer[Fragments], begin: ConsumerPosition) -> None:
+        self._sequencer = sequencer
         self._begin = begin
         self._shards = frozenset(begin.shards or ())
         self._epochs: dict[int, deque[tuple[Seqno, Epoch]]] = {}
-        self._behind = (begin.seqno, begin.epoch)
+        self._last = (begin.seqno, begin.epoch)  # the last event before the position
         self._partitions: set[int] = set()
 
-    def wants(self, header: FragmentHeader) -> bool:
+    def includes(self, header: FragmentHeader) -> bool:
         """As `Order`."""
         return header.kind is not Kind.EPOCH and (header.barrier or header.shard in self._shards)
 
-    def take(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
+    def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
         """As `Order`."""
-        self._joined.take(header, partition, offset, fragments)
+        self._sequencer.take(header, partition, offset, fragments)
         self._partitions.add(partition)
         if header.last_frag and header.kind is not Kind.EPOCH:
             self._epochs.setdefault(partition, deque()).append((header.seqno, header.epoch))
 
     def next(self) -> tuple[FragmentHeader, Fragments, ConsumerPosition] | None:
         """As `Order`."""
-        item = self._joined.next()
+        item = self._sequencer.next()
         if item is None:
             return None
-        offsets, tails = self._joined.place()
+        offsets, tails = self._sequencer.place()
         self._pass(tails)
-        seqno, epoch = self._behind
-        barrier = self._joined.barrier
+        seqno, epoch = self._last
+        barrier = self._sequencer.barrier
         position = replace(self._begin, seqno=seqno, epoch=epoch, offsets=offsets, tails=tails, barrier=barrier)
         return item.header, item.bodies[-1], position
 
     def ahead(self, limit: int) -> Collection[int]:
-        """What a partition waits for is never in one that itself waits: barriers are given in order."""
-        return [p for p in self._partitions if sum(each.size for each in self._joined.held(p)) > limit]
+        """As `Order`. A partition never waits for one that itself waits: barriers are released in order."""
+        return [p for p in self._partitions if sum(each.size for each in self._sequencer.held(p)) > limit]
+
+    @property
+    def released(self) -> Seqno:
+        """As `Order`."""
+        return self._last[0]
 
     def _pass(self, tails: Mapping[int, Seqno]) -> None:
-        """The last event behind a place is of the newest epoch there; its seqno and epoch prove the place."""
+        """Move the last event to the partitions' tails: its seqno and epoch prove the position."""
         for partition, tail in tails.items():
-            met = self._epochs.get(partition, deque())
-            while met and met[0][0] <= tail:
-                self._behind = max(self._behind, met.popleft())
+            ended = self._epochs.get(partition, deque())
+            while ended and ended[0][0] <= tail:
+                self._last = max(self._last, ended.popleft())
 
 
 class Assembly:
-    """One reading of the log.
+    """Turns the messages of the partitions into whole events.
 
     Args:
-        order: which events, and when.
-        decoder: of its messages.
-        topic: for messages.
+        order: the events to return, and when.
+        decoder: of the messages.
+        topic: for errors.
         memory: bytes of an event that are held in memory.
+        attempts: called with every attempt at an event that has ended.
     """
 
-    def __init__(self, order: Order, decoder: Decoder, topic: str, memory: int) -> None:
+    def __init__(
+        self, order: Order, decoder: Decoder, topic: str, memory: int, attempts: Attempts | None = None
+    ) -> None:
         self._order = order
         self._decoder = decoder
         self._topic = topic
         self._memory = memory
-        self._begun: dict[int, Fragments] = {}
+        self._attempts = attempts
+        self._fragments: dict[int, Fragments] = {}
+        self._unfinished: dict[int, FragmentHeader] = {}
 
-    def take(self, message: Message) -> Iterator[Event]:
-        """Take the next message of a partition, and give what may be given now.
+    def accept(self, message: Message) -> Iterator[Event]:
+        """Accept the next message of a partition, and return the events that may be returned now.
 
         Raises:
             LogDamaged, HistoriesDiffer, Unsupported: the log cannot be read on; read again from the last position.
         """
         partition, offset, value = message
         header = self._decoder.header(value, f"{self._topic}-{partition}@{offset}")
-        fragments = self._begun.get(partition)
+        fragments = self._fragments.get(partition)
         if fragments is None or header.fragno == 0:
-            fragments = self._begun[partition] = Fragments(partition, offset, self._memory)
-        if self._order.wants(header):
-            fragments.add(value)
-        self._order.take(header, partition, offset, fragments)
+            self._end_attempt(partition)
+            fragments = self._fragments[partition] = Fragments(partition, offset, self._memory)
+        if self._order.includes(header):
+            fragments.add(value, offset)
+        self._order.accept(header, partition, offset, fragments)
+        if self._attempts is not None and header.kind is not Kind.EPOCH:
+            self._unfinished[partition] = header
+            if header.last_frag:
+                self._end_attempt(partition, whole=True)
         return self.ready()
 
     def ready(self) -> Iterator[Event]:
-        """What may be given now."""
+        """The events that may be returned now."""
         while (found := self._order.next()) is not None:
             header, fragments, position = found
             yield Event(header, position, self._topic, fragments, self._decoder)
+
+    def _end_attempt(self, partition: int, *, whole: bool = False) -> None:
+        header = self._unfinished.pop(partition, None)
+        if header is not None and self._attempts is not None:
+            self._attempts(header, self._fragments[partition], whole)

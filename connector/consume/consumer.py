@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -11,24 +11,19 @@ from pydantic import ValidationError
 
 from connector.clock import SystemClock
 from connector.config.model import Config, Kafka
-from connector.consume.assembly import Assembly, SomeShards, WholeLog
 from connector.consume.decoding import Decoder
 from connector.consume.event import Event
 from connector.consume.feed import Feed
-from connector.consume.fragments import Fragments
-from connector.consume.opening import Beginning, begin
+from connector.consume.opening import begin
+from connector.consume.ordered_reader import OrderedReader
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
-from connector.errors import ConfigError, ConnectorError
-from connector.kafka.log_reader import LogReader
-from connector.kafka.tails import TailWatch, check_tails
-from connector.log.ids import Kind, Seqno, ShardId
-from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.reading.shard_sequencer import ShardSequencer
-from connector.log.transaction.position import TargetPosition
+from connector.errors import ConfigError
+from connector.log.ids import Kind, ShardId
 
 EVENT_BYTES: Final = 8 << 20
 AHEAD_BYTES: Final = 64 << 20
+HEARTBEATS: Final = "Consumer(heartbeats=...) is ignored: no producer writes events of the kind HEARTBEAT"
 LOOK: Final = 1.0  # seconds; how long an endless wait waits at once
 
 
@@ -67,7 +62,7 @@ class Consumer:
         group: the Kafka group in whose offsets `commit` stores positions.
         shards: read these alone, and barriers, up to where another rule makes shards (`ShardsChanged`).
         until_end: stop at the log's end as it is when the consumer opens.
-        heartbeats: give events of the kind HEARTBEAT, too.
+        heartbeats: deprecated and ignored: no producer writes events of the kind HEARTBEAT.
         schemas: further versions of fragment.avsc, as parsed JSON, that the log's producers have written with.
         event_bytes: what of an event is more than this is held in a temporary file.
         ahead_bytes: of one partition, while another one has what comes next.
@@ -84,7 +79,7 @@ class Consumer:
         group: str | None = None,
         shards: Collection[str] | None = None,
         until_end: bool = False,
-        heartbeats: bool = False,
+        heartbeats: bool | None = None,
         schemas: Iterable[dict[str, Any]] = (),
         event_bytes: int = EVENT_BYTES,
         ahead_bytes: int = AHEAD_BYTES,
@@ -97,14 +92,15 @@ class Consumer:
         self._start = start or (Start.committed() if group else Start.beginning())
         self._group = group
         self._shards = None if shards is None else tuple(sorted(ShardId(shard) for shard in set(shards)))
-        self._heartbeats = heartbeats
+        if heartbeats is not None:
+            warnings.warn(HEARTBEATS, DeprecationWarning, stacklevel=2)
         self._until_end = until_end
         self._event_bytes = event_bytes
         self._ahead_bytes = ahead_bytes
         self._clock = SystemClock()
         self._decoder = Decoder(self._config.topic, schemas)
         self._feed: Feed | None = None
-        self._reading: _Reading | None = None
+        self._reader: OrderedReader | None = None
 
     def __enter__(self) -> Self:
         self.open()
@@ -135,16 +131,25 @@ class Consumer:
                 self._decoder,
                 lambda partitions: feed.committed(self._config.service, partitions),
             )
-            self._reading = _Reading(self, feed, beginning)
+            self._reader = OrderedReader(
+                self._config,
+                feed,
+                beginning,
+                self._decoder,
+                clock=self._clock,
+                event_bytes=self._event_bytes,
+                ahead_bytes=self._ahead_bytes,
+                until_end=self._until_end,
+            )
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """End the connections. Nothing is committed by it."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
         if self._feed is not None:
             self._feed.close()
             self._feed = None
@@ -158,21 +163,19 @@ class Consumer:
         Returns:
             None: there was none within the time, or with `until_end` there is none any more: see `at_end`.
         """
-        reading = self._open()
+        reader = self._opened()
         until = self._clock.monotonic() + timeout
         while True:
-            while reading.ready:
-                event = reading.ready.popleft()
-                reading.position = event.position
-                if event.kind is not Kind.HEARTBEAT or self._heartbeats:
+            while (event := reader.next()) is not None:
+                if event.kind is not Kind.HEARTBEAT:
                     return event
-            if reading.failure is not None:
-                raise reading.failure
-            reading.check_whole()
+            if reader.failure is not None:
+                raise reader.failure
+            reader.check_whole()
             left = until - self._clock.monotonic()
             if self.at_end or left < 0:
                 return None
-            reading.read(min(left, LOOK))
+            reader.read(min(left, LOOK))
 
     def __iter__(self) -> Self:
         return self
@@ -189,12 +192,12 @@ class Consumer:
     @property
     def at_end(self) -> bool:
         """Whether everything was given that `until_end` asks for."""
-        return self._until_end and self._open().ended
+        return self._until_end and self._opened().ended
 
     @property
     def position(self) -> ConsumerPosition:
         """The place behind the event that was given last; before the first, the one where reading began."""
-        return self._open().position
+        return self._opened().position
 
     def commit(self, upto: Event | ConsumerPosition | None = None) -> None:
         """Store in the group's offsets that everything up to an event is done.
@@ -209,111 +212,12 @@ class Consumer:
             ConfigError: there is no group.
             BrokerUnavailable, PreflightError: Kafka does not take it.
         """
-        reading = self._open()
-        position = reading.position if upto is None else upto.position if isinstance(upto, Event) else upto
-        reading.feed.commit(position)
+        reader = self._opened()
+        position = reader.position if upto is None else upto.position if isinstance(upto, Event) else upto
+        if self._feed is not None:
+            self._feed.commit(position)
 
-    def _open(self) -> _Reading:
-        if self._reading is None:
+    def _opened(self) -> OrderedReader:
+        if self._reader is None:
             raise ConfigError("the consumer is not open", hint="with Consumer(…) as consumer: …")
-        return self._reading
-
-
-class _Reading:
-    """A consumer that is open."""
-
-    def __init__(self, consumer: Consumer, feed: Feed, beginning: Beginning) -> None:
-        config = consumer._config
-        self.feed = feed
-        self.position = beginning.position
-        self.ready: deque[Event] = deque()
-        self.failure: ConnectorError | None = None
-        self._limit = consumer._ahead_bytes
-        self._config = config
-        self._until_end = consumer._until_end
-        self._whole = False  # with `until_end`: everything before the ends was given, and nothing is missing
-        self._tails = TailWatch(config, consumer._clock, beginning.offsets)
-        self._joined: ShardSequencer[Fragments] | None = None
-        self._shown: dict[int, tuple[Seqno, int]] = {}
-        self._ends_of = LogReader(config, settled=True)
-        position = beginning.position
-        if position.shards is None:
-            of_target = TargetPosition(
-                service=position.service,
-                log_id=position.log_id,
-                seqno=position.seqno,
-                epoch=position.epoch,
-                offsets=beginning.offsets,
-            )
-            ledger: EventSequencer[Fragments, Any] = EventSequencer(
-                topic=config.topic,
-                partitions=beginning.partitions,
-                position=of_target,
-                history=beginning.history,
-            )
-            self._order: WholeLog | SomeShards = WholeLog(ledger, position.service, position.log_id)
-        else:
-            self._joined = ShardSequencer(
-                topic=config.topic,
-                log_id=position.log_id,
-                shards=position.shards,
-                offsets=beginning.offsets,
-                floor=position.floor,
-                tails=position.tails,
-                barrier=position.barrier,
-                history=beginning.history,
-                generation=position.generation,
-            )
-            self._order = SomeShards(self._joined, position)
-        self._assembly = Assembly(self._order, consumer._decoder, config.topic, consumer._event_bytes)
-        self._ends = {p: self._ends_of.bounds(p)[1] for p in beginning.offsets} if consumer._until_end else {}
-        feed.read_from(beginning.offsets)
-
-    def close(self) -> None:
-        self._ends_of.__exit__(None, None, None)
-
-    def read(self, timeout: float) -> None:
-        """Read on. What may be given now is in `ready` then, and in `failure` why there will be no more after that."""
-        try:
-            for message in self.feed.messages(timeout):
-                self.ready.extend(self._assembly.take(message))
-            if self._joined is not None and not self.ready:
-                self._show_ends(self._joined)
-            self.feed.hold(self._order.ahead(self._limit))
-            self._tails.look(self.position.seqno)
-        except ConnectorError as error:
-            self.failure = error
-
-    @property
-    def ended(self) -> bool:
-        """Whether everything before the ends was read and given, and `check_whole` found it to be whole."""
-        return self._whole and not self.ready
-
-    def check_whole(self) -> None:
-        """Check, once everything before the ends was read and given, that the log has no more than that.
-
-        A partition that lost its end looks like one that is read to its end; the position tells them apart.
-
-        Raises:
-            LogDamaged: something is missing.
-        """
-        if not self._until_end or self._whole or self.ready:
-            return
-        if any(self.feed.places.get(p, 0) < end for p, end in self._ends.items()):
-            return
-        if self._joined is not None and self._joined.lagging()[1]:
-            return
-        check_tails(self._config, self._ends)
-        self._whole = True
-
-    def _show_ends(self, joined: ShardSequencer[Fragments]) -> None:
-        """A barrier waits: partitions that have nothing more before it are found read to ends that they have now."""
-        barrier, partitions = joined.lagging()
-        for partition in partitions:
-            asked, end = self._shown.get(partition, (None, 0))
-            if asked != barrier:
-                end = self._ends_of.bounds(partition)[1]
-                self._shown[partition] = (barrier, end)
-            if self.feed.places.get(partition, 0) >= end:
-                joined.reached(partition, barrier)
-        self.ready.extend(self._assembly.ready())
+        return self._reader

@@ -120,6 +120,16 @@ class Event:
         return self._fragments.size
 
     @property
+    def partition(self) -> int:
+        """The partition of the event topic that holds it."""
+        return self._fragments.partition
+
+    @property
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """Offset and bytes of each of its messages, as Kafka holds them."""
+        return self._fragments.messages()
+
+    @property
     def place(self) -> str:
         """topic-partition@offset of its first fragment."""
         return f"{self.topic}-{self._fragments.partition}@{self._fragments.offset}"

@@ -34,7 +34,7 @@ class Feed:
             defaults={"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100},
         )
         self._held: set[int] = set()
-        self.places: dict[int, int] = {}  # partition → everything before this offset was given
+        self.offsets: dict[int, int] = {}  # partition → everything before this offset was returned
 
     def close(self) -> None:
         """End the connection."""
@@ -42,7 +42,7 @@ class Feed:
 
     def read_from(self, offsets: Mapping[int, int]) -> None:
         """Begin with these partitions there."""
-        self.places = dict(offsets)
+        self.offsets = dict(offsets)
         self._consumer.assign(self._topic, offsets)
 
     def messages(self, timeout: float) -> list[Message]:
@@ -61,7 +61,7 @@ class Feed:
             raise LogDamaged(
                 "What comes next is not there: the topic's retention has deleted it, or the topic was re-created",
                 hint="keep the log for longer, and read it sooner",
-                at=self._at(error.partition, self.places.get(error.partition, 0)),
+                at=self._at(error.partition, self.offsets.get(error.partition, 0)),
             ) from error
         return [message for each in received if (message := self._accept(each)) is not None]
 
@@ -135,11 +135,11 @@ class Feed:
     def _accept(self, received: KafkaMessage | PartitionEnd) -> Message | None:
         partition, offset = received.partition, received.offset
         if isinstance(received, PartitionEnd):
-            self.places[partition] = max(offset, self.places.get(partition, 0))
+            self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
             return None
         if received.value is None:
             raise LogDamaged("a message without value", at=self._at(partition, offset))
-        self.places[partition] = offset + 1
+        self.offsets[partition] = offset + 1
         return Message(partition, offset, received.value)
 
     def _at(self, partition: int, offset: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from array import array
 from collections.abc import Iterator
 from typing import IO, Final
 
@@ -23,6 +24,7 @@ class Fragments:
         self.offset = offset
         self.size = 0
         self._memory = memory
+        self._offsets = array("q")
         self._values: list[bytes] = []
         self._held = 0
         self._file: IO[bytes] | None = None
@@ -32,8 +34,9 @@ class Fragments:
         """Bytes in memory."""
         return self._held
 
-    def add(self, value: bytes) -> None:
-        """Add the next one."""
+    def add(self, value: bytes, offset: int) -> None:
+        """Add the next message."""
+        self._offsets.append(offset)
         self._values.append(value)
         self._held += len(value)
         self.size += len(value)
@@ -49,6 +52,10 @@ class Fragments:
                 yield os.pread(number, length, at + LENGTH)
                 at += LENGTH + length
         yield from self._values
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """The messages with their offsets."""
+        return zip(self._offsets, self, strict=True)
 
     def _write_out(self) -> None:
         if self._file is None:

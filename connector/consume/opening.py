@@ -29,13 +29,13 @@ class Beginning:
     """A place that lies on the log's history, and from which on everything is there.
 
     Args:
-        history: the log's.
+        history: the log's; None: only the markers tell it.
         partitions: how many it has.
         position: the place.
         offsets: of each partition that is read, where to begin.
     """
 
-    history: History
+    history: History | None
     partitions: int
     position: ConsumerPosition
     offsets: Mapping[int, int]

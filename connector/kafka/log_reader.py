@@ -67,6 +67,10 @@ class LogReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections."""
         self._consumer.close()
         if self._ends_of is not self._consumer:
             self._ends_of.close()

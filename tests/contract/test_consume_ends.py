@@ -46,7 +46,7 @@ def test_barrier_behind_a_shards_last_event_is_given_before_the_end(
 
         def both_at_once(timeout: float) -> list[Message]:
             found: list[Message] = []
-            while any(feed.places[partition] < END for partition in (0, 1)):
+            while any(feed.offsets[partition] < END for partition in (0, 1)):
                 found += messages(timeout)
             monkeypatch.setattr(feed, "messages", messages)
             return found
@@ -71,11 +71,11 @@ def test_second_barrier_waits_for_what_the_shard_got_since_the_first(
 
         monkeypatch.setattr(feed, "hold", holding)
         feed.hold(())
-        before = feed.places[0]
+        before = feed.offsets[0]
         story.event(SHARD)
         story.event(BARRIER)
         given = []
-        while feed.places[0] == before:  # until the barrier was read; the shard's event is not
+        while feed.offsets[0] == before:  # until the barrier was read; the shard's event is not
             given.append(consumer.poll(0.1))
         given.append(consumer.poll(0.1))
         assert given == [None] * len(given)

@@ -92,7 +92,7 @@ def assembled(value: bytes) -> object:
     """As a consumer of the whole log that begins with it."""
     ledger: EventSequencer[Fragments, Any] = EventSequencer(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
     assembly = Assembly(WholeLog(ledger, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
-    return [(list(map(str, event.changes)), event.commit_time) for event in assembly.take(Message(0, 0, value))]
+    return [(list(map(str, event.changes)), event.commit_time) for event in assembly.accept(Message(0, 0, value))]
 
 
 def joined(value: bytes) -> object:

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.model import Config, Kafka
+from connector.inspect.events.decoding import fragment_of
 from connector.kafka.records import ControlRecord, control_message, position_message
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import Epoch, Seqno
@@ -45,6 +46,9 @@ def a_fragment(
     )
 
 
+LOG_ID = "c" * 32
+
+
 @dataclass
 class Log:
     """A log's event topic, written without a producer."""
@@ -67,12 +71,20 @@ class Log:
     def transaction(self, *messages: tuple[int, bytes], abort: bool = False) -> None:
         self.producer.begin_transaction()
         for partition, value in messages:
-            self.producer.produce(self.topic, value, partition=partition)
+            self.producer.produce(self.topic, self._linked(partition, value), partition=partition)
             if not abort and (place := first_fields(value, f"{self.topic}-{partition}")).finishes:
                 self.tails[partition] = place.seqno
         key, value = position_message(self.position)
         self.producer.produce(self.config.position_topic, value, key)
         self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
+
+    def _linked(self, partition: int, value: bytes) -> bytes:
+        """The message as one of this partition: it names the finished event before its own; a marker names the log."""
+        fields = fragment_of(value, f"{self.topic}-{partition}")
+        fields["prev_seqno"] = self.tails[partition]
+        if fields["kind"] == "epoch":
+            fields["metadata"] |= {"log_id": LOG_ID, "last_finished": str(max(self.tails.values()))}
+        return encoded(fields)
 
     @property
     def position(self) -> PositionRecord:

@@ -1,149 +1,162 @@
-"""The log as it grows: whole events in the order of their seqnos, whatever partition each stands in.
-
-Seqnos have no holes, so it is always known which comes next; partitions that are ahead of it are held back, and no
-more is read of them than a few MiB.
-"""
+"""The log as it grows, for `thl tail`: whole events by seqno, from the reader under `connector.consume`."""
 
 from __future__ import annotations
 
-from collections import deque
+import heapq
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
 from typing import Final
 
 from connector.clock import SystemClock
 from connector.config.model import Config
-from connector.errors import LogDamaged
-from connector.inspect.events.attempts import Attempt, Gathering
-from connector.inspect.events.decoding import header_of
-from connector.inspect.events.log import Listed, LogList
+from connector.consume.decoding import Decoder
+from connector.consume.event import Event
+from connector.consume.feed import Feed
+from connector.consume.fragments import Fragments
+from connector.consume.opening import Beginning
+from connector.consume.ordered_reader import OrderedReader
+from connector.consume.position import ConsumerPosition
+from connector.inspect.events.completeness import floor_of
+from connector.inspect.events.log import Listed, listed
 from connector.inspect.events.partitions import Partitions
-from connector.kafka.consumer import KafkaConsumer, KafkaMessage
-from connector.kafka.tails import TailWatch, check_tails
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import Tails, read_tails
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
+from connector.log.writing.fork import Range, meets
+from connector.log.writing.history import History
 
-LOOK: Final = 0.2  # seconds between looks whether to stop
-AHEAD_BYTES: Final = 8 << 20  # of a partition that is ahead
+LOOK: Final = 0.2  # seconds for messages, then `stopped` is asked
+EVENT_BYTES: Final = 8 << 20  # of an event in memory
+AHEAD_BYTES: Final = 8 << 20  # of a partition that waits for another one
 
 
 class Following:
-    """Reads on and on. In no consumer group, commits no offsets.
+    """Reads on until it is stopped. In no consumer group, commits no offsets.
 
     Args:
         config: the service and its brokers.
-        stopped: whether to end; asked several times a second.
+        stopped: returns True to end; called several times a second.
     """
 
     def __init__(self, config: Config, stopped: Callable[[], bool]) -> None:
         self._config = config
-        self._partitions = Partitions(config)
-        self._list = LogList(config)
         self._stopped = stopped
-        self._tails = TailWatch(config, SystemClock())
 
     def events(self, last: int, *, voided: bool = False, until: int | None = None) -> Iterator[Listed | None]:
-        """The last events that are there, and those that come, fragment by fragment.
+        """The last events of the log and those that come, fragment by fragment.
 
         Args:
-            last: so many of those that are there.
-            voided: also what is given up, when it is known to be.
+            last: number of events of the log to begin with.
+            voided: include attempts that were given up, and trapped events.
             until: end after this seqno.
 
         Yields:
-            None where nothing more is there at the moment.
+            None where the log has no more at the moment.
 
         Raises:
             BrokerUnavailable: Kafka does not answer at first; later it is waited for.
             ConfigError: there is no such log.
             LogDamaged: a message is not a fragment, or an event is missing.
+            HistoriesDiffer: an epoch goes on without events that were returned.
         """
-        check_tails(self._config)
-        ends = self._list.ends()
-        there = ends.newest - ends.oldest + 1 if ends.newest != NO_SEQNO else 0
-        wanted = first = ends.newest + 1 - min(last, there)
-        if until is not None and wanted > until:
+        beginning = self._beginning(last)
+        first = Seqno(beginning.position.seqno + 1)
+        if until is not None and first > until:
             return
-        lanes = {
-            partition: _Lane(partition, self._partitions, self._partitions.offset_of(wanted, partition, bounds))
-            for partition, bounds in self._partitions.bounds().items()
-        }
-        with KafkaConsumer(self._config.kafka, f"{self._config.topic}.tail") as consumer:
-            consumer.assign(self._config.topic, {partition: lane.start for partition, lane in lanes.items()})
-            while not self._stopped():
-                found = next((lane for lane in lanes.values() if lane.comes(wanted)), None)
-                if found is None:
-                    if all(lane.ready for lane in lanes.values()):
-                        raise LogDamaged("an event is missing: every partition goes on behind it", seqno=wanted)
-                    if not self._read(consumer, lanes):
-                        self._tails.look(Seqno(wanted))
-                        yield None
-                    continue
-                attempt = self._list.judged(found.pop(consumer))
-                if attempt.seqno < first:  # a Kafka transaction becomes visible in one partition before another
-                    continue
-                if attempt.whole and attempt.seqno < wanted:
-                    raise LogDamaged("an event was given twice", at=found.at(attempt.first), seqno=attempt.seqno)
-                if voided or not attempt.voided:
-                    yield from self._list.fragments(attempt)
-                if attempt.whole:
-                    if attempt.seqno == until:
+        given_up = _GivenUp(first, beginning.history.trapped if beginning.history else ())
+        with closing(Feed(self._config, None)) as feed:
+            reader = OrderedReader(
+                self._config,
+                feed,
+                beginning,
+                Decoder(self._config.topic),
+                clock=SystemClock(),
+                event_bytes=EVENT_BYTES,
+                ahead_bytes=AHEAD_BYTES,
+                attempts=given_up.accept if voided else None,
+            )
+            with closing(reader):
+                while not self._stopped():
+                    reader.read(LOOK)
+                    found = False
+                    for one in self._read(reader, given_up, until):
+                        found = True
+                        yield one
+                    if reader.failure is not None:
+                        raise reader.failure
+                    if until is not None and reader.released >= until:
                         return
-                    wanted = attempt.seqno + 1
+                    if not found:
+                        yield None
 
-    def _read(self, consumer: KafkaConsumer, lanes: dict[int, _Lane]) -> bool:
-        """Take what comes next, whether there is anything."""
-        message = consumer.poll(LOOK)
-        if not isinstance(message, KafkaMessage):
-            return False
-        lane = lanes[message.partition]
-        if message.value is None:
-            raise LogDamaged("a message without value", at=lane.at(message.offset))
-        lane.take(message.offset, message.value, consumer)
-        return True
+    def _read(self, reader: OrderedReader, given_up: _GivenUp, until: int | None) -> Iterator[Listed]:
+        """The fragments of the events that were read, and of those given up before them."""
+        while (event := reader.next()) is not None:
+            yield from self._voided(given_up, event.seqno)
+            if until is not None and event.seqno > until:
+                return
+            yield from self._listed(event)
+        yield from self._voided(given_up, reader.released + 1)
 
+    def _listed(self, event: Event) -> Iterator[Listed]:
+        return listed(self._config.topic, event.partition, event.messages, voided=False)
 
-class _Lane:
-    """A partition's attempts that have been read and not been given."""
+    def _voided(self, given_up: _GivenUp, upto: int) -> Iterator[Listed]:
+        for fragments in given_up.drain(upto):
+            yield from listed(self._config.topic, fragments.partition, fragments.messages(), voided=True)
 
-    def __init__(self, partition: int, partitions: Partitions, start: int) -> None:
-        self._partitions = partitions
-        self._gathering = Gathering(partition, lambda offset, value: header_of(value, self.at(offset)))
-        self._ready: deque[Attempt] = deque()
-        self._bytes = 0
-        self._paused = False
-        self._partition = partition
-        self.start = start
-
-    @property
-    def ready(self) -> bool:
-        """Whether there is anything."""
-        return bool(self._ready)
-
-    def at(self, offset: int) -> str:
-        """For errors."""
-        return self._partitions.at(self._partition, offset)
-
-    def take(self, offset: int, value: bytes, consumer: KafkaConsumer) -> None:
-        """The next message."""
-        for attempt in self._gathering.take(offset, value):
-            self._ready.append(attempt)
-            self._bytes += _size(attempt)
-        if self._bytes > AHEAD_BYTES and not self._paused:
-            self._paused = True
-            consumer.pause(self._partitions.topic, [self._partition])
-
-    def comes(self, seqno: int) -> bool:
-        """Whether it has what comes next, or something that is not newer."""
-        return bool(self._ready) and self._ready[0].seqno <= seqno
-
-    def pop(self, consumer: KafkaConsumer) -> Attempt:
-        """Take it away."""
-        attempt = self._ready.popleft()
-        self._bytes -= _size(attempt)
-        if self._paused and self._bytes <= AHEAD_BYTES // 2:
-            self._paused = False
-            consumer.resume(self._partitions.topic, [self._partition])
-        return attempt
+    def _beginning(self, last: int) -> Beginning:
+        """The position before the last events; not before what retention has deleted in some partition."""
+        bounds = Partitions(self._config).bounds()
+        tails = read_tails(self._config)
+        if tails.lost is not None:
+            raise tails.lost
+        newest = max((tail.seqno for tail in tails.found.values()), default=NO_SEQNO)
+        starts, ends = {p: low for p, (low, _) in bounds.items()}, {p: high for p, (_, high) in bounds.items()}
+        oldest = floor_of(self._config, tails, starts, ends) + 1
+        first = max(newest + 1 - last, oldest, 0)
+        with LogReader(self._config, sparing=True) as log:
+            history = _history(self._config, log, tails)
+            offsets = {partition: log.offset_of(partition, first, span) for partition, span in bounds.items()}
+        before = Seqno(first - 1)
+        known = history is not None and 0 <= before <= history.last_finished
+        position = ConsumerPosition(
+            service=self._config.service,
+            log_id=history.log_id if history is not None else LogId(""),
+            seqno=before,
+            epoch=history.covering(before).epoch if history is not None and known else NO_EPOCH,
+            offsets=offsets,
+        )
+        return Beginning(history, len(bounds), position, offsets)
 
 
-def _size(attempt: Attempt) -> int:
-    return sum(len(value) for _, value in attempt.held or ())
+def _history(config: Config, log: LogReader, tails: Tails) -> History | None:
+    """The log's history; None where its control or position topic holds nothing: a log is shown without, too."""
+    control = log.control() if log.partitions(config.control_topic) else None
+    if control is None or control.log is None or tails.position is None:
+        return None
+    position = log.position()  # read after the control topic: it is not older than the newest epoch
+    return History.of(control, position.last_finished if position else NO_SEQNO)
+
+
+class _GivenUp:
+    """Attempts at events that did not become events: given up by their producer, or trapped."""
+
+    def __init__(self, first: Seqno, trapped: tuple[Range, ...]) -> None:
+        self._first = first
+        self._trapped = trapped
+        self._numbers = count()
+        self._found: list[tuple[Seqno, int, Fragments]] = []
+
+    def accept(self, header: FragmentHeader, fragments: Fragments, whole: bool) -> None:
+        """Keep an attempt that is not an event."""
+        seqno = header.seqno
+        if seqno >= self._first and (not whole or meets(self._trapped, seqno, seqno)):
+            heapq.heappush(self._found, (seqno, next(self._numbers), fragments))
+
+    def drain(self, upto: int) -> Iterator[Fragments]:
+        """Return and forget those up to a seqno, by seqno."""
+        while self._found and self._found[0][0] <= upto:
+            yield heapq.heappop(self._found)[2]

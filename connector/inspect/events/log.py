@@ -8,7 +8,7 @@ large one is read again.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -138,21 +138,9 @@ class LogList:
         return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
-        """Its fragments; what is too large to be held is read again.
-
-        A change in parts is one of the fragment that has the last part, and the others have none; where the event's
-        beginning is gone, none has it.
-        """
-        partition = attempt.partition
-        held = attempt.held
-        joining: DecodedParts | None = chunks(self._partitions.at(partition, attempt.first))
-        for offset, value in held or self._partitions.messages(partition, attempt.first, attempt.last + 1):
-            fragment = fragment_of(value, self._partitions.at(partition, offset))
-            if offset == attempt.first and fragment["fragno"]:
-                joining = None
-            changes = fragment["changes"]
-            fragment["changes"] = joining.whole(fragment["fragno"], changes) if joining else without_parts(changes)
-            yield Listed(self.topic, partition, offset, fragment, attempt.voided, value)
+        """Its fragments; what is too large to be held is read again."""
+        messages = attempt.held or self._partitions.messages(attempt.partition, attempt.first, attempt.last + 1)
+        return listed(self.topic, attempt.partition, messages, voided=attempt.voided)
 
     def ends(self) -> Ends:
         """The log's two ends, without reading what is between.
@@ -226,6 +214,31 @@ class LogList:
 
     def _header(self, partition: int, offset: int, value: bytes) -> dict[str, Any]:
         return header_of(value, self._partitions.at(partition, offset))
+
+
+def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *, voided: bool) -> Iterator[Listed]:
+    """The fragments of one attempt at an event, decoded.
+
+    A change in parts belongs to the fragment with its last part; where the event's first fragment is gone, no fragment
+    has it.
+
+    Args:
+        topic, partition: of the messages.
+        messages: with their offsets, in order.
+        voided: see `Listed`.
+
+    Raises:
+        LogDamaged: a message is not a fragment.
+    """
+    parts: DecodedParts | None = None
+    for number, (offset, value) in enumerate(messages):
+        at = f"{topic}-{partition}@{offset}"
+        fragment = fragment_of(value, at)
+        if number == 0 and not fragment["fragno"]:
+            parts = chunks(at)
+        changes = fragment["changes"]
+        fragment["changes"] = parts.whole(fragment["fragno"], changes) if parts else without_parts(changes)
+        yield Listed(topic, partition, offset, fragment, voided, value)
 
 
 class _Nearby:

@@ -52,7 +52,7 @@ class Ends:
 
     def close(self) -> None:
         """End the connections."""
-        self._log.__exit__(None, None, None)
+        self._log.close()
 
     def earliest(self) -> LogOffset:
         """Before the first event behind which everything is still there: 0 where retention deleted nothing."""

@@ -19,7 +19,7 @@ from connector.inspect.events.follow import Following
 from connector.inspect.segments import segments
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
-from tests.support.log_topic import Log, a_fragment
+from tests.support.log_topic import LOG_ID, Log, a_fragment
 from tests.support.servers.environment import Broker
 
 SERVERS = ("3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562")
@@ -40,7 +40,7 @@ def log(kafka_broker: Broker) -> Log:
     """
     log = Log(kafka_broker)
     log.control(
-        LogRecord(LogId("c" * 32), 1_000_000),
+        LogRecord(LogId(LOG_ID), 1_000_000),
         PartitionMap(1, 2),
         an_epoch(1, 0, SERVERS[0]),
         an_epoch(2, 40, SERVERS[1]),
@@ -137,8 +137,9 @@ def test_a_missing_event_ends_it(kafka_broker: Broker) -> None:
     log.transaction((0, a_fragment(0)), (0, a_fragment(2)), (1, a_fragment(3)))
     found = followed(log, 9, 3)
     assert next(found) == (0, 0)
-    with pytest.raises(LogDamaged, match="an event is missing"):
+    with pytest.raises(LogDamaged) as refused:
         next(found)
+    assert refused.value.where == {"seqno": 1}
 
 
 def test_an_event_that_is_given_twice_ends_it(kafka_broker: Broker) -> None:
@@ -146,8 +147,29 @@ def test_an_event_that_is_given_twice_ends_it(kafka_broker: Broker) -> None:
     log.transaction((0, a_fragment(0)), (1, a_fragment(1)), (0, a_fragment(1)))
     found = followed(log, 9, 3)
     assert [next(found), next(found)] == [(0, 0), (1, 0)]
-    with pytest.raises(LogDamaged, match="an event was given twice"):
+    with pytest.raises(LogDamaged) as refused:
         next(found)
+    assert refused.value.where["seqno"] == 1
+    assert refused.value.where["at"] in (f"{log.topic}-0@1", f"{log.topic}-1@0")  # the one that comes second
+
+
+def test_given_up_attempts_are_followed_on_request_before_the_event_that_replaces_them(kafka_broker: Broker) -> None:
+    log = Log(kafka_broker)
+    log.control(LogRecord(LogId(LOG_ID), 0), PartitionMap(1, 2), an_epoch(1, 0, SERVERS[0]), an_epoch(2, 1, SERVERS[0]))
+    log.transaction(*((p, a_fragment(0, kind="epoch")) for p in (0, 1)))
+    log.transaction((1, a_fragment(0)), (0, a_fragment(1, last=False)), (0, a_fragment(1, 1, last=False)))
+    log.transaction(*((p, a_fragment(1, kind="epoch", epoch=2)) for p in (0, 1)))
+    log.transaction((0, a_fragment(1, epoch=2)), (1, a_fragment(2, epoch=2)))
+    found = [
+        (one.fragment["seqno"], one.fragment["epoch"], one.fragment["fragno"], one.voided, one.partition, one.offset)
+        for one in Following(log.config, lambda: False).events(9, until=2, voided=True)
+        if one is not None
+    ]
+    assert found == [
+        (0, 1, 0, False, 1, 2), (1, 1, 0, True, 0, 2), (1, 1, 1, True, 0, 3), (1, 2, 0, False, 0, 7),
+        (2, 2, 0, False, 1, 6),
+    ]  # fmt: skip
+    assert list(followed(log, 9, 2)) == [(0, 0), (1, 0), (2, 0)]
 
 
 def test_what_becomes_visible_late_is_no_news(kafka_broker: Broker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.consume import Consumer
 from connector.consume.assembly import Assembly, Message, SomeShards, WholeLog
 from connector.consume.decoding import Decoder
 from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.format.header import FragmentHeader
 from connector.log.format.shard import partition_of
 from connector.log.ids import LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import EventSequencer
@@ -23,6 +26,7 @@ from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.history import History
 from tests.support.events import MemoryLog, Story, shard_in
+from tests.support.fragments import record
 
 DECODER = Decoder("t")
 STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online")
@@ -92,7 +96,7 @@ class Reading:
             partition = self.random.choice(readable)
             for _ in range(self.random.randint(1, 4)):
                 if self.rest[partition]:
-                    yield from self.assembly.take(Message(partition, *self.rest[partition].pop(0)))
+                    yield from self.assembly.accept(Message(partition, *self.rest[partition].pop(0)))
             yield from self.shown()
             paused = set(self.order.ahead(self.limit))
         yield from self.shown()
@@ -197,7 +201,7 @@ def test_a_partition_that_is_far_ahead_is_read_no_further() -> None:
     given: list[Event] = []
 
     def read(partition: int) -> None:
-        given.extend(reading.assembly.take(Message(partition, *reading.rest[partition].pop(0))))
+        given.extend(reading.assembly.accept(Message(partition, *reading.rest[partition].pop(0))))
 
     read(1)
     while 1 not in reading.order.ahead(1000):
@@ -248,3 +252,55 @@ def test_what_contradicts_the_protocol_is_said(said: str, shards: tuple[str, ...
         for event in Reading(story, place(*shards)):
             found.append(event.seqno)
     assert found == [0]
+
+
+def a_reading(log: MemoryLog) -> tuple[Assembly, WholeLog, list[tuple[int, int, bool]]]:
+    """An assembly of the whole log, and the attempts at events that it has seen: seqno, messages, whole."""
+    attempts: list[tuple[int, int, bool]] = []
+    target = TargetPosition(service="s", log_id=LogId(""))
+    sequencer: EventSequencer[Fragments, Any] = EventSequencer(topic="t", partitions=log.partitions, position=target)
+    order = WholeLog(sequencer, "s", LogId(log.log_id))
+
+    def ended(header: FragmentHeader, fragments: Fragments, whole: bool) -> None:
+        attempts.append((header.seqno, len(list(fragments)), whole))
+
+    return Assembly(order, DECODER, "t", 1 << 20, ended), order, attempts
+
+
+def test_an_event_that_no_partition_can_have_is_damage() -> None:
+    """Each partition's messages are linked; that the second of three events is in none of them shows only together."""
+    log = MemoryLog(2)
+    log.online()
+    log.events([record(0)], 0)
+    log.events([record(2, prev_seqno=0)], 0)
+    assembly, order, _ = a_reading(log)
+    for partition, messages in log.messages.items():
+        for message in messages:
+            list(assembly.accept(Message(partition, *message)))
+    assert order.ahead(1 << 20) == []  # event 1 may be in partition 1
+    log.events([record(3, prev_seqno=-1)], 1)
+    list(assembly.accept(Message(1, *log.messages[1][-1])))
+    with pytest.raises(LogDamaged) as refused:
+        order.ahead(1 << 20)
+    assert refused.value.where == {"seqno": 1}
+
+
+def test_every_attempt_at_an_event_is_reported_when_it_ends() -> None:
+    log = MemoryLog(1)
+    log.online()
+    log.events([record(0)], 0)
+    log.events([record(1, last_frag=False, prev_seqno=0), record(1, last_frag=False, prev_seqno=0, fragno=1)], 0)
+    log.online()
+    log.events([record(1, prev_seqno=0)], 0)
+    assembly, _, attempts = a_reading(log)
+    for message in log.messages[0]:
+        list(assembly.accept(Message(0, *message)))
+    assert attempts == [(0, 1, True), (1, 2, False), (1, 1, True)]
+
+
+def test_a_consumer_ignores_heartbeats_and_warns() -> None:
+    with pytest.deprecated_call():
+        Consumer("localhost:9", "shop", heartbeats=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Consumer("localhost:9", "shop")

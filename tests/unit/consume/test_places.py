@@ -17,16 +17,17 @@ numbers = st.integers(0, 2**62)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20), st.integers(0, 1000))
-def test_an_event_is_walked_through_as_often_as_one_likes(values: list[bytes], memory: int) -> None:
+def test_fragments_of_any_size_come_back_with_their_offsets_each_time(values: list[bytes], memory: int) -> None:
     fragments = Fragments(0, 0, memory)
     for count, value in enumerate(values, 1):
-        fragments.add(value)
+        fragments.add(value, 10 * count)
         assert fragments.held <= memory
         if count == len(values) // 2:
             assert list(fragments) == values[:count]
     first, second = iter(fragments), iter(fragments)
     assert [next(first) for _ in values] == [next(second) for _ in values] == values
     assert fragments.size == sum(map(len, values))
+    assert list(fragments.messages()) == [(10 * count, value) for count, value in enumerate(values, 1)]
 
 
 @given(
