@@ -11,6 +11,8 @@ from connector.commands.command import command, option
 from connector.commands.options import configured, reason_option, who
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from connector.applier.stop_condition import Until
     from connector.config.model import Config
     from connector.log.transaction.layout import TableName
@@ -154,7 +156,8 @@ def apply(
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
     tell_what_is_missing(config)
     stop = Event()
-    with Session(config.apply, f"thl-apply-{config.service}", own=not submitted) as session:
+    jars = () if submitted else _java_and_jars(config)
+    with Session(config.apply, f"thl-apply-{config.service}", jars=jars, own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
@@ -169,6 +172,32 @@ def apply(
         click.echo(
             f"offline, as {applier.request.asked_by} asked: {applier.request.because or 'no reason given'}", err=True
         )
+
+
+def _java_and_jars(config: Config) -> tuple[Path, ...]:
+    """Find Java and the jars by which Spark reads Kafka; fetch into the cache what is missing.
+
+    Returns:
+        the jars; none if the configuration names some, or they cannot be fetched: Spark then resolves them itself, from
+        the caches and repositories that it knows.
+
+    Raises:
+        SandboxError: this machine has no Java 17, and none can be fetched.
+    """
+    import os
+
+    from connector.errors import SandboxError
+    from connector.sandbox.fetching.jars import spark_kafka_jars
+    from connector.sandbox.fetching.java import java_home
+
+    os.environ["JAVA_HOME"] = str(java_home())
+    if any(name.startswith("spark.jars") for name in config.apply.spark):
+        return ()
+    try:
+        return tuple(spark_kafka_jars())
+    except SandboxError as error:
+        click.echo(f"Spark resolves its Kafka connector itself: {error.message}", err=True)
+        return ()
 
 
 def _stopped(position: TargetPosition) -> str:

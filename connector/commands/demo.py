@@ -20,7 +20,7 @@ DIFFERENT = 1
     metavar="FOLDER",
     help="Folder for servers, logs and target; by default a new one.",
 )
-@option("--seconds", type=float, default=45, show_default=True, help="Duration of the load.")
+@option("--seconds", type=float, default=35, show_default=True, help="Duration of the load.")
 @option("--rows", type=int, default=200_000, show_default=True, help="Rows of the one huge transaction.")
 def demo(folder: Path | None, seconds: float, rows: int) -> None:
     """Replicate a shop from MySQL to SQLite under load, kill processes, and compare source and target."""

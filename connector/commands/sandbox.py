@@ -36,11 +36,24 @@ def sandbox() -> None:
     help="Start this server, too. Repeatable.",
 )
 def up(folder: Path, also: tuple[str, ...]) -> None:
-    """Start the servers that do not run yet, and print their addresses."""
+    """Start the servers that do not run yet, print their addresses, and write a thl.yaml for them.
+
+    The programs that a server needs are fetched the first time.
+    """
+    from rich.console import Console
+
+    from connector.sandbox import first_steps
     from connector.sandbox.stack import Stack
 
-    for server in Stack(folder).up(also):
+    stack = Stack(folder)
+    with Console(stderr=True).status("looking for what runs") as line:
+        servers = stack.up(also, tell=line.update)
+    for server in servers:
         click.echo(f"{server.name:<9} {server.where}")
+    first_steps.write(stack.folder, servers)
+    click.echo(f"\n{folder / first_steps.CONFIGURATION} is for them. Next, the last two in terminals of their own:\n")
+    for command in first_steps.commands(stack.folder):
+        click.echo(f"  {command}")
 
 
 @sandbox.command(cls=Command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from connector.errors import SandboxError
@@ -33,21 +33,26 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
-    def up(self, also: Sequence[str] = ()) -> list[RunningServer]:
+    def up(self, also: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None) -> list[RunningServer]:
         """Start what does not run yet.
 
         Args:
             also: names out of `ON_REQUEST`.
+            tell: is given what is being waited for.
 
         Raises:
             SandboxError: when one does not start; those before it run and are recorded.
         """
         with locked(self.folder / ".lock"):
             known = {server.name: server for server in state.load(self.folder)}
-            for name in dict.fromkeys([*ALWAYS, *also]):
+            names = list(dict.fromkeys([*ALWAYS, *also]))
+            for number, name in enumerate(names, start=1):
                 before = known.get(name)
                 if before is None or not before.process.running:
-                    known[name] = self._start(name, before.port if before else None)
+                    tell(f"{name} ({number} of {len(names)}): fetching its programs, where they are not there yet")
+                    server, address = self._make(name, before.port if before else None)
+                    tell(f"{name} ({number} of {len(names)}): starting")
+                    known[name] = self._start(name, server, address)
                     state.save(self.folder, list(known.values()))
             return list(known.values())
 
@@ -60,8 +65,7 @@ class Stack:
         """Every recorded server, and whether it runs."""
         return [(server, server.process.running) for server in state.load(self.folder)]
 
-    def _start(self, name: str, port: int | None) -> RunningServer:
-        server, address = self._make(name, port)
+    def _start(self, name: str, server: Server, address: str) -> RunningServer:
         try:
             server.start()
         except BaseException:  # an interrupt too: what is not recorded must not run on

@@ -19,12 +19,14 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, length, when
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -41,6 +43,8 @@ _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # What spark-submit has to know before there is a JVM.
 _AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
              "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
+_STANDARD_ERROR = 2
+_NOISE = b"WARNING: Using incubator modules"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 EARLIEST = -2  # Spark's word for a partition's first offset
 
@@ -244,11 +248,30 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
                     hint="for a repository with a password spark.jars.ivySettings names a file",
                 )
             conf.set(name, value)
+    errors = _filtered_errors()
     try:
-        SparkContext._ensure_initialized(conf=conf)
+        if SparkContext._gateway is None:  # else an earlier session has started it
+            SparkContext._ensure_initialized(
+                gateway=launch_gateway(conf, {"stderr": errors})  # type: ignore[no-untyped-call]
+            )
     finally:
+        os.close(errors)
         file.unlink()  # it has been read
     return instead
+
+
+def _filtered_errors() -> int:
+    """Open a pipe to this process's standard error that drops the JVM's warning about a module that Spark asks for."""
+    reading, writing = os.pipe()
+
+    def pass_on() -> None:
+        with os.fdopen(reading, "rb") as lines:
+            for line in lines:
+                if _NOISE not in line:
+                    os.write(_STANDARD_ERROR, line)
+
+    Thread(target=pass_on, daemon=True, name="jvm-errors").start()
+    return writing
 
 
 def _slots(master: str) -> int:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pymysql
 import pytest
 from click.testing import CliRunner, Result
 
 from connector.commands.sandbox import sandbox
+from connector.config.loading import load
 from connector.sandbox import state
 from connector.sandbox.process import Process
 from connector.sandbox.stack import Stack
@@ -38,7 +42,7 @@ def running(folder: Path) -> dict[str, bool]:
 
 def test_up_status_down(folder: Path) -> None:
     told = thl_sandbox("up", "--folder", folder, "--with", "postgres").output
-    assert [line.split()[0] for line in told.splitlines()] == ["mysql", "kafka", "postgres"]
+    assert [line.split()[0] for line in told.splitlines()[:3]] == ["mysql", "kafka", "postgres"]
     assert told.splitlines()[0].endswith(f"password in {folder / 'mysql' / 'password'}")
     secret = (folder / "mysql" / "password").read_text()
     assert secret not in told
@@ -61,6 +65,32 @@ def test_up_status_down(folder: Path) -> None:
     assert thl_sandbox("down", "--folder", folder, "--delete").output.count("ended") == 3
     assert not any(server.process.running for server in again)
     assert not folder.exists()
+
+
+def test_up_ends_with_a_configuration_and_commands_that_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    monkeypatch.chdir(folder.parent)
+    told = thl_sandbox("up", "--folder", folder.name).output
+    commands = [shlex.split(line) for line in told.splitlines() if line.startswith("  ")]
+    assert [command[:2] for command in commands[1:]] == [["thl", "produce"], ["thl", "apply"]]
+
+    subprocess.run(commands[0], check=True)
+    config = load(Path(commands[1][-1]))
+    with pymysql.connect(
+        host=config.source.host,
+        port=config.source.port,
+        user=config.source.user,
+        password=config.source.password.get_secret_value(),
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT item FROM shop.orders")
+        assert cursor.fetchall() == (("tea",),)
+    assert config.kafka.bootstrap == state.load(folder)[1].address
+    assert config.target.url.get_secret_value() == f"sqlite:///{folder / 'target.db'}"
+
+    (folder / "thl.yaml").write_text("service: mine\n")
+    thl_sandbox("up", "--folder", folder)
+    assert (folder / "thl.yaml").read_text() == "service: mine\n", "what the user changed is kept"
 
 
 def test_down_leaves_alone_who_has_the_pid_now(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -170,6 +171,19 @@ def test_sigterm_ends_it_cleanly_and_takes_spark_along(scene: Scene) -> None:
     jvm.wait(10)
     assert f"stopped after event {last}" in process.log.read_text()
     assert list((scene.folder / "spark").iterdir()) == []
+
+
+def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene) -> None:
+    document = yaml.safe_load(scene.file.read_text())
+    del document["apply"]["spark"]
+    scene.file.write_text(yaml.safe_dump(document))
+    last = scene.insert(3)
+    process = scene.start(THL, "apply", "--to-seqno", str(last), JAVA_HOME="/nowhere")
+    assert process.wait() == 0
+    scene.reaches(last)
+    lines = process.log.read_text().splitlines()
+    assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT\S+ (INFO|WARNING) ", line)] == [lines[-1]]
+    assert lines[-1].startswith(f"stopped after event {last}")
 
 
 def test_killed_with_all_its_children_it_goes_on_where_the_target_is(scene: Scene) -> None:
