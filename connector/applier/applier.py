@@ -216,7 +216,7 @@ class Applier:
                     core.take(batch)
                     reading.leave_out(core.full())
                     continue
-                tails.look(core.position.seqno)
+                tails.check(core.position.seqno)
                 if self._ended(core):
                     break
         self._done = True

@@ -119,7 +119,7 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
     """The position of a target that has nothing, and begins at an event."""
     if any(True for _ in target.catalog):
         raise ConfigError("the target has tables of the service and no position", service=position.service)
-    with LogReader(config, settled=True) as log:
+    with LogReader(config, high_watermark=True) as log:
         control, record = log.control(), log.position()
         partitions = log.partitions(config.topic)
     history = History.of(control, record.last_finished if record else NO_SEQNO)
@@ -158,7 +158,7 @@ def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, in
     Raises:
         LogDamaged: the log does not hold it any more.
     """
-    with LogReader(config, settled=True, sparing=True) as log:
+    with LogReader(config, high_watermark=True, point_lookup=True) as log:
         found = {number: log.first_of(number, first) for number in range(partitions)}
     seqnos = [seqno for _, seqno in found.values() if seqno is not None]
     if first not in seqnos:

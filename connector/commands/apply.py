@@ -135,7 +135,7 @@ def apply(
     from connector.applier.skips import Skips
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
-    from connector.kafka.handshake import tell_what_is_missing
+    from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
     from connector.spark.session import Session
     from connector.status.lag_monitor import lag_monitor
@@ -154,7 +154,7 @@ def apply(
     clock = SystemClock()
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
-    tell_what_is_missing(config)
+    warn_of_missing_log(config)
     stop = Event()
     jars = () if submitted else _java_and_jars(config)
     with Session(config.apply, f"thl-apply-{config.service}", jars=jars, own=not submitted) as session:

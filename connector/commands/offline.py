@@ -81,18 +81,18 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
     from connector.clock import SystemClock
     from connector.errors import PreflightError, TimedOut
     from connector.kafka.log_reader import LogReader
-    from connector.kafka.requests import listening, tell
+    from connector.kafka.requests import listening, send_request
     from connector.log.writing.control import OfflineRequest
 
     clock = SystemClock()
-    with LogReader(config, settled=True) as reader:
+    with LogReader(config, high_watermark=True) as reader:
         epochs = reader.control().epochs
     if not epochs:
         raise PreflightError("the log never had a producer", service=config.service)
     request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), because=reason)
     heard: SimpleQueue[OfflineRequest] = SimpleQueue()
     deadline = clock.monotonic() + timeout
-    with listening(config, tell(config, request), heard.put):
+    with listening(config, send_request(config, request), heard.put):
         while True:
             try:
                 found = heard.get(timeout=max(deadline - clock.monotonic(), 0))

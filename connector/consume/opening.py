@@ -64,7 +64,7 @@ def begin(
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse us.
     """
-    with LogReader(config, sparing=True) as log:
+    with LogReader(config, point_lookup=True) as log:
         look = _Look.of(config, log, shards, decoder)
         position = look.place(start, committed)
     if position.service != config.service or position.shards != shards:

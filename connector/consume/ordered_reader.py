@@ -61,7 +61,7 @@ class OrderedReader:
         self._until_end = until_end
         self._whole = False  # with `until_end`: everything before the ends was returned, and nothing is missing
         self._tails = TailWatch(config, clock, beginning.offsets)
-        self._ends_of = LogReader(config, settled=True)
+        self._ends_of = LogReader(config, high_watermark=True)
         self._shards: ShardSequencer[Fragments] | None = None
         self._shown_ends: dict[int, tuple[Seqno, int]] = {}
         self._order: WholeLog | SomeShards
@@ -90,7 +90,7 @@ class OrderedReader:
             if self._shards is not None and not self._ready:
                 self._show_ends(self._shards)
             self._feed.hold(self._order.ahead(self._limit))
-            self._tails.look(self.position.seqno)
+            self._tails.check(self.position.seqno)
         except ConnectorError as error:
             self.failure = error
 

@@ -101,7 +101,7 @@ def log_info(config: Config) -> LogInfo:
     lost = read_tails(config).lost
     log = LogList(config)
     found, oldest, newest = [], None, None
-    with LogReader(config, sparing=True) as reader:
+    with LogReader(config, point_lookup=True) as reader:
         control = reader.control()
         for partition, (start, end) in bounds.items():
             first = log.first_whole(reader, partition, start, end)

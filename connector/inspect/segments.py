@@ -57,7 +57,7 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
     lost = read_tails(config).lost
     partitions, log = Partitions(config), LogList(config)
     bounds = partitions.bounds()
-    with LogReader(config, sparing=True) as reader:
+    with LogReader(config, point_lookup=True) as reader:
         epochs = {record.first_seqno for record in reader.control().epochs}
         for partition, (start, end) in bounds.items():
             begun = {reader.offset_of(partition, seqno, (start, end)) for seqno in epochs}

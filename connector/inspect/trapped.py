@@ -63,7 +63,7 @@ def find_trapped(config: Config) -> Trapped:
         HistoriesDiffer: one of the two has no GTIDs, or retention may have deleted trapped events.
         BrokerUnavailable, SourceUnavailable: Kafka or the source does not answer.
     """
-    with LogReader(config, settled=True) as reader:
+    with LogReader(config, high_watermark=True) as reader:
         there = reader.partitions(config.control_topic)
         position = reader.position() if there else None
         control = reader.control() if there else None

@@ -56,7 +56,7 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse us.
     """
-    with LogReader(config, settled=True) as log:
+    with LogReader(config, high_watermark=True) as log:
         control = log.control() if log.partitions(config.control_topic) else None
         if control is None and position.seqno != NO_SEQNO:
             raise HistoriesDiffer(
@@ -115,12 +115,12 @@ def newest_event(config: Config) -> Seqno:
         BrokerUnavailable: the brokers do not answer.
         PreflightError: the brokers refuse us.
     """
-    with LogReader(config, settled=True) as log:
+    with LogReader(config, high_watermark=True) as log:
         record = log.position()
     return record.last_finished if record else NO_SEQNO
 
 
-def tell_what_is_missing(config: Config) -> None:
+def warn_of_missing_log(config: Config) -> None:
     """Log what an applier will have to wait for: the brokers, or a log that no producer has begun.
 
     Raises:

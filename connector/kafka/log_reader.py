@@ -14,7 +14,7 @@ from typing import Final, Self
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
-from connector.kafka.prepared_records import PreparedReader, PreparedState, piece_key
+from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
 from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Seqno
@@ -46,19 +46,19 @@ class LogReader:
     """
 
     def __init__(
-        self, config: Config, *, settled: bool = False, sparing: bool = False, patience: float = PATIENCE
+        self, config: Config, *, high_watermark: bool = False, point_lookup: bool = False, patience: float = PATIENCE
     ) -> None:
         self._config = config
         self._patience = patience
         # What is read ends: a fetch at the end is not to wait half a second for more.
         settings: dict[str, int | str] = {"fetch.wait.max.ms": 10}
-        if sparing:
+        if point_lookup:
             settings |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
             settings |= {"auto.offset.reset": "earliest"}
         group = f"{config.topic}.producer"
         self._consumer = KafkaConsumer(config.kafka, group, settings=settings)
         self._ends_of = self._consumer
-        if settled:
+        if high_watermark:
             self._ends_of = KafkaConsumer(config.kafka, group, committed=False, settings=settings)
 
     def __enter__(self) -> Self:
@@ -105,14 +105,14 @@ class LogReader:
         low, high = self._ends(topic, 0)
         found = PreparedReader()
         for message in self._between(topic, 0, low, high):
-            found.take(message.offset, message.key or b"", message.value)
+            found.accept(message.offset, message.key or b"", message.value)
         return found.state(high)
 
     def prepared_end(self) -> int:
         """Where the topic of XA transactions ends, at least: what is written later stands behind it."""
         return self._ends(self._config.prepared_topic, 0)[1]
 
-    def pieces(self, attempt: str, start: int, count: int) -> Iterator[bytes]:
+    def prepared_messages(self, attempt: str, start: int, count: int) -> Iterator[bytes]:
         """The messages that are kept of a prepared transaction, in order.
 
         Args:
@@ -126,7 +126,7 @@ class LogReader:
         topic, given = self._config.prepared_topic, 0
         low, high = self._ends(topic, 0)
         for message in self._between(topic, 0, max(low, start), high):
-            if given < count and message.value is not None and message.key == piece_key(attempt, given):
+            if given < count and message.value is not None and message.key == message_key(attempt, given):
                 given += 1
                 yield message.value
             if given == count:
@@ -161,11 +161,11 @@ class LogReader:
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
 
-    def first_place(self, partition: int) -> FirstFields | None:
+    def first_header(self, partition: int) -> FirstFields | None:
         """What stands first in a partition of the event topic; None when it holds nothing."""
         return self._first(partition, *self._ends(self._config.topic, partition))
 
-    def behind(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
+    def after(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
         """Where a partition of the event topic goes on behind an event, found without reading what is before it.
 
         Args:

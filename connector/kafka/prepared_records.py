@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connector.errors import LogDamaged
-from connector.kafka.json_record import reading
+from connector.kafka.records import reading
 from connector.log.format import checked
 from connector.log.ids import Kind
 from connector.log.transaction.pending import Kept, Pending, PendingSet, Stored
@@ -22,12 +22,12 @@ PIECE_KEY: Final = b"piece:"
 XID_KEY: Final = b"xid:"
 
 
-def piece_key(attempt: str, number: int) -> bytes:
+def message_key(attempt: str, number: int) -> bytes:
     """The key of a message of a piece."""
     return PIECE_KEY + f"{attempt}:{number}".encode()
 
 
-def closing(pending: Pending, kept: Kept) -> Stored:
+def closing_record(pending: Pending, kept: Kept) -> Stored:
     """The record that makes an attempt's messages count."""
     value = {
         "xid": pending.xid,
@@ -42,14 +42,14 @@ def closing(pending: Pending, kept: Kept) -> Stored:
     return Stored(XID_KEY + pending.xid.encode(), json.dumps(value, separators=(",", ":")).encode(), kept)
 
 
-def opened(pending: Pending, kept: Kept) -> list[Stored]:
+def tombstones(pending: Pending, kept: Kept) -> list[Stored]:
     """What takes a transaction that is decided away: its closing record, and its pieces."""
-    return [Stored(XID_KEY + pending.xid.encode(), None, kept), *voided(pending.attempt, pending.messages)]
+    return [Stored(XID_KEY + pending.xid.encode(), None, kept), *attempt_tombstones(pending.attempt, pending.messages)]
 
 
-def voided(attempt: str, messages: int) -> list[Stored]:
+def attempt_tombstones(attempt: str, messages: int) -> list[Stored]:
     """What takes an attempt's messages away."""
-    return [Stored(piece_key(attempt, number), None) for number in range(messages)]
+    return [Stored(message_key(attempt, number), None) for number in range(messages)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class PreparedReader:
         self._closings: dict[bytes, Pending] = {}
         self._attempts: dict[str, dict[int, int]] = {}  # of each message's number, the offset
 
-    def take(self, offset: int, key: bytes, value: bytes | None) -> None:
+    def accept(self, offset: int, key: bytes, value: bytes | None) -> None:
         """The next record.
 
         Raises:
@@ -120,7 +120,7 @@ class PreparedReader:
             if attempt in closed:
                 starts[attempt] = min(offsets.values())
             else:
-                strays += [piece_key(attempt, number) for number in offsets]
+                strays += [message_key(attempt, number) for number in offsets]
         return PreparedState(PendingSet(self._closings.values()), starts, tuple(strays), end)
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from connector.errors import LogDamaged, Unsupported
-from connector.kafka.json_record import reading
 from connector.log.format import checked
 from connector.log.format.partition_map import ShardRule
 from connector.log.ids import Epoch, LogId, Seqno
@@ -37,7 +37,26 @@ POSITION_KEY: Final = b"position"
 FORMAT: Final = 1
 """The newest that this version reads, of the log and of the tables."""
 
+# The exceptions that JSON of another shape, depth or length raises where it is read.
+_WRONG: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+
 ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
+
+
+@contextmanager
+def reading(what: str, **where: object) -> Iterator[None]:
+    """Read a record in the context; whatever is wrong with it becomes LogDamaged.
+
+    Args:
+        what: the record, for the error.
+        where: its place, or its first bytes.
+    """
+    try:
+        yield
+    except _WRONG as error:
+        damaged = LogDamaged(f"{what} cannot be read: {str(error)[:200]}")
+        damaged.where = where
+        raise damaged from error
 
 
 def control_message(record: ControlRecord) -> tuple[bytes, bytes]:

@@ -23,7 +23,7 @@ from connector.log.writing.control import OfflineRequest
 LOOK: Final = 0.2  # seconds after which a listener sees that it is to end
 
 
-def tell(config: Config, request: OfflineRequest) -> int:
+def send_request(config: Config, request: OfflineRequest) -> int:
     """Write a request, or an answer.
 
     Returns:

@@ -57,7 +57,7 @@ def read_tails(config: Config, partitions: Collection[int] | None = None, patien
         tails = _compare(log, config, partitions)
     if tails.lost is None:
         return tails
-    with LogReader(config, settled=True, patience=patience) as log:
+    with LogReader(config, high_watermark=True, patience=patience) as log:
         return _compare(log, config, partitions)
 
 
@@ -95,7 +95,7 @@ class TailWatch:
         self._progress: Seqno | None = None
         self._since = clock.monotonic()
 
-    def look(self, progress: Seqno) -> None:
+    def check(self, progress: Seqno) -> None:
         """Look, where nothing has moved for a while.
 
         Args:

@@ -35,7 +35,7 @@ class EpochOwnership:
         if not self.epochs:
             return
         # Settled: what a newer producer has just committed may not be seen yet otherwise, and it would be fenced.
-        with LogReader(config, settled=True) as reader:
+        with LogReader(config, high_watermark=True) as reader:
             known = reader.partitions(config.control_topic)
             control = reader.control() if known else ControlState(None, None, ())
         found = control.log.log_id if control.log else None

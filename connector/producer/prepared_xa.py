@@ -19,7 +19,7 @@ from connector import metrics
 from connector.config.model import Config
 from connector.errors import LogDamaged, Unsupported
 from connector.kafka.log_reader import LogReader
-from connector.kafka.prepared_records import PreparedState, closing, opened, piece_key, voided
+from connector.kafka.prepared_records import PreparedState, attempt_tombstones, closing_record, message_key, tombstones
 from connector.log.ids import Epoch, Outcome
 from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
@@ -132,13 +132,19 @@ class PreparedTransactions:
             self._held[attempt.name], self._held_bytes[attempt.name] = attempt.held, attempt.size
         if item.one_phase:
             yield work
-            yield from self._event(pending, attempt.begin, piece.ending, [*voided(attempt.name, attempt.messages)])
+            yield from self._event(
+                pending, attempt.begin, piece.ending, [*attempt_tombstones(attempt.name, attempt.messages)]
+            )
             return
         replaced = self._pending.prepare(pending)
         if replaced is not None:
             self._forget(replaced)
-            work += voided(replaced.attempt, replaced.messages)
-        yield [*work, closing(pending, self._pending.kept), PositionAdvance(piece.ending.end, attempt.begin.gtid)]
+            work += attempt_tombstones(replaced.attempt, replaced.messages)
+        yield [
+            *work,
+            closing_record(pending, self._pending.kept),
+            PositionAdvance(piece.ending.end, attempt.begin.gtid),
+        ]
 
     def _decided(self, item: Decided) -> Iterator[Work]:
         pending = self._pending.end(item.xid)
@@ -154,7 +160,7 @@ class PreparedTransactions:
                 )
             yield [passed]
             return
-        gone = opened(pending, self._pending.kept)
+        gone = tombstones(pending, self._pending.kept)
         if item.ending.outcome is not Outcome.COMMIT or not pending.pieces:
             self._forget(pending)
             yield [*gone, passed]
@@ -190,8 +196,8 @@ class PreparedTransactions:
         self._publisher.drain()  # what is kept is visible only when it is committed
         self._publisher.resume()
         restoring, count = Restoring(), 0
-        with LogReader(self._config, settled=True) as reader:
-            found = reader.pieces(pending.attempt, self._starts.get(pending.attempt, 0), pending.messages)
+        with LogReader(self._config, high_watermark=True) as reader:
+            found = reader.prepared_messages(pending.attempt, self._starts.get(pending.attempt, 0), pending.messages)
             for message in found:
                 changes = restoring.take(message)
                 if changes is not None:
@@ -220,7 +226,7 @@ class PreparedTransactions:
     def _kept(self, attempt: _Attempt, changes: Changes) -> list[Stored]:
         made = messages(changes, self._size)
         work = [
-            Stored(piece_key(attempt.name, number), message) for number, message in enumerate(made, attempt.messages)
+            Stored(message_key(attempt.name, number), message) for number, message in enumerate(made, attempt.messages)
         ]
         attempt.messages += len(made)
         attempt.pieces += 1
@@ -233,7 +239,7 @@ class PreparedTransactions:
         """Take away what was left by attempts that ended within: an earlier producer's, and our own."""
         strays, self._strays = [Stored(key, None) for key in self._strays], []
         if self._open is not None:
-            strays += voided(self._open.name, self._open.messages)
+            strays += attempt_tombstones(self._open.name, self._open.messages)
             self._open = None
         for start in range(0, len(strays), WORK_MESSAGES):
             yield [*strays[start : start + WORK_MESSAGES]]

@@ -37,7 +37,7 @@ from connector.errors import (
     SourceUnavailable,
 )
 from connector.kafka.registry import registered_number
-from connector.kafka.requests import listening, tell
+from connector.kafka.requests import listening, send_request
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
@@ -148,7 +148,7 @@ class Producer:
                 self._enter(self._step())
         if self.request is not None:  # answered last: nothing of this producer is under way any more
             seqno = None if self._position is None else self._position.last_finished
-            tell(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
+            send_request(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
         return self._position
 
     def _step(self) -> State:

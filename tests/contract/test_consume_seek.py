@@ -23,7 +23,10 @@ def story(kafka_broker: Broker) -> Story:
 
 
 def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
-    with LogReader(story.log.config, settled=True) as walking, LogReader(story.log.config, sparing=True) as seeking:
+    with (
+        LogReader(story.log.config, high_watermark=True) as walking,
+        LogReader(story.log.config, point_lookup=True) as seeking,
+    ):
         for partition in range(3):
             start, end = walking.bounds(partition)
             places = [
@@ -45,7 +48,7 @@ def test_few_messages_are_read(story: Story, monkeypatch: pytest.MonkeyPatch) ->
         return read(self, partition, start, end)
 
     monkeypatch.setattr(LogReader, "first", counted)
-    with LogReader(story.log.config, sparing=True) as log:
+    with LogReader(story.log.config, point_lookup=True) as log:
         start, end = log.bounds(0)
         assert start < log.offset_of(0, 14) < end
     assert len(reads) <= (end - start).bit_length()

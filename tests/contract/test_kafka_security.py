@@ -18,7 +18,7 @@ from connector.kafka import acls, topics
 from connector.kafka import log_reader as reading
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.log_reader import LogReader
-from connector.kafka.requests import tell
+from connector.kafka.requests import send_request
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.log.ids import Epoch
@@ -71,7 +71,7 @@ OFFSETS = {0: EARLIEST, 1: EARLIEST}
 
 def test_what_is_published_is_read_back(config: Config) -> None:
     assert position_of(config).last_finished == 1
-    with LogReader(config, settled=True) as reader:
+    with LogReader(config, high_watermark=True) as reader:
         assert reader.partitions(config.topic) == 2
         assert reader.control().epochs[-1].epoch == 1
 
@@ -185,7 +185,7 @@ def test_only_the_producer_writes_events_positions_and_prepared_transactions(
 @pytest.mark.parametrize("role", ["consumer", "operator"])
 def test_consumers_and_operators_read(ruled: Config, broker: SecureBroker, role: str) -> None:
     reading_it = role_of(ruled, broker, role)
-    with LogReader(reading_it, settled=True) as reader:
+    with LogReader(reading_it, high_watermark=True) as reader:
         assert reader.partitions(ruled.topic) == 2
         assert reader.control().epochs[-1].epoch == 1
     kafka = reading_it.kafka
@@ -211,10 +211,10 @@ def test_spark_reads_as_a_consumer(ruled: Config, broker: SecureBroker, spark: S
 def test_requests_are_for_producers_and_operators(ruled: Config, broker: SecureBroker) -> None:
     request = OfflineRequest(epoch=Epoch(0), asked_at=1, asked_by="me", because="")
     for role in ("producer", "operator"):
-        assert tell(role_of(ruled, broker, role), request) > 0
+        assert send_request(role_of(ruled, broker, role), request) > 0
     for role in ("consumer", "stranger"):
         with pytest.raises(PreflightError, match="uthoriz"):
-            tell(role_of(ruled, broker, role), request)
+            send_request(role_of(ruled, broker, role), request)
 
 
 def test_a_stranger_sees_nothing(ruled: Config, broker: SecureBroker) -> None:

@@ -164,7 +164,7 @@ def test_an_event_and_the_definition_it_leads_to_become_visible_together(config:
 
     def look_after_commit(point: str) -> None:
         if point == "produce.after_commit":
-            with LogReader(config, settled=True) as reader:
+            with LogReader(config, high_watermark=True) as reader:
                 tables = reader.control().tables
             events = sum(record["kind"] != "epoch" for record in fragments(config))
             seen.append((events, tables is not None and LAYOUT.name in tables.tables))
@@ -239,7 +239,7 @@ def test_a_settled_reader_waits_for_what_is_undecided(config: Config, log: Log) 
     seen: list[PositionRecord | None] = []
 
     def read_settled() -> None:
-        with LogReader(config, settled=True) as reader:
+        with LogReader(config, high_watermark=True) as reader:
             seen.append(reader.position())
 
     log.transactions.begin()

@@ -10,7 +10,7 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import LogDamaged
 from connector.kafka.log_reader import LogReader
-from connector.kafka.prepared_records import closing, opened, piece_key
+from connector.kafka.prepared_records import closing_record, message_key, tombstones
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.log.transaction.batch import PositionAdvance
@@ -31,7 +31,7 @@ PENDING = Pending(
     time=5,
 )
 KEPT = PendingSet([PENDING]).kept
-PIECES: Work = [Stored(piece_key("1.1", number), b"%d" % number) for number in range(3)]
+PIECES: Work = [Stored(message_key("1.1", number), b"%d" % number) for number in range(3)]
 PASSED = PositionAdvance(SourcePosition("mysql-bin.000002", 900), None)
 
 
@@ -51,17 +51,17 @@ def log(config: Config) -> Iterator[Log]:
 
 
 def read_back(config: Config, start: int = 0) -> list[bytes]:
-    with LogReader(config, settled=True) as reader:
-        return list(reader.pieces("1.1", start, 3))
+    with LogReader(config, high_watermark=True) as reader:
+        return list(reader.prepared_messages("1.1", start, 3))
 
 
 def test_what_is_kept_is_pending_with_the_position_that_is_past_it(config: Config, log: Log) -> None:
-    log.publisher.put([Stored(piece_key("1.0", 0), b"of an attempt that ended within"), *PIECES])
+    log.publisher.put([Stored(message_key("1.0", 0), b"of an attempt that ended within"), *PIECES])
     assert log.publisher.drain().prepared == NOTHING
     log.publisher.resume()
     with LogReader(config) as reader:
         assert list(reader.prepared().pending) == []
-    log.publisher.put([closing(PENDING, KEPT), PASSED])
+    log.publisher.put([closing_record(PENDING, KEPT), PASSED])
     position = log.publisher.drain()
     assert (position.prepared, position.resume) == (KEPT, PASSED.end)
     assert log.points[-2:] == ["produce.prepared_before_commit", "produce.prepared_after_commit"]
@@ -69,15 +69,15 @@ def test_what_is_kept_is_pending_with_the_position_that_is_past_it(config: Confi
         state, stored = reader.prepared(), reader.position()
         assert reader.prepared_end() >= state.end
     assert stored == position
-    assert (list(state.pending), state.strays) == ([PENDING], (piece_key("1.0", 0),))
+    assert (list(state.pending), state.strays) == ([PENDING], (message_key("1.0", 0),))
     assert read_back(config) == read_back(config, state.starts["1.1"]) == [b"0", b"1", b"2"]
     with pytest.raises(LogDamaged, match="not all there"):
         read_back(config, state.starts["1.1"] + 1)
 
 
 def test_it_goes_with_the_event_that_it_has_become(config: Config, log: Log) -> None:
-    log.publisher.put([*PIECES, closing(PENDING, KEPT), PASSED])
-    log.publisher.put([*log.event(), *opened(PENDING, NOTHING)])
+    log.publisher.put([*PIECES, closing_record(PENDING, KEPT), PASSED])
+    log.publisher.put([*log.event(), *tombstones(PENDING, NOTHING)])
     position = log.publisher.drain()
     assert (position.last_finished, position.prepared) == (0, NOTHING)
     with LogReader(config) as reader:
@@ -86,10 +86,10 @@ def test_it_goes_with_the_event_that_it_has_become(config: Config, log: Log) -> 
 
 
 def test_what_is_not_committed_is_not_there(config: Config, log: Log) -> None:
-    log.publisher.put([*PIECES, closing(PENDING, KEPT), PASSED])
+    log.publisher.put([*PIECES, closing_record(PENDING, KEPT), PASSED])
     log.publisher.drain()
     log.transactions.begin()
-    for stored in opened(PENDING, NOTHING):
+    for stored in tombstones(PENDING, NOTHING):
         log.transactions.send(config.prepared_topic, 0, stored.key, stored.value)
     newer = Transactions(config, SystemClock())
     newer.open()  # which aborts it

@@ -169,7 +169,7 @@ def read_record(record: Record) -> Iterator[ConnectorError]:
                 position_record(value)
             case "prepared":
                 found = PreparedReader()
-                found.take(0, key, value)
+                found.accept(0, key, value)
                 found.state(1)
             case _:
                 Restoring().take(value)

@@ -8,7 +8,7 @@ import struct
 import zlib
 from array import array
 
-from connector.kafka.prepared_records import closing
+from connector.kafka.prepared_records import closing_record
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.log.format.partition_map import ShardRule
 from connector.log.ids import Action, Epoch, LogId, Seqno
@@ -109,7 +109,7 @@ def record_seeds() -> list[Record]:
     partitions = PartitionMap(2, 3, ShardRule("table", (("a", "b"),)), (Seqno(4),))
     rows = Rows(layout, Action.INSERT, b"\x00\x02\x04\x02\x02\x06\x02x\x00", array("Q", [9]), b"", b"", "INSERT")
     pending = Pending(xid="X'61'", attempt="1:2", pieces=1, messages=1, gtid="u:5", start=place, time=7)
-    prepared = closing(pending, Kept(1, 0))
+    prepared = closing_record(pending, Kept(1, 0))
     assert prepared.value is not None
     control = [control_message(one) for one in (LogRecord(LOG_ID, 0), partitions, epoch, offline)]
     control += [(key, value) for key, value in definition_messages(tables) if value is not None]

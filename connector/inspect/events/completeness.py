@@ -85,7 +85,7 @@ def floor_of(config: Config, tails: Tails, starts: Mapping[int, int], ends: Mapp
         ends: partition → the offset behind its last message.
     """
     floor = NO_SEQNO
-    with LogReader(config, sparing=True) as log:
+    with LogReader(config, point_lookup=True) as log:
         for partition, start in starts.items():
             if start == 0:
                 continue

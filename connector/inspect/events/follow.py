@@ -117,7 +117,7 @@ class Following:
         starts, ends = {p: low for p, (low, _) in bounds.items()}, {p: high for p, (_, high) in bounds.items()}
         oldest = floor_of(self._config, tails, starts, ends) + 1
         first = max(newest + 1 - last, oldest, 0)
-        with LogReader(self._config, sparing=True) as log:
+        with LogReader(self._config, point_lookup=True) as log:
             history = _history(self._config, log, tails)
             offsets = {partition: log.offset_of(partition, first, span) for partition, span in bounds.items()}
         before = Seqno(first - 1)

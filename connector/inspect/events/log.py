@@ -152,7 +152,7 @@ class LogList:
 
     def _ends(self, bounds: dict[int, tuple[int, int]]) -> Ends:
         oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
-        with LogReader(self._config, sparing=True) as log:
+        with LogReader(self._config, point_lookup=True) as log:
             for partition, (start, end) in bounds.items():
                 first = self._first(log, partition, start, end)
                 oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest

@@ -58,7 +58,7 @@ class Partitions:
 
     def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:
         """Where a seqno begins, or what follows it; what was given up of it is not before that place."""
-        with LogReader(self._config, sparing=True) as log:
+        with LogReader(self._config, point_lookup=True) as log:
             return log.offset_of(partition, seqno, bounds)
 
     def beginning(self, log: LogReader, partition: int, offset: int, end: int) -> int:
@@ -77,7 +77,7 @@ class Partitions:
             slack: µs by which commit times may fall from one event to a later one.
             partition, bounds: where to look.
         """
-        with LogReader(self._config, sparing=True) as log:
+        with LogReader(self._config, point_lookup=True) as log:
 
             def read(offset: int) -> Probe[Timed] | None:
                 found = log.first(partition, offset, bounds[1])

@@ -60,7 +60,7 @@ class Ends:
         floor = NO_SEQNO
         for partition in self._partitions():
             low, _ = self._log.bounds(partition)
-            first = self._log.first_place(partition)
+            first = self._log.first_header(partition)
             if first is not None:
                 # What has lost its beginning is passed over with everything before it.
                 floor = max(floor, first.seqno if first.fragno else first.prev_seqno)
@@ -172,7 +172,7 @@ class Ends:
         epoch = NO_EPOCH if seqno == NO_SEQNO else history.covering(seqno).epoch
         partitions = {}
         for number in self._partitions():
-            offset, tail = self._log.behind(number, seqno)
+            offset, tail = self._log.after(number, seqno)
             if tail is None:  # the partition is empty: what it held is told by the position alone
                 tail = record.tails.get(number, NO_SEQNO) if offset else NO_SEQNO
             if tail > seqno:

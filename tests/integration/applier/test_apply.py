@@ -37,7 +37,7 @@ from connector.errors import (
 )
 from connector.inspect.events.log import Ends
 from connector.kafka import tails
-from connector.kafka.handshake import tell_what_is_missing
+from connector.kafka.handshake import warn_of_missing_log
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
@@ -314,13 +314,13 @@ def test_a_log_that_does_not_exist_yet_is_waited_for_and_given_up(config: Config
 
 
 def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:
-    tell_what_is_missing(config)
+    warn_of_missing_log(config)
     (record,) = caplog.records
     assert record.getMessage() == "waiting for a log that does not exist yet: thl produce begins it"
     assert fields_of(record)["topics"] == [config.control_topic, config.topic]
     caplog.clear()
     LogWriter(config).online()
-    tell_what_is_missing(config)
+    warn_of_missing_log(config)
     assert not caplog.records
 
 

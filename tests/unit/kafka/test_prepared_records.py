@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.kafka.prepared_records import PreparedReader, PreparedState, closing, opened, piece_key, voided
+from connector.kafka.prepared_records import (
+    PreparedReader,
+    PreparedState,
+    attempt_tombstones,
+    closing_record,
+    message_key,
+    tombstones,
+)
 from connector.log.ids import Kind
 from connector.log.transaction.pending import Pending, PendingSet, Stored
 from connector.log.transaction.position import SourcePosition
@@ -29,7 +36,7 @@ def made(xid: str, attempt: str, count: int) -> Pending:
 def found(records: list[Stored]) -> PreparedState:
     reading = PreparedReader()
     for offset, stored in enumerate(records):
-        reading.take(offset, stored.key, stored.value)
+        reading.accept(offset, stored.key, stored.value)
     return reading.state(len(records))
 
 
@@ -53,16 +60,16 @@ def test_what_is_pending_is_found_compacted_or_not(happened: list[tuple[str, str
         attempt = f"1.{number}"
         if act == "decide":
             one = pending.end(xid)
-            records += opened(one, pending.kept) if one else []
+            records += tombstones(one, pending.kept) if one else []
             continue
-        keys = [piece_key(attempt, message) for message in range(count)]
+        keys = [message_key(attempt, message) for message in range(count)]
         records += [Stored(key, b"x") for key in keys]
         if act == "die within":
             strays |= set(keys)
             continue
         before = pending.prepare(made(xid, attempt, count))
-        records += voided(before.attempt, before.messages) if before else []
-        records.append(closing(made(xid, attempt, count), pending.kept))
+        records += attempt_tombstones(before.attempt, before.messages) if before else []
+        records.append(closing_record(made(xid, attempt, count), pending.kept))
     for kept in (records, compacted(records)):
         state = found(kept)
         assert sorted(state.pending, key=lambda one: one.xid) == sorted(pending, key=lambda one: one.xid)
@@ -70,14 +77,14 @@ def test_what_is_pending_is_found_compacted_or_not(happened: list[tuple[str, str
         assert set(state.strays) == strays
         for one in pending:
             if one.messages:
-                assert kept[state.starts[one.attempt]].key == piece_key(one.attempt, 0)
+                assert kept[state.starts[one.attempt]].key == message_key(one.attempt, 0)
 
 
 def test_a_missing_piece_is_damage() -> None:
     one = made("a", "1.1", 2)
     kept = PendingSet([one]).kept
     with pytest.raises(LogDamaged, match="not all there") as caught:
-        found([Stored(piece_key("1.1", 1), b"x"), closing(one, kept)])
+        found([Stored(message_key("1.1", 1), b"x"), closing_record(one, kept)])
     assert caught.value.where["xid"] == "a"
 
 

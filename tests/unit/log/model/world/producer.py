@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from connector.errors import ConnectorError, LogDamaged, Unsupported
-from connector.kafka.prepared_records import PreparedReader, PreparedState, closing, opened, piece_key, voided
+from connector.kafka.prepared_records import (
+    PreparedReader,
+    PreparedState,
+    attempt_tombstones,
+    closing_record,
+    message_key,
+    tombstones,
+)
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import BY_SCHEMA, ShardRule
 from connector.log.format.shard import partition_of
@@ -47,7 +54,7 @@ def read_prepared(kafka: Kafka) -> PreparedState:
     """What is kept of prepared transactions."""
     found = PreparedReader()
     for offset, (key, value) in enumerate(kafka.read_whole(PREPARED)):
-        found.take(offset, key, value)
+        found.accept(offset, key, value)
     return found.state(0)
 
 
@@ -302,7 +309,7 @@ class Producer:
         pieces = [] if transaction.filtered else transaction.pieces
         for number, piece in enumerate(pieces):
             self._listen()
-            key = piece_key(attempt, number)
+            key = message_key(attempt, number)
             self._keep([Stored(key, _encoded(piece))])
             self._strays.append(key)  # until it is whole
             yield f"kept {transaction.xid}/{number}"
@@ -319,12 +326,12 @@ class Producer:
             time=0,
         )
         replaced = self._pending.prepare(pending)
-        self._keep(voided(replaced.attempt, replaced.messages) if replaced else [])
+        self._keep(attempt_tombstones(replaced.attempt, replaced.messages) if replaced else [])
         passed = PositionAdvance(transaction.end, transaction.gtid)
         if not self.keeps_in_one:
             self._progress.passed(passed)
             yield from self._commit()
-        self._keep([closing(pending, self._pending.kept)])
+        self._keep([closing_record(pending, self._pending.kept)])
         self._progress.passed(passed)
         yield f"kept {transaction.xid}"
         yield from self._commit()
@@ -334,7 +341,7 @@ class Producer:
         pending = self._pending.end(transaction.xid)
         if pending is None:
             raise Unsupported("committed, and never prepared", xid=transaction.xid)
-        gone = opened(pending, self._pending.kept)
+        gone = tombstones(pending, self._pending.kept)
         if transaction.does == "rollback" or not pending.pieces:
             self._keep(gone)
             self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
@@ -343,7 +350,7 @@ class Producer:
             return
         self._kafka.tell_all()  # read back is what is decided: the reader waits
         values = dict(self._kafka.read_whole(PREPARED))
-        pieces = [values.get(piece_key(pending.attempt, number)) for number in range(pending.messages)]
+        pieces = [values.get(message_key(pending.attempt, number)) for number in range(pending.messages)]
         with self._still_ours():
             if None in pieces:
                 raise LogDamaged("a piece is missing", xid=transaction.xid)
