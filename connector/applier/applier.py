@@ -1,10 +1,10 @@
-"""`thl apply`: claim the target, shake hands with the log, then apply what Spark reads until told to stop.
+"""`thl apply`: claims the target, verifies its position against the log, and applies what Spark reads until it stops.
 
-    Kafka ─► Spark ─► Reading (the next messages) ─► ApplyCore (applies these) ─► target
+    Kafka ─► Spark ─► LogStream (the next messages) ─► ApplyCore (applies them) ─► target
 
-One attempt is a claim, a handshake and a stream; it ends with a stop or an error. After a passing error (the target
-or the brokers are gone) a commit's outcome may be unknown: so the next attempt claims anew and goes on from what
-the target then says. Attempts without any progress in between are counted, and given up loudly.
+An attempt is a claim, a handshake and a stream; it ends with a stop or an error. After an error that may pass (the
+target or the brokers are gone) the outcome of a commit may be unknown: so the next attempt claims the target again, and
+goes on from the target's position. Attempts without progress are counted, and end with the error after `retries`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector.applier.core import ApplyCore
-from connector.applier.excluded_tables import ExcludedTables
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.rewind import rewind, seqno_of
-from connector.applier.skips import Skips
-from connector.applier.stop_condition import ToSeqno, ToTime, Until
+from connector.applier.skips import ExcludedTables, Skips
+from connector.applier.stop_condition import StopCondition, ToSeqno, ToTime
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
@@ -44,8 +43,8 @@ from connector.targets.target import Target
 
 LOG: Final = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 0.2  # how often a quiet stream is looked after, and a stop noticed
-DESK_SECONDS: Final = 1.0  # how often the target is asked whether somebody wants us offline
+WAKE_SECONDS: Final = 0.2  # after which a wait for messages ends, so that a stop is noticed
+REQUEST_SECONDS: Final = 1.0  # between two queries for a request to go offline
 PASSING: Final = (BrokerUnavailable, TargetUnavailable)
 
 
@@ -56,12 +55,12 @@ class Applier:
         config: everything.
         session: Spark's.
         clock: for latencies.
-        stop: set by whoever wants it to end; it does after the commit that is going on.
-        until: end there; a seqno is the last event.
-        skips: events to leave out, each of which is still to come.
-        without: tables to go on without, from the next event on.
-        first: apply from this event on, again or without what came before; see `rewind`.
-        opened: makes a target; `open_target` but in tests.
+        stop: set from outside to end the run, after the present commit.
+        until: the stop condition; a seqno is the last event.
+        first: the first event to apply, again or without the earlier ones; see `rewind`.
+        skips: events to leave out; the target must not have applied them.
+        excluded: tables to exclude, from the next event on.
+        opened: makes a target; another than `open_target` only in tests.
     """
 
     def __init__(
@@ -71,10 +70,10 @@ class Applier:
         clock: Clock,
         stop: Event,
         *,
-        until: Until | Seqno | None = None,
+        until: StopCondition | Seqno | None = None,
         first: Seqno | SourcePosition | None = None,
         skips: Skips | None = None,
-        without: ExcludedTables | None = None,
+        excluded: ExcludedTables | None = None,
         opened: Callable[[], Target] | None = None,
     ) -> None:
         self._config = config
@@ -84,83 +83,85 @@ class Applier:
         self._until = ToSeqno(until) if isinstance(until, int) else until
         self._first = first
         self._skips = skips or Skips()
-        self._without = without
+        self._excluded = excluded
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
-        self._token = 0  # the last claim's: what we lost to a newer applier is not taken back
+        self._token = 0  # the last claim's: a target that a newer applier has claimed since is not claimed again
         self._done = False
-        self.request: Request | None = None  # as whose answer it ended
-        self._asked_at = 0.0
-        self._fresh = True  # what was asked of an earlier applier is not asked of us
-        self._newest: Seqno | None = None  # the last event when the time to end at had passed
+        self.request: Request | None = None  # the request that ended the run
+        self._request_polled = 0.0
+        self._first_attempt = True  # a request that was there before is for an earlier applier
+        self._newest: Seqno | None = None  # the log's last event when the time of `until` had passed
 
     def run(self) -> TargetPosition | None:
         """Apply until asked to stop.
 
         Returns:
-            The target's position; None when we were stopped before it was claimed.
+            The target's position; None when the run was stopped before the claim.
 
         Raises:
-            ConnectorError: what trying again cannot mend, or was tried often enough.
+            ConnectorError: an error that no retry can cure, or that came back after every retry.
         """
         try:
             while not self._done and not self._stop.is_set():
-                self._tried(
-                    lambda: self._tried(self._attempt, BrokerUnavailable, self._config.kafka.retries),
+                self._retry(
+                    lambda: self._retry(self._attempt, BrokerUnavailable, self._config.kafka.retries),
                     TargetUnavailable,
                     self._config.target.retries,
                 )
         except Stopped:
             LOG.debug("stopped while waiting")
         if self.request is not None and self._position is not None:
-            with open_signal_table(self._config.target) as desk:  # now that no transaction of ours is open
-                desk.went_offline(self._config.service, self._clock.now(), self._position.seqno)
+            with open_signal_table(
+                self._config.target
+            ) as signals:  # answered last: no transaction of this applier is open any more
+                signals.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
 
-    def _tried(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:
-        """Call again while what passes by itself fails it."""
+    def _retry(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:
+        """Call, and call again after an error that may pass."""
         service = self._config.service
         retry(call, (passing,), retries=retries, service=service, stage="apply", stop=self._stop, clock=self._clock)
 
     def _attempt(self) -> None:
-        """Claim, handshake, stream. Returns also after a passing error that came after progress."""
+        """Claim, handshake, stream. Returns also after an error that may pass, when there was progress before it."""
         target = self._opened()
-        begun = None
+        claimed = None
         try:
-            begun = self._position = target.claim(self._config.service, self._token)
+            claimed = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
             faults.point("apply.after_claim")
             with (
-                open_signal_table(self._config.target) as desk,
+                open_signal_table(self._config.target) as signals,
                 LargeMessages(self._config.kafka, self._config.topic) as large,
             ):
-                if self._fresh:
-                    desk.forget_request(self._config.service)
+                if self._first_attempt:
+                    signals.forget_request(self._config.service)
                 if self._first is not None:
-                    begun = self._position = self._taken_back(target, desk, begun, self._first)
+                    claimed = self._position = self._rewound(target, signals, claimed, self._first)
                     self._first = None
-                if self._fresh:
-                    self._check_skips(desk, begun)
-                    self._fresh = False
-                core, offsets = self._agreed(target, begun, large)
-                if self._without is not None:  # only now that nothing refuses what else was asked for
-                    self._without.take(target, begun, self._clock)
-                    self._without = None
+                if self._first_attempt:
+                    self._check_skips(signals, claimed)
+                    self._first_attempt = False
+                core, offsets = self._handshake(target, claimed, large)
+                if self._excluded is not None:  # last: everything else that was asked for is accepted
+                    self._excluded.exclude(target, claimed, self._clock)
+                    self._excluded = None
                 try:
-                    self._follow(core, offsets, desk)
+                    self._follow(core, offsets, signals)
                 finally:
                     self._position = core.position
         except PASSING as error:
-            if self._position is begun:
+            if self._position is claimed:
                 raise
-            LOG.warning("beginning anew from what the target says", extra={"why": error})
+            LOG.warning("going on from the target's position", extra={"why": error})
         finally:
             target.close()
 
-    def _check_skips(self, desk: SignalTable, position: TargetPosition) -> None:
-        """What is applied cannot be left out any more; what was left out may be named again."""
-        past = {seqno for seqno in self._skips if seqno <= position.seqno} - desk.skipped(position.service)
+    def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
+        """Refuse to leave out an event that is applied; one that was left out may be named again."""
+        past = {seqno for seqno in self._skips if seqno <= position.seqno} - signals.skipped(position.service)
         if past:
             raise ConfigError(f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno)
         done, following = self._skips.done, position.seqno + 1
@@ -171,17 +172,21 @@ class Applier:
                 seqno=position.seqno,
             )
 
-    def _taken_back(
-        self, target: Target, desk: SignalTable, position: TargetPosition, first: Seqno | SourcePosition
+    def _rewound(
+        self, target: Target, signals: SignalTable, position: TargetPosition, first: Seqno | SourcePosition
     ) -> TargetPosition:
-        """The position before the event that is to be applied first."""
+        """The position before the first event to apply."""
         seqno = first if isinstance(first, int) else seqno_of(self._config, first)
-        return rewind(self._config, target, position, seqno, desk.skipped(position.service))
+        return rewind(self._config, target, position, seqno, signals.skipped(position.service))
 
-    def _agreed(
+    def _handshake(
         self, target: Target, position: TargetPosition, large: LargeMessages
     ) -> tuple[ApplyCore, dict[int, int]]:
-        """The handshake, and the core that goes on from it, with the offsets to read from."""
+        """Verify the position against the log.
+
+        Returns:
+            The core that goes on from it, and the offsets to read from.
+        """
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
         core = ApplyCore(
@@ -204,17 +209,17 @@ class Applier:
         LOG.info("applying", extra=fields)
         return core, offsets
 
-    def _follow(self, core: ApplyCore, offsets: dict[int, int], desk: SignalTable) -> None:
-        """Apply what is read, until stopped."""
+    def _follow(self, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
+        """Apply the stream's messages, until stopped."""
         tails = TailWatch(self._config, self._clock)
         with LogStream(
             self._session, self._config, offsets, self._clock, self._load, largest=self._largest_message()
-        ) as reading:
-            while not (self._stop.is_set() or core.done or self._asked(desk)):
-                batch = reading.next(LOOK_SECONDS)
+        ) as stream:
+            while not (self._stop.is_set() or core.done or self._requested(signals)):
+                batch = stream.next(WAKE_SECONDS)
                 if batch is not None:
-                    core.take(batch)
-                    reading.leave_out(core.full())
+                    core.accept(batch)
+                    stream.leave_out(core.full())
                     continue
                 tails.check(core.position.seqno)
                 if self._ended(core):
@@ -222,28 +227,30 @@ class Applier:
         self._done = True
 
     def _largest_message(self) -> int:
-        """Bytes that a message of the log may have, as the topic is; else as it would be made."""
+        """Bytes that a message may have: the topic's setting; where the brokers refuse to say, the configuration's."""
         if not self._config.apply.continuous:
             return 0
         try:
             return int(Topics(self._config).setting(MESSAGE_BYTES))
         except PreflightError as error:
-            LOG.warning("taking kafka.max_message_bytes for the topic's", extra={"why": error.message})
+            LOG.warning(
+                "the topic's max.message.bytes is unknown: using kafka.max_message_bytes", extra={"why": error.message}
+            )
             return self._config.kafka.max_message_bytes
 
-    def _asked(self, desk: SignalTable) -> bool:
-        """Whether somebody wants us offline. Asked between batches: then nothing is half done."""
+    def _requested(self, signals: SignalTable) -> bool:
+        """Whether there is a request to go offline; asked between batches, when nothing is half done."""
         now = self._clock.monotonic()
-        if now - self._asked_at < DESK_SECONDS:
+        if now - self._request_polled < REQUEST_SECONDS:
             return False
-        self._asked_at = now
-        self.request = desk.request(self._config.service)
+        self._request_polled = now
+        self.request = signals.request(self._config.service)
         return self.request is not None
 
     def _ended(self, core: ApplyCore) -> bool:
-        """Whether the time to end at has passed, and the log as it then was is applied.
+        """Whether the time of `until` has passed, and the log as it was then is applied.
 
-        What is published later may have been committed before that time; who wants it asks for a later one.
+        A transaction that was committed before that time may be published later; a later time includes it.
         """
         if not isinstance(self._until, ToTime) or self._clock.now() <= self._until.time:
             return False

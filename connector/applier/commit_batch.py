@@ -1,4 +1,4 @@
-"""The events that the next commit covers: counted as they come, told one by one only to those who ask."""
+"""Counts the events of the next commit, without an object for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages
 from connector.log.format.header import FragmentHeader
 
-OBSERVED: Final = 32  # latencies of one commit: of a crowd, some evenly spaced events stand for all
+OBSERVED: Final = 32  # latencies of one commit: those of evenly spaced events
 
 
 class CommitBatch:
@@ -22,7 +22,7 @@ class CommitBatch:
         self._parts: list[FragmentHeader | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
-        """Each event; may be asked for again."""
+        """Each event; may be iterated again."""
         for part in self._parts:
             if isinstance(part, FragmentHeader):
                 yield _event(part)
@@ -32,21 +32,21 @@ class CommitBatch:
                     yield _event(messages.header(index))
 
     def add(self, header: FragmentHeader) -> None:
-        """One more; the header of its last fragment."""
+        """Add an event by the header of its last fragment."""
         self._parts.append(header)
         self.count += 1
         self.rows += header.rows
         self.last = header
 
-    def add_run(self, messages: Messages, first: int, end: int) -> None:
-        """Some of these messages, each an event."""
+    def add_range(self, messages: Messages, first: int, end: int) -> None:
+        """Add some of these messages, each a whole event."""
         self._parts.append((messages, first, end))
         self.count += end - first
         self.rows += messages.rows(first, end)
         self.last = messages.header(end - 1)
 
     def commit_times(self) -> Iterator[int]:
-        """The commit times of some `OBSERVED` events, evenly spaced, where they are known."""
+        """The known commit times of about `OBSERVED` events, evenly spaced."""
         step = 1 + self.count // OBSERVED
         skip = 0
         for part in self._parts:

@@ -1,12 +1,12 @@
-"""The apply core: batches of messages in, commits on a target out. The same code wherever it runs.
+"""The apply core: turns batches of messages into commits on a target.
 
 Promises:
-- The target goes from one seqno to a later one in one commit, and what it shows is always that of a whole seqno.
-- Memory is bounded by the batch: an event that is larger goes to the target's staging part by part and is
-  committed when its last fragment has come; what waits for another partition's event is told by `full`.
-- Rows are counted, event by event, against what the headers say.
+- Each commit takes the target from one seqno to a later one; the target always shows the state of a whole event.
+- Memory is bounded by the batch: a larger event goes to the target's staging part by part, and is committed when its
+  last fragment has come. `full` names the partitions of which too much waits for events of others.
+- The rows of each event are counted, and compared with its headers.
 
-Not promised: anything after an error. Whoever catches one closes the target and begins anew from what it says.
+Not promised: anything after an error. The caller closes the target, and starts again from the target's position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from connector import metrics
 from connector.applier.commit_batch import CommitBatch
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import Relation, Until, cut
+from connector.applier.stop_condition import Relation, StopCondition, cut
 from connector.clock import Clock
 from connector.errors import ConnectorError
 from connector.log.compact.compact import Compactor
@@ -41,30 +41,30 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target import Target
 
-COMMIT_ROWS: Final = 200_000  # a commit takes no further event once it has so many
-COMMIT_BYTES: Final = 64 << 20  # or so many bytes
-RELEASE_BYTES: Final = 32 << 20  # so much of a batch is taken before anything of it is applied
-STAGE_BYTES: Final = 4 << 20  # less of an unfinished event is kept here instead of staged
-BACKLOG_BYTES: Final = 256 << 20  # of all partitions, beyond which those that are ahead are read no further
+COMMIT_ROWS: Final = 200_000  # of a commit, after which it gets no further event
+COMMIT_BYTES: Final = 64 << 20  # likewise
+RELEASE_BYTES: Final = 32 << 20  # of a batch that go to the sequencer before events are applied
+STAGE_BYTES: Final = 4 << 20  # of an unfinished event: fewer are kept in memory instead of staged
+WAITING_BYTES: Final = 256 << 20  # of all partitions, beyond which those that are ahead are read no further
 
 
 @dataclass(slots=True)
 class _Open:
-    """What is collected for the next commit.
+    """The next commit, as far as it is collected.
 
     Args:
         events: whole ones.
-        rows: of the event that is being taken.
-        statements: of the DDL event that is being taken, not yet given to the target.
+        rows: of the unfinished event.
+        statements: of the unfinished DDL event, which the target does not have yet.
         staged: whether anything went to the target's staging.
-        stamp: what the transaction's columns are in what is staged of the event that is being taken.
+        metadata: the metadata columns' values in the staged rows of the unfinished event.
     """
 
     events: CommitBatch = field(default_factory=CommitBatch)
     rows: int = 0
     statements: list[Statement] = field(default_factory=list)
     staged: bool = False
-    stamp: list[Value] | None = None
+    metadata: list[Value] | None = None
 
 
 class ApplyCore:
@@ -72,37 +72,37 @@ class ApplyCore:
 
     Args:
         target: claimed.
-        position: what the claim returned.
-        ledger: made for that position.
-        backlog: of the messages that are read.
+        position: the claim's.
+        sequencer: made for that position.
+        buffers: hold the messages that are read.
         log_id: the log's.
-        gtid_set: what counts as applied at that position; None where the source has none.
+        gtid_set: the transactions applied at that position; None where the source has no GTIDs.
         topic: the event topic, named in errors.
         clock: for latencies.
-        until: nothing behind this is applied.
+        until: the stop condition; no event after it is applied.
         skips: events that are left out.
-        columns: those of the transaction that the target was opened with.
+        columns: the metadata columns that the target was opened with.
     """
 
     def __init__(
         self,
         target: Target,
         position: TargetPosition,
-        ledger: EventSequencer[Message, Messages],
-        backlog: PartitionBuffers,
+        sequencer: EventSequencer[Message, Messages],
+        buffers: PartitionBuffers,
         *,
         log_id: LogId,
         gtid_set: str | None,
         topic: str,
         clock: Clock,
-        until: Until | None = None,
+        until: StopCondition | None = None,
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
     ) -> None:
         self.position = position
         self._columns = columns
         self._target = target
-        self._ledger = ledger
+        self._sequencer = sequencer
         self._log_id = log_id
         self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
         self._topic = topic
@@ -110,10 +110,10 @@ class ApplyCore:
         self._until = until
         self._skips = skips or Skips()
         self.done = until is not None and until.reached(position)
-        self._backlog = backlog
+        self._buffers = buffers
         self._full: frozenset[int] = frozenset()
-        self._collapse = Compactor(topic, columns)
-        self._chunks = RowParts(topic)
+        self._compactor = Compactor(topic, columns)
+        self._row_parts = RowParts(topic)
         self._consistent = position.consistent
         self._open = _Open()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -122,180 +122,159 @@ class ApplyCore:
         self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
 
-    def take(self, batch: pa.Table) -> None:
-        """Apply what has become whole with this batch.
+    def accept(self, batch: pa.Table) -> None:
+        """Apply the events that are whole with this batch.
 
         Args:
             batch: columns partition, offset, value; a value that is null is fetched when its turn comes.
 
         Raises:
-            ConnectorError: whatever the log or the target is found to be.
+            ConnectorError: the log is damaged, or the target refuses a change.
         """
-        backlog, ledger = self._backlog, self._ledger
-        backlog.add(batch)
-        waiting: list[Message] = []
+        buffers, sequencer = self._buffers, self._sequencer
+        buffers.add(batch)
+        single: list[Message] = []
         size = 0
-        while not self.done and (next_ := [one for one in backlog.partitions if not ledger.ahead(one)]):
+        while not self.done and (next_ := [one for one in buffers.partitions if not sequencer.ahead(one)]):
             for partition in next_:
-                for messages in backlog.take(partition):
-                    waiting += self._noted(messages)
+                for messages in buffers.poll(partition):
+                    single += self._sequence(messages)
                     size += messages.size
                 if size >= RELEASE_BYTES:
-                    self._released(waiting)
-                    waiting, size = [], 0
-        self._released(waiting)
+                    self._apply_released(single)
+                    single, size = [], 0
+        self._apply_released(single)
         self._commit()
-        backlog.rest()
+        buffers.rest()
 
     def full(self) -> frozenset[int]:
-        """Partitions that are too far ahead of others: of these so much waits that no more is to be read for now."""
-        share = BACKLOG_BYTES // self._ledger.partitions
+        """The partitions too far ahead of others: so much of them waits that they are read no further for now."""
+        share = WAITING_BYTES // self._sequencer.partitions
         self._full = frozenset(
             one
-            for one in self._backlog.partitions
-            if self._backlog.bytes(one) > share // (2 if one in self._full else 1)
+            for one in self._buffers.partitions
+            if self._buffers.bytes(one) > share // (2 if one in self._full else 1)
         )
         return self._full
 
-    def _noted(self, messages: Messages) -> list[Message]:
-        """Tell the ledger of messages: a run at once, where it can take one.
+    def _sequence(self, messages: Messages) -> list[Message]:
+        """Give messages to the sequencer: as one range of events, where it accepts that.
 
         Returns:
-            Those that it was told of one by one.
+            The messages that it got one by one.
         """
-        alone: list[Message] = []
-        while len(messages) == 1 or not self._ledger.take_run(messages.run()):
+        single: list[Message] = []
+        while len(messages) == 1 or not self._sequencer.take_run(messages.run()):
             message = messages.message(0)
-            self._ledger.take(message.header, message.partition, message.offset, message)
-            alone.append(message)
+            self._sequencer.take(message.header, message.partition, message.offset, message)
+            single.append(message)
             if len(messages) == 1:
                 break
             messages = messages.since(1)
-        return alone
+        return single
 
-    def _released(self, messages: Sequence[Message]) -> None:
-        """Take what the ledger lets go."""
-        for release in self._ledger.release():
+    def _apply_released(self, messages: Sequence[Message]) -> None:
+        """Apply the events that the sequencer releases."""
+        for release in self._sequencer.release():
             match release:
                 case _ if self.done:
                     return
                 case Voided():
                     self._forget()
                 case EventRange():
-                    self._run(release)
+                    self._apply_range(release)
                 case _:
-                    self._one(release)
-        if self._ledger.waiting:
-            # What waits for an earlier event on another partition must not keep this batch's memory.
-            released = self._ledger.released
+                    self._apply_event(release)
+        if self._sequencer.waiting:
+            # A message that waits for an earlier event of another partition must not keep this batch's memory.
+            released = self._sequencer.released
             for message in messages:
                 if message.header.seqno > released:
                     message.own()
 
-    def _run(self, run: EventRange[Messages]) -> None:
-        """Take whole events; with as many commits between them as their rows need."""
-        messages, collapse = run.body, self._collapse
+    def _apply_range(self, events: EventRange[Messages]) -> None:
+        """Apply whole events, with as many commits between them as their rows need."""
+        messages, compactor = events.body, self._compactor
         at, end = 0, len(messages)
         if self._until is not None:
             end, self.done = cut(self._until, messages, at, end)
-        head = self.position.head + 1 - run.first  # where what was applied before ends, if it does among these
+        replayed = self.position.head + 1 - events.first  # the index after the last replayed event, if it is here
         while at < end:
-            upto = head if at < head < end else end
-            if self._skips and (skip := self._skips.next(Seqno(run.first + at)) - run.first) < upto:
+            upto = replayed if at < replayed < end else end
+            if self._skips and (skip := self._skips.next(Seqno(events.first + at)) - events.first) < upto:
                 if skip == at:
-                    self._leave_out(_alone(messages.message(at)))
+                    self._leave_out(_single(messages.message(at)))
                     at += 1
                     continue
                 upto = skip
-            first, at = at, collapse.add_run(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
-            self._open.events.add_run(messages, first, at)
+            first, at = at, compactor.add_run(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
+            self._open.events.add_range(messages, first, at)
             if self._gtids is not None:
                 for gtid, count in messages.gtids(first, at):
                     self._gtids.add(gtid, count)
-            if collapse.rows >= COMMIT_ROWS or collapse.size >= COMMIT_BYTES or at == head:
+            if self._commit_full or at == replayed:
                 self._commit()
 
-    def _one(self, release: Release[Message]) -> None:
+    def _apply_event(self, release: Release[Message]) -> None:
+        """Apply an event by itself, or its next fragments."""
         header = release.header
-        place = Relation.BEFORE if self._until is None else self._until.place(header)
-        if place is Relation.BEYOND:
+        relation = Relation.BEFORE if self._until is None else self._until.relation(header)
+        if relation is Relation.BEYOND:
             if not release.first:
                 self._forget()
             self.done = True
             return
         if header.seqno in self._skips:
             self._leave_out(release)
-            self.done = release.complete and place is Relation.LAST
+            self.done = release.complete and relation is Relation.LAST
             return
-        ddl = header.kind is Kind.DDL
-        if release.first and (ddl or not release.complete):
-            self._commit()
-        begins = header.metadata.get("snapshot") == "begin"
-        if begins and release.first:
+        own_commit = header.kind is Kind.DDL or _begins_snapshot(header)
+        if release.first and (own_commit or not release.complete):
             self._commit()
         if release.complete and header.outcome is Outcome.VOID:
             if not release.first:
                 self._forget()
         else:
-            held = self._collapse.size + sum(message.size for message in release.bodies)
-            for message in release.bodies:
-                if not release.complete and held < STAGE_BYTES:
-                    message.own()  # it is kept for longer than its batch
-                whole = self._chunks.whole(message)
-                if whole is None:
-                    continue
-                if ddl:
-                    self._statements(whole)
-                self._open.rows = self._collapse.add(whole, self._open.rows)
-            if ddl and release.complete:
-                self._define(header)
+            self._collect(release)
         if not release.complete:
-            if self._collapse.size >= STAGE_BYTES:
-                self._stage(last=False)
-                if self._columns is not None and self._open.stamp is None:
-                    self._open.stamp = self._columns.values(header)
+            self._stage_unfinished(header)
             return
-        if begins:
-            self._target.begin_snapshot()
-            self._open.staged = True
-            self._consistent = False
-        self._stamp(header)
-        self._finished(header)
-        self.done = place is Relation.LAST
-        alone = ddl or begins or header.seqno == self.position.head
-        if alone or self._collapse.rows >= COMMIT_ROWS or self._collapse.size >= COMMIT_BYTES:
+        self._complete(header)
+        self.done = relation is Relation.LAST
+        if own_commit or header.seqno == self.position.head or self._commit_full:
             self._commit()
 
-    def _stamp(self, header: FragmentHeader) -> None:
-        """Tell the target what the end of an event says of its transaction, where rows went there without."""
-        staged, self._open.stamp = self._open.stamp, None
-        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
-            self._target.stamp(values)
+    @property
+    def _commit_full(self) -> bool:
+        """Whether the next commit has enough rows or bytes."""
+        return self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES
 
-    def _leave_out(self, release: Release[Message]) -> None:
-        """Take nothing of an event but what it would have touched; alone in its commit."""
-        if release.first:
-            self._commit()
+    def _collect(self, release: Release[Message]) -> None:
+        """Collect the changes of an event's fragments; those of a DDL event go to the target at its end."""
+        header = release.header
+        ddl = header.kind is Kind.DDL
+        held = self._compactor.size + sum(message.size for message in release.bodies)
         for message in release.bodies:
-            self._skips.look(message, self._topic)
-        if release.complete:
-            with self._located():
-                done = release.header.seqno == self._skips.done
-                tables = self._target.done_by_hand(self._skips.ddl(release.header)) if done else None
-            self._target.leave_out(self._skips.left_out(release.header, tables))
-            self._open.staged = True
-            self._finished(release.header)
-            self._commit()
+            if not release.complete and held < STAGE_BYTES:
+                message.own()  # it is kept for longer than its batch
+            whole = self._row_parts.whole(message)
+            if whole is None:
+                continue
+            if ddl:
+                self._collect_statements(whole)
+            self._open.rows = self._compactor.add(whole, self._open.rows)
+        if ddl and release.complete:
+            self._define(header)
 
-    def _statements(self, message: Message) -> None:
-        """Take one DDL fragment's statements. Rows after them (CREATE TABLE … SELECT) need the tables to be there."""
+    def _collect_statements(self, message: Message) -> None:
+        """Collect one DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the tables to exist."""
         collected = self._open
         collected.statements += message.statements(self._topic)
         if message.header.rows > collected.rows:
             self._define(message.header)
 
     def _define(self, header: FragmentHeader) -> None:
-        """Give the target the statements that were collected."""
+        """Give the target the collected statements."""
         collected = self._open
         if not collected.statements:
             return
@@ -307,8 +286,31 @@ class ApplyCore:
         collected.statements = []
         collected.staged = True
 
-    def _finished(self, header: FragmentHeader) -> None:
-        """An event is whole: the next commit covers it."""
+    def _stage_unfinished(self, header: FragmentHeader) -> None:
+        """Stage the changes of an event whose end is still to come, once they are large."""
+        if self._compactor.size < STAGE_BYTES:
+            return
+        self._stage(last=False)
+        if self._columns is not None and self._open.metadata is None:
+            self._open.metadata = self._columns.values(header)
+
+    def _complete(self, header: FragmentHeader) -> None:
+        """Put a whole event into the next commit."""
+        if _begins_snapshot(header):
+            self._target.begin_snapshot()
+            self._open.staged = True
+            self._consistent = False
+        self._correct_metadata(header)
+        self._finish(header)
+
+    def _correct_metadata(self, header: FragmentHeader) -> None:
+        """Give the target the metadata columns' values at an event's end, where its staged rows have others."""
+        staged, self._open.metadata = self._open.metadata, None
+        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
+            self._target.stamp(values)
+
+    def _finish(self, header: FragmentHeader) -> None:
+        """Count a whole event for the next commit."""
         collected = self._open
         collected.events.add(header)
         collected.rows = 0
@@ -319,8 +321,23 @@ class ApplyCore:
         elif self._gtids is not None and header.gtid is not None:
             self._gtids.add(header.gtid)
 
+    def _leave_out(self, release: Release[Message]) -> None:
+        """Leave an event out, and note the tables that it would have changed; alone in its commit."""
+        if release.first:
+            self._commit()
+        for message in release.bodies:
+            self._skips.note(message, self._topic)
+        if release.complete:
+            with self._located():
+                done = release.header.seqno == self._skips.done
+                tables = self._target.done_by_hand(self._skips.ddl(release.header)) if done else None
+            self._target.leave_out(self._skips.left_out(release.header, tables))
+            self._open.staged = True
+            self._finish(release.header)
+            self._commit()
+
     def _stage(self, *, last: bool) -> None:
-        changes = self._collapse.take()
+        changes = self._compactor.take()
         if not changes:
             return
         if self.position.head != NO_SEQNO:
@@ -332,14 +349,14 @@ class ApplyCore:
         self._open.staged = True
 
     def _commit(self) -> None:
-        """Make all whole events that were collected visible; nothing when there are none."""
+        """Commit all whole events that were collected; nothing when there are none."""
         collected = self._open
         header = collected.events.last
         if header is None:
             return
         self._stage(last=True)
         if header.seqno == self.position.head:
-            self._consistent = True  # it is again what it was when it was taken back
+            self._consistent = True  # every replayed event is applied again
         position = TargetPosition(
             service=self.position.service,
             log_id=self._log_id,
@@ -348,7 +365,7 @@ class ApplyCore:
             source_id=header.source_id,
             event_id=header.event_id or "",
             gtid_set=None if self._gtids is None else str(self._gtids),
-            offsets={**self.position.offsets, **self._ledger.resumable(header.seqno)},
+            offsets={**self.position.offsets, **self._sequencer.resumable(header.seqno)},
             consistent=self._consistent,
             commit_time=header.commit_time or 0,
             head=self.position.head if header.seqno < self.position.head else NO_SEQNO,
@@ -359,11 +376,11 @@ class ApplyCore:
         faults.point("apply.after_commit")
         self.position = position
         self._open = _Open()
-        self._told(collected.events)
+        self._count(collected.events)
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Say of an error of the target whose and which events it is about."""
+        """Add service and seqnos to an error of the target."""
         try:
             yield
         except ConnectorError as error:
@@ -373,14 +390,14 @@ class ApplyCore:
             raise
 
     def _forget(self) -> None:
-        """What was taken of an unfinished event is void; nothing else is collected while it is being taken."""
-        self._collapse.take()
-        self._chunks.forget()
+        """Drop an unfinished event, which is void; no other event is collected beside it."""
+        self._compactor.take()
+        self._row_parts.forget()
         if self._open.staged:
             self._target.discard()
         self._open = _Open()
 
-    def _told(self, events: CommitBatch) -> None:
+    def _count(self, events: CommitBatch) -> None:
         now = self._clock.now()
         self._applied_events.inc(events.count)
         self._applied_rows.inc(events.rows)
@@ -389,7 +406,11 @@ class ApplyCore:
             self._latency.observe(max(0, now - commit_time) / 1e6)
 
 
-def _alone(message: Message) -> Release[Message]:
-    """An event of one fragment, out of a run."""
+def _begins_snapshot(header: FragmentHeader) -> bool:
+    return header.metadata.get("snapshot") == "begin"
+
+
+def _single(message: Message) -> Release[Message]:
+    """An event of one fragment, out of a range."""
     header = message.header
     return Release(header.seqno, header.epoch, header, [message], first=True, complete=True)

@@ -1,8 +1,8 @@
-"""What was read of each partition and has not been looked at: each message waits here for its turn.
+"""Buffers the messages of each partition until their turn comes.
 
-Partitions are read at once, and what one gives may have to wait for what another has not given yet. It waits as it
-came, a slice of a batch; and of a message that Spark did not carry only the place waits, so a large one is in memory
-when it is applied and not before.
+All partitions are read at once, so a message of one may have to wait for one of another. It waits as it came, in a
+slice of a batch; of a message that was too large for Spark only the offset waits, so it is in memory no longer than it
+needs to be applied.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from connector.log.compact.scan import Messages, Scanner
 
 
 class Large(Protocol):
-    """What fetches messages that Spark does not carry; see `connector.kafka.large_messages`."""
+    """Fetches messages that are too large for Spark; see `connector.kafka.large_messages`."""
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
         """One message as a batch of its own."""
 
     def rest(self) -> None:
-        """No more are wanted for a while."""
+        """Release what is held: no more are fetched for a while."""
 
 
 class PartitionBuffers:
-    """Parts of batches, in each partition's order.
+    """The buffers of all partitions, each in its order.
 
     Args:
         topic: the event topic, named in errors.
@@ -41,46 +41,46 @@ class PartitionBuffers:
         self._parts: dict[int, deque[pa.RecordBatch]] = {}
 
     def add(self, batch: pa.Table) -> None:
-        """Put a batch behind what is there.
+        """Append a batch.
 
         Args:
             batch: columns partition, offset, value, each chunk of one partition; a value that is null is fetched when
                 its turn comes.
         """
-        # Spark's tasks read ranges of the same partition in parallel: theirs come in any order.
+        # Spark's tasks read ranges of the same partition in parallel: their parts come in any order.
         parts = [part for part in batch.to_batches() if part.num_rows]
         for part in sorted(parts, key=lambda part: part["offset"][0].as_py()):
             self._parts.setdefault(part["partition"][0].as_py(), deque()).append(part)
 
     @property
     def partitions(self) -> Collection[int]:
-        """Of which something waits, in ascending order."""
+        """The partitions with waiting messages, in ascending order."""
         return sorted(partition for partition, parts in self._parts.items() if parts)
 
     def bytes(self, partition: int) -> int:
-        """Of one partition's parts, without what Spark did not carry."""
+        """The bytes of a partition's waiting messages, without those that are too large for Spark."""
         return sum(part.nbytes for part in self._parts.get(partition, ()))
 
     def rest(self) -> None:
-        """Nothing is taken until more is added."""
+        """Release what is held for large messages, until the next batch."""
         self._large.rest()
 
-    def take(self, partition: int) -> Sequence[Messages]:
-        """The next messages of a partition of which something waits: all up to a large one, or that one.
+    def poll(self, partition: int) -> Sequence[Messages]:
+        """The next messages of a partition that has some: all up to a large one, or that one.
 
         Raises:
-            LogDamaged: they are no messages of the log; or a large one is gone.
+            LogDamaged: they are no messages of a log; or a large one was deleted.
             BrokerUnavailable: the brokers do not answer.
         """
         parts = self._parts[partition]
         part = parts.popleft()
-        carried = part.num_rows
+        in_batch = part.num_rows
         if part["value"].null_count:
-            carried = pc.index(part["value"].is_null(), True).as_py()
-        taken = part.slice(0, carried)
-        if not carried:
-            carried = 1
-            taken = self._large.fetch(partition, part["offset"][0].as_py())
-        if carried < part.num_rows:
-            parts.appendleft(part.slice(carried))
-        return self._scanner.scan(taken)
+            in_batch = pc.index(part["value"].is_null(), True).as_py()
+        polled = part.slice(0, in_batch)
+        if not in_batch:
+            in_batch = 1
+            polled = self._large.fetch(partition, part["offset"][0].as_py())
+        if in_batch < part.num_rows:
+            parts.appendleft(part.slice(in_batch))
+        return self._scanner.scan(polled)

@@ -1,8 +1,7 @@
-"""A part of the log looked at before it is applied again: whether that must lead to the same state.
+"""Checks that a part of the log can be applied again, with the same result.
 
-Applying an event once more does no harm where each row is found by a key and given whole: then what stands there
-afterwards is what the log says. So a table without a key, an image of some columns only, a DDL that did something to
-the target, and an initial load make a part of the log one that cannot be gone back over.
+An event can be applied again where a key finds each row and the image has all columns. So a table without a key, a
+partial row image, a DDL that changed the target, and an initial load cannot be applied again.
 """
 
 from __future__ import annotations
@@ -26,116 +25,116 @@ from connector.log.transaction.position import TargetPosition
 from connector.targets.ddl.plan import plan
 from connector.targets.target_schema import TargetSchema
 
-HELD: Final = 64 << 20  # bytes whose rows are looked at together
-NAMED: Final = 10  # tables
+CHECK_BYTES: Final = 64 << 20  # of rows that are compacted before they are dropped
+NAMED: Final = 10  # tables that an error names
 
 
 class ReplayCheck:
-    """Events of one log, from a position on, up to one of them.
+    """Reads the events after a position, up to the last one, and judges them.
 
     Args:
         topic: named in errors.
-        ledger: made for `position`.
-        position: where it begins.
+        sequencer: made for `position`.
+        position: the position before the first event.
         last: the last event.
-        catalog: the target's tables.
+        schema: the target's tables.
         left_out: events that were left out, or done by hand.
     """
 
     def __init__(
         self,
         topic: str,
-        ledger: EventSequencer[Message, Messages],
+        sequencer: EventSequencer[Message, Messages],
         position: TargetPosition,
         last: Seqno,
-        catalog: TargetSchema,
+        schema: TargetSchema,
         *,
         left_out: Collection[int] = (),
     ) -> None:
-        self._ledger = ledger
+        self._sequencer = sequencer
         self._last = last
-        self._catalog = catalog
+        self._schema = schema
         self._left_out = left_out
         self._topic = topic
         self._scanner = Scanner(topic)
-        self._collapse = Compactor(topic)
-        self._chunks = RowParts(topic)
+        self._compactor = Compactor(topic)
+        self._row_parts = RowParts(topic)
         self._rows = 0
         self._done = position.seqno
 
     @property
     def done(self) -> bool:
-        """Whether the last event was looked at."""
+        """Whether the last event was read."""
         return self._done >= self._last
 
-    def take(self, batch: pa.Table) -> None:
-        """Look at what has become whole with this batch.
+    def accept(self, batch: pa.Table) -> None:
+        """Check the events that are whole with this batch.
 
         Raises:
-            Unsupported: an event that cannot be applied again.
-            LogDamaged: whatever the log is found to be.
+            Unsupported: an event cannot be applied again.
+            LogDamaged: the log is damaged.
         """
         for part in batch.to_batches():
             for message in (one for messages in self._scanner.scan(part) for one in messages):
-                self._ledger.take(message.header, message.partition, message.offset, message)
-        for release in self._ledger.release():
+                self._sequencer.take(message.header, message.partition, message.offset, message)
+        for release in self._sequencer.release():
             if isinstance(release, Release) and release.seqno <= self._last:
-                self._look(release)
-        if self._collapse.size >= HELD:
-            self._collapse.take()
+                self._check_event(release)
+        if self._compactor.size >= CHECK_BYTES:
+            self._compactor.take()
 
     def check(self, *, keyless: bool = False) -> None:
-        """Judge the tables, once everything was looked at.
+        """Check the tables, after the last event.
 
         Args:
-            keyless: whether tables without a key are as good as others.
+            keyless: whether tables without a key are allowed.
 
         Raises:
-            Unsupported: rows of some cannot be applied again.
-            TargetDiffers: one is not as the log has it.
+            Unsupported: the rows of a table cannot be applied again.
+            TargetDiffers: a table has other columns than in the log.
         """
-        met = [one for one in self._collapse.met() if one[0].name not in self._catalog.excluded]
+        met = [one for one in self._compactor.met() if one[0].name not in self._schema.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
         if without and not keyless:
             raise Unsupported(f"tables without a key cannot be applied again: {_named(without)}", hint=_HINT)
         partial = sorted({str(layout.name) for layout, partial in met if partial})
         if partial:
-            raise Unsupported(f"of some rows the log has not all columns: {_named(partial)}", hint=_HINT)
+            raise Unsupported(f"partial row images in {_named(partial)} cannot be applied again", hint=_HINT)
         for layout, _ in met:
-            self._catalog.check(replace(layout, columns=layout.columns + self._catalog.transaction))
+            self._schema.check(replace(layout, columns=layout.columns + self._schema.transaction))
 
-    def _look(self, release: Release[Message]) -> None:
+    def _check_event(self, release: Release[Message]) -> None:
         header = release.header
         if header.metadata.get("snapshot") in EDGES:
             raise Unsupported("an initial load cannot be applied again", hint=_HINT, seqno=header.seqno)
         if header.outcome is not Outcome.VOID:
-            for message in filter(None, map(self._chunks.whole, release.bodies)):
+            for message in filter(None, map(self._row_parts.whole, release.bodies)):
                 if header.kind is Kind.DDL:
-                    self._look_at_ddl(message, header)
-                self._rows = self._collapse.add(message, self._rows)
+                    self._check_ddl(message, header)
+                self._rows = self._compactor.add(message, self._rows)
         if release.complete:
             self._rows = 0
             self._done = header.seqno
 
-    def _look_at_ddl(self, message: Message, header: FragmentHeader) -> None:
+    def _check_ddl(self, message: Message, header: FragmentHeader) -> None:
         for statement in message.statements(self._topic):
             try:
                 harmless = header.seqno not in self._left_out
-                harmless = harmless and not plan(statement, self._catalog, header.commit_time or 0).operations
-            except (TargetDiffers, Unsupported):  # the tables are those after it, not those before
+                harmless = harmless and not plan(statement, self._schema, header.commit_time or 0).operations
+            except (TargetDiffers, Unsupported):  # the target has the tables as they are after it
                 harmless = False
             if not harmless:
                 raise Unsupported(
-                    "a DDL that was left out or done by hand cannot be gone back over"
+                    "a DDL that was left out or done by hand cannot be applied again"
                     if header.seqno in self._left_out
-                    else "a DDL that changed the target cannot be gone back over",
+                    else "a DDL that changed the target cannot be applied again",
                     hint=_HINT,
                     seqno=header.seqno,
                     sql=statement.sql[:200],
                 )
 
 
-_HINT: Final = "nothing was changed; begin behind it, or fill the target again from nothing"
+_HINT: Final = "nothing was changed; start with a later --from-seqno, or fill an empty target from the log's beginning"
 
 
 def _named(tables: list[str]) -> str:

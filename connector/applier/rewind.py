@@ -1,12 +1,12 @@
 """`thl apply --from-seqno`: take a target's position back, so that it applies a part of the log again.
 
-Nothing of its data is undone. It holds what the head left, and is written over event by event, with inserts, updates
-and deletes that find whatever they find (`thl.net.once_more`); at the old head it is what it was. Until then it says
-`consistent=false`. Before the position is taken back, all events up to the head are read and looked at (`rehearsal`):
-what cannot be applied again refuses it, and nothing is changed.
+Its data are not undone: the events are applied over them, with inserts, updates and deletes that accept any state of a
+row (`connector.log.compact.net_changes.once_more`), and after the last replayed event the data are what they were.
+Until then the target says `consistent=false`. Before the position is taken back, `ReplayCheck` reads all events up to
+the target's: an event that cannot be applied again refuses the rewind, and nothing is changed.
 
-A target that has nothing yet may begin at an event, too, for example at a later initial load. What came before is
-missing there, so it is not consistent before an initial load has ended.
+An empty target may begin at an event, too, for example at a later initial load. It lacks all earlier changes, so it is
+not consistent before an initial load has ended.
 """
 
 from __future__ import annotations
@@ -43,30 +43,29 @@ def rewind(
     Args:
         config: the log.
         target: claimed.
-        position: what the claim returned.
-        first: the event that is to be applied next.
+        position: the claim's.
+        first: the next event to apply.
         left_out: events that were left out, or done by hand.
 
     Returns:
         The new position, committed.
 
     Raises:
-        ConfigError: the event is behind what the target applies next, or among trapped ones; or the target has tables
-            and no position.
-        Unsupported: what was applied since cannot be applied again; nothing was changed.
+        ConfigError: the event is after the target's next one, or trapped; or the target has tables and no position.
+        Unsupported: a later event cannot be applied again; nothing was changed.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: as for the handshake.
     """
     if first == position.seqno + 1:
         return position
     if position.seqno == NO_SEQNO:
-        return _begun(config, target, position, first)
+        return _begin_at(config, target, position, first)
     if first > position.seqno:
         raise ConfigError(
-            f"the target needs event {position.seqno + 1} next: it cannot begin at {first}",
-            hint="an event that is to be left out is named by --skip-seqno",
+            f"the target needs event {position.seqno + 1} next: it cannot begin at event {first}",
+            hint="--skip-seqno leaves an event out",
         )
     if not (position.consistent or position.head != NO_SEQNO):
-        raise ConfigError("the initial load is not complete: there is nothing to go back over", seqno=position.seqno)
+        raise ConfigError("the initial load is not complete: there is no event to apply again", seqno=position.seqno)
     agreed = handshake(config, position)
     check_beginning(agreed.history, first)
     before = Seqno(first - 1)
@@ -82,7 +81,7 @@ def rewind(
         commit_time=0,
         head=max(position.head, position.seqno),
     )
-    rehearse(config, target, taken_back, agreed.history, left_out=left_out)
+    check_replay(config, target, taken_back, agreed.history, left_out=left_out)
     target.commit(taken_back, [])
     LOG.warning(
         "the target's position is taken back",
@@ -91,11 +90,11 @@ def rewind(
     return taken_back
 
 
-def seqno_of(config: Config, place: SourcePosition) -> Seqno:
-    """The event that ends at a place of the source's binary log; all that is kept of the log is looked through.
+def seqno_of(config: Config, end: SourcePosition) -> Seqno:
+    """The event that ends at a position of the source's binary log; reads the log until it finds it.
 
     Raises:
-        ConfigError: none of those that are kept does.
+        ConfigError: no event that the log still holds ends there.
     """
     with LogReader(config) as reader:
         starts = {number: reader.bounds(number)[0] for number in range(reader.partitions(config.topic))}
@@ -104,10 +103,10 @@ def seqno_of(config: Config, place: SourcePosition) -> Seqno:
         while (batch := log.next()) is not None:
             for messages in (found for part in batch.to_batches() for found in scanner.scan(part)):
                 for message in messages:
-                    if message.header.event_id and _end(message.header.event_id) == place:
+                    if message.header.event_id and _end(message.header.event_id) == end:
                         return message.header.seqno
-    check_tails(config)  # or it may be what a partition lost
-    raise ConfigError(f"no event of the log ends at {place}", hint="thl list -headers shows where they end")
+    check_tails(config)  # otherwise it may be one that a partition lost
+    raise ConfigError(f"no event of the log ends at {end}", hint="thl list -headers shows where they end")
 
 
 def _end(event_id: str) -> SourcePosition:
@@ -115,8 +114,8 @@ def _end(event_id: str) -> SourcePosition:
     return SourcePosition(found.file, found.end)
 
 
-def _begun(config: Config, target: Target, position: TargetPosition, first: Seqno) -> TargetPosition:
-    """The position of a target that has nothing, and begins at an event."""
+def _begin_at(config: Config, target: Target, position: TargetPosition, first: Seqno) -> TargetPosition:
+    """The position of an empty target that begins at an event."""
     if any(True for _ in target.catalog):
         raise ConfigError("the target has tables of the service and no position", service=position.service)
     with LogReader(config, high_watermark=True) as log:
@@ -125,7 +124,7 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
     history = History.of(control, record.last_finished if record else NO_SEQNO)
     check_beginning(history, first)
     covering = history.covering(Seqno(first - 1))
-    begun = TargetPosition(
+    beginning = TargetPosition(
         service=position.service,
         log_id=history.log_id,
         seqno=Seqno(first - 1),
@@ -135,28 +134,28 @@ def _begun(config: Config, target: Target, position: TargetPosition, first: Seqn
         offsets=offsets_of(config, partitions, first),
         consistent=False,
     )
-    target.commit(begun, [])
-    return begun
+    target.commit(beginning, [])
+    return beginning
 
 
 def check_beginning(history: History, first: Seqno) -> None:
-    """Check that a target may stand right before an event.
+    """Check that a target's position may be right before an event.
 
     Raises:
-        ConfigError: what stands there is trapped, or behind what is: no handshake would take such a target again.
+        ConfigError: the event before it is trapped: the handshake would refuse such a target.
     """
     if (beginning := history.beginning(first)) != first:
         raise ConfigError(
-            f"no target can stand before event {first}: the log goes on without event {beginning}, which was trapped",
-            hint=f"{beginning} is the next one before which it can; nothing was changed",
+            f"no target can begin at event {first}: the log goes on without event {beginning}, which was trapped",
+            hint=f"the next event at which it can begin is {beginning}; nothing was changed",
         )
 
 
 def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]:
-    """Where to read an event, and everything behind it.
+    """The offsets from which on an event and all later ones are read.
 
     Raises:
-        LogDamaged: the log does not hold it any more.
+        LogDamaged: the log does not hold the event any more.
     """
     with LogReader(config, high_watermark=True, point_lookup=True) as log:
         found = {number: log.first_of(number, first) for number in range(partitions)}
@@ -170,7 +169,7 @@ def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, in
     return {number: offset for number, (offset, _) in found.items()}
 
 
-def rehearse(
+def check_replay(
     config: Config,
     target: Target,
     position: TargetPosition,
@@ -179,23 +178,27 @@ def rehearse(
     keyless: bool = False,
     left_out: Collection[int] = (),
 ) -> None:
-    """Look at everything from a position up to its head.
+    """Check that all events from a position up to its head can be applied again.
 
     Args:
+        config: the log.
+        target: the target, claimed.
+        position: its `head` is the last event.
+        history: the log's.
+        keyless: whether tables without a key are allowed.
         left_out: events that were left out, or done by hand.
-        keyless: whether tables without a key are as good as others.
 
     Raises:
-        Unsupported: there is what cannot be gone over.
+        Unsupported: an event or a table cannot be applied again.
     """
-    ledger = EventSequencer[Message, Messages](
+    sequencer = EventSequencer[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
-    rehearsal = ReplayCheck(config.topic, ledger, position, position.head, target.catalog, left_out=left_out)
+    check = ReplayCheck(config.topic, sequencer, position, position.head, target.catalog, left_out=left_out)
     with ArrowReader(config.kafka, config.topic, position.offsets) as log:
-        while not rehearsal.done:
+        while not check.done:
             batch = log.next()
             if batch is None:
-                raise LogDamaged("the log ends before what the target has", seqno=position.head)
-            rehearsal.take(batch)
-    rehearsal.check(keyless=keyless)
+                raise LogDamaged("the log ends before the target's last event", seqno=position.head)
+            check.accept(batch)
+    check.check(keyless=keyless)

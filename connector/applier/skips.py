@@ -1,12 +1,19 @@
-"""Events that an operator has named to be left out, or has done by hand: which ones, and what they would have changed.
+"""The events and tables that an operator leaves out.
 
-What is left out is looked at only as far as it can be read: it may be left out for the very reason that it cannot.
+Of an event that is left out only as much is read as can be: it may be left out because it cannot be read. A table that
+is excluded stays on the target as it is. The target keeps it with the position, so that every later applier excludes it
+too, until an initial load creates it again or the source drops it. A table can be excluded during an initial load too:
+that is where an applier finds a table that the target cannot hold.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
 
+from connector.clock import Clock
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.log.compact.compact import Compactor
 from connector.log.compact.net_changes import ANY, Ddl, LeftOut
@@ -17,30 +24,35 @@ from connector.log.ids import Kind, Seqno
 from connector.log.reading.event_range import EDGES
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import TargetPosition
 from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.targets.target import Target
+from connector.targets.target_schema import Excluded
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class Skips:
     """The events to leave out.
 
     Args:
-        seqnos: which.
-        by: who says so, user@host.
-        because: why.
+        seqnos: their seqnos.
+        by: the operator, user@host.
+        reason: the operator's.
         done: a DDL event that was done on the target by hand.
     """
 
     def __init__(
-        self, seqnos: Collection[Seqno] = (), by: str = "", because: str = "", *, done: Seqno | None = None
+        self, seqnos: Collection[Seqno] = (), by: str = "", reason: str = "", *, done: Seqno | None = None
     ) -> None:
         self.done = done
         self._seqnos = sorted({*seqnos, *(() if done is None else (done,))})
         self._by = by
-        self._because = because
+        self._reason = reason
         self._tables: set[TableName] = set()
         self._rows = 0
         self._statements: list[Statement] = []
-        self._chunks = RowParts("")
+        self._row_parts = RowParts("")
 
     def __bool__(self) -> bool:
         return bool(self._seqnos)
@@ -52,35 +64,35 @@ class Skips:
         return iter(self._seqnos)
 
     def next(self, seqno: Seqno) -> int:
-        """The first that is not before an event; beyond every event where there is none."""
+        """The first one at or after an event; beyond every event where there is none."""
         return next((one for one in self._seqnos if one >= seqno), 1 << 63)
 
-    def look(self, message: Message, topic: str) -> None:
-        """Note which tables a fragment would have changed."""
+    def note(self, message: Message, topic: str) -> None:
+        """Note the tables that a fragment would have changed."""
         header = message.header
         if header.fragno == 0:
             self._tables.clear()
             self._rows = 0
             self._statements.clear()
-            self._chunks = RowParts(topic)
-        collapse = Compactor(topic)
+            self._row_parts = RowParts(topic)
+        compactor = Compactor(topic)
         try:
-            whole = self._chunks.whole(message)
+            whole = self._row_parts.whole(message)
             if whole is None:
                 return
-            told = [one for one in whole.statements(topic) if not one.sql.startswith(SAVEPOINTS)]
-            self._statements += told
-            self._tables.update(TableName(one.schema or ANY, ANY) for one in told)
-            self._rows = collapse.add(whole, self._rows)
+            statements = [one for one in whole.statements(topic) if not one.sql.startswith(SAVEPOINTS)]
+            self._statements += statements
+            self._tables.update(TableName(one.schema or ANY, ANY) for one in statements)
+            self._rows = compactor.add(whole, self._rows)
         except (LogDamaged, Unsupported, ValueError):
             self._tables.add(TableName(ANY, ANY))  # a shard may have any name
-        self._tables.update(layout.name for layout, _ in collapse.met())
+        self._tables.update(layout.name for layout, _ in compactor.met())
 
     def ddl(self, header: FragmentHeader) -> Ddl:
-        """The event that was done by hand, all of whose fragments were looked at.
+        """The event that was done by hand, after its last fragment was noted.
 
         Raises:
-            ConfigError: it is other than DDL, or has rows: what it does is in the log, row by row.
+            ConfigError: it is not DDL, or has rows, which the log holds one by one.
         """
         if header.kind is not Kind.DDL or not self._statements or header.rows:
             raise ConfigError(
@@ -91,13 +103,14 @@ class Skips:
         return Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)
 
     def left_out(self, header: FragmentHeader, done: tuple[TableName, ...] | None = None) -> LeftOut:
-        """What is to be noted of an event, all of whose fragments were looked at.
+        """The target's record of an event, after its last fragment was noted.
 
         Args:
-            done: the tables that somebody has seen to by hand; None: nobody has.
+            header: of its last fragment.
+            done: the tables that the operator has changed by hand; None: the event is left out.
 
         Raises:
-            ConfigError: without it nothing behind it can be right.
+            ConfigError: the beginning or end of an initial load, without which no later state is right.
         """
         if header.metadata.get("snapshot") in EDGES:
             raise ConfigError("an initial load's beginning and end cannot be left out", seqno=header.seqno)
@@ -106,7 +119,35 @@ class Skips:
             epoch=header.epoch,
             event_id=header.event_id or "",
             by=self._by,
-            because=self._because,
+            because=self._reason,
             tables=tuple(sorted(self._tables if done is None else done)),
             by_hand=done is not None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedTables:
+    """Tables of which nothing is applied, from the next event on.
+
+    Args:
+        tables: their names.
+        by: the operator, user@host.
+        reason: the operator's.
+    """
+
+    tables: Collection[TableName]
+    by: str
+    reason: str
+
+    def exclude(self, target: Target, position: TargetPosition, clock: Clock) -> None:
+        """Exclude them in a claimed target, at its position; a table that is excluded already stays so."""
+        entry = Excluded(since=Seqno(position.seqno + 1), at=clock.now(), by=self.by, because=self.reason)
+        new = [name for name in self.tables if name not in target.catalog.excluded]
+        if not new:
+            return
+        for name in new:
+            known = name in target.catalog
+            fields = {"service": position.service, "table": name, "since_seqno": entry.since, "known": known}
+            LOG.warning("going on without a table", extra=fields)
+        target.exclude(dict.fromkeys(new, entry))
+        target.commit(position, [])

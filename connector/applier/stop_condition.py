@@ -1,13 +1,12 @@
-"""Where an applier is to end: nothing behind that place becomes visible on the target, also of what is at hand.
+"""The stop conditions of an applier: no event after the one that is named becomes visible on the target.
 
     seqno N          event N is the last
-    event FILE:POS   the event that ends there is the last; where none does, the one before
+    event FILE:POS   the event that ends at that position is the last; where none does, the one before
     gtid G           that transaction is the last
     time T           the event before the first one that was committed after T is the last
     heartbeat NAME   the next heartbeat of that name is the last
 
-Each is asked about an event before it is taken. Commit times of a log need not ascend, so the first event beyond T ends
-it, whatever comes behind it.
+An event is compared before it is applied. Commit times of a log need not ascend: the first event after T ends the run.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from connector.log.transaction.source_position import file_number
 
 
 class Relation(Enum):
-    """Of an event, seen from the end that was asked for."""
+    """Position of an event relative to the stop condition."""
 
     BEFORE = auto()
-    LAST = auto()  # it is to be applied, and nothing behind it
-    BEYOND = auto()  # nothing is to be applied any more, nor this
+    LAST = auto()  # the last to be applied
+    BEYOND = auto()  # not to be applied, nor any later one
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +39,42 @@ class ToSeqno:
 
     seqno: Seqno
 
-    def place(self, header: FragmentHeader) -> Relation:
-        """Where an event is."""
+    def relation(self, header: FragmentHeader) -> Relation:
+        """Compare an event."""
         return _compared(header.seqno, self.seqno)
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target is there.
+        """Whether a target has applied the last event.
 
         Raises:
-            ConfigError: it is beyond it.
+            ConfigError: it is beyond that.
         """
         return _reached(_compared(position.seqno, self.seqno), position, f"event {self.seqno}")
 
 
 @dataclass(frozen=True, slots=True)
 class ToEvent:
-    """The event that ends at a place of the source's binary log."""
+    """The event that ends at a position of the source's binary log."""
 
     file: str
     offset: int
 
-    def place(self, header: FragmentHeader) -> Relation:
-        """Where an event is; before its last fragment nobody knows."""
-        return self._place(header.event_id) if header.event_id else Relation.BEFORE
+    def relation(self, header: FragmentHeader) -> Relation:
+        """Compare an event; BEFORE while its last fragment, which has the value, is not there."""
+        return self._relation(header.event_id) if header.event_id else Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target is there.
+        """Whether a target has applied the last event.
 
         Raises:
-            ConfigError: it is beyond it.
+            ConfigError: it is beyond that.
         """
         if not position.event_id:
             return False
-        hint = "another server's files count anew: after a change of the source name a seqno or a GTID"
-        return _reached(self._place(position.event_id), position, f"{self.file}:{self.offset}", hint)
+        hint = "files of another server have other numbers: after a change of the source use --to-seqno or --to-gtid"
+        return _reached(self._relation(position.event_id), position, f"{self.file}:{self.offset}", hint)
 
-    def _place(self, text: str) -> Relation:
+    def _relation(self, text: str) -> Relation:
         found = EventId.parse(text)
         if found.file == self.file:
             return _compared(found.end, self.offset)
@@ -90,8 +89,8 @@ class ToGtid:
 
     gtid: str
 
-    def place(self, header: FragmentHeader) -> Relation:
-        """Where an event is."""
+    def relation(self, header: FragmentHeader) -> Relation:
+        """Compare an event."""
         if header.metadata.get("snapshot") == "end" and (loaded := header.metadata.get("gtid_set")):
             return Relation.LAST if parse_gtids(loaded).contains(self.gtid) else Relation.BEFORE
         if header.gtid == self.gtid:
@@ -103,7 +102,7 @@ class ToGtid:
         return Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target has it; which transaction was its last, its position does not tell."""
+        """Whether a target has the transaction; its position does not say which one was its last."""
         gtids = position.gtid_set
         if not gtids or of_mariadb(gtids) != of_mariadb(self.gtid):
             return False
@@ -116,60 +115,60 @@ class ToTime:
 
     time: int
 
-    def place(self, header: FragmentHeader) -> Relation:
-        """Where an event is; before its last fragment nobody knows."""
-        return self._place(header.commit_time or 0)
+    def relation(self, header: FragmentHeader) -> Relation:
+        """Compare an event; BEFORE while its last fragment, which has the value, is not there."""
+        return self._relation(header.commit_time or 0)
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target is known to be there: it is not, before something later was seen.
+        """False: only a later event shows that the last one is applied.
 
         Raises:
-            ConfigError: it is beyond it.
+            ConfigError: the target is beyond the time.
         """
-        return _reached(self._place(position.commit_time), position, "the time")
+        return _reached(self._relation(position.commit_time), position, "the time")
 
-    def _place(self, commit_time: int) -> Relation:
+    def _relation(self, commit_time: int) -> Relation:
         return Relation.BEYOND if commit_time > self.time else Relation.BEFORE
 
 
 @dataclass(frozen=True, slots=True)
 class ToHeartbeat:
-    """The next heartbeat of a name that the target does not have: which it has, its position does not tell."""
+    """The next heartbeat of a name; the target's position does not say which heartbeats it has."""
 
     name: str
 
-    def place(self, header: FragmentHeader) -> Relation:
-        """Where an event is."""
+    def relation(self, header: FragmentHeader) -> Relation:
+        """Compare an event."""
         return Relation.LAST if header.metadata.get(HEARTBEAT) == self.name else Relation.BEFORE
 
     def reached(self, _: TargetPosition) -> bool:
-        """Whether a target is there: it is still to come."""
+        """False: the heartbeat is still to come."""
         return False
 
 
-Until = ToSeqno | ToEvent | ToGtid | ToTime | ToHeartbeat
+StopCondition = ToSeqno | ToEvent | ToGtid | ToTime | ToHeartbeat
 
 
-def cut(until: Until, messages: Messages, first: int, end: int) -> tuple[int, bool]:
-    """How far whole events that follow each other may be taken.
+def cut(until: StopCondition, messages: Messages, first: int, end: int) -> tuple[int, bool]:
+    """Cut whole consecutive events at a stop condition.
 
     Args:
-        until: where it is to end.
+        until: the stop condition.
         messages: the events.
-        first, end: which of them.
+        first, end: the indexes of the first one, and after the last one.
 
     Returns:
-        Which one is the first that is not to be taken (`end`: none), and whether that is all that is to be taken.
+        The index of the first event that is not to be applied (`end`: there is none), and whether the condition is met.
     """
     if isinstance(until, ToSeqno):
-        ours = first + max(until.seqno + 1 - messages.header(first).seqno, 0)
-        return min(end, ours), ours <= end
+        limit = first + max(until.seqno + 1 - messages.header(first).seqno, 0)
+        return min(end, limit), limit <= end
     for index in range(first, end):
         if isinstance(until, ToTime):
             if messages.commit_time(index) > until.time:
                 return index, True
             continue
-        found = until.place(messages.header(index))
+        found = until.relation(messages.header(index))
         if found is not Relation.BEFORE:
             return index + (found is Relation.LAST), True
     return end, False
@@ -181,17 +180,17 @@ def _compared(found: int, wanted: int) -> Relation:
     return Relation.LAST if found == wanted else Relation.BEYOND
 
 
-def _reached(place: Relation, position: TargetPosition, wanted: str, hint: str = "") -> bool:
-    if place is Relation.BEYOND:
+def _reached(relation: Relation, position: TargetPosition, wanted: str, hint: str = "") -> bool:
+    if relation is Relation.BEYOND:
         raise ConfigError(
             f"the target is beyond {wanted} already",
             hint=hint,
             seqno=position.seqno,
             event_id=position.event_id,
         )
-    return place is Relation.LAST
+    return relation is Relation.LAST
 
 
 def _numbered(file: str) -> tuple[str, int]:
-    """A binary log file's name without its number, and that."""
+    """A binary log file's name without its number, and the number."""
     return file.rpartition(".")[0], file_number(file)

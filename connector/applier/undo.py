@@ -1,12 +1,12 @@
 """`thl undo`: take a target's data back to an earlier event, by the before images in the log.
 
-From the newest event on, in steps: a step's events are read, turned round (`undoing`), folded and written like any
-others, with the position of the event before them, in one transaction of the target. So after each step the target
-shows the source as it once was, and dying between two leaves it at one of these. Applying goes on from there.
+It goes back from the newest event in steps. The events of a step are read, inverted (`invert`), compacted, and written
+like any others, with the position of the event before them, in one transaction of the target. So after each step the
+target shows an earlier state of the source; after a crash between two steps applying goes on from there.
 
-Row counts are checked as ever: a target that is not as the log says is not taken back. Nothing is changed where the
-range has a DDL that did something, an initial load, images without all columns, or an event that was left out.
-Memory holds a step's events, about `STEP_BYTES`, or one event that is larger.
+Row counts are checked as always: a target that differs from the log is not taken back. Nothing is changed where the
+range has a DDL that changed the target, an initial load, partial row images, or an event that was left out. Memory
+holds the events of a step, about `STEP_BYTES`, or one larger event.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from connector.applier.invert import undoing
-from connector.applier.rewind import check_beginning, offsets_of, rehearse
+from connector.applier.invert import invert
+from connector.applier.rewind import check_beginning, check_replay, offsets_of
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.kafka.arrow_reader import ArrowReader
@@ -48,22 +48,22 @@ Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
 
 
-def undo(config: Config, target: Target, desk: SignalTable, to: Seqno) -> TargetPosition:
+def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> TargetPosition:
     """Take a target back, until it shows the source as it was after an event.
 
     Args:
         config: the log.
-        target: not claimed yet: this ends an applier that runs.
-        desk: of the same target.
+        target: not claimed yet: the claim fences an applier that runs.
+        signals: of the same target.
         to: the event; the log must still hold it.
 
     Returns:
         The new position.
 
     Raises:
-        ConfigError: the target is not beyond the event, or not consistent; or the event is among trapped ones.
-        Unsupported: what was applied since cannot be undone; nothing was changed.
-        TargetDiffers: the target is not as the log says it is; the step was not done.
+        ConfigError: the target is not beyond the event, or not consistent; or the event is trapped.
+        Unsupported: a later event cannot be undone; nothing was changed.
+        TargetDiffers: the target differs from the log; the step was not done.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: as for an applier.
     """
     position = target.claim(config.service)
@@ -73,19 +73,19 @@ def undo(config: Config, target: Target, desk: SignalTable, to: Seqno) -> Target
             seqno=position.seqno,
             consistent=position.consistent,
         )
-    if out := sorted(one for one in desk.skipped(config.service) if to < one <= position.seqno):
+    if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT)
     if past := sorted((entry.since, name) for name, entry in target.catalog.excluded.items() if to < entry.since - 1):
         since, name = past[0]
         raise Unsupported(
-            f"the applier goes on without {name} since event {since}: what came before cannot be undone", hint=_HINT
+            f"the applier goes on without {name} since event {since}: earlier events cannot be undone", hint=_HINT
         )
     agreed = handshake(config, position)
     check_beginning(agreed.history, Seqno(to + 1))
     start = _before(config, agreed, position, Seqno(to + 1))
-    rehearse(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
+    check_replay(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
     for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):
-        position = _taken_back(config, agreed, target, position, step)
+        position = _undo_step(config, agreed, target, position, step)
     return position
 
 
@@ -102,7 +102,7 @@ def _steps(config: Config, agreed: Agreement, position: TargetPosition, to: Seqn
     return found
 
 
-def _taken_back(
+def _undo_step(
     config: Config,
     agreed: Agreement,
     target: Target,
@@ -113,17 +113,17 @@ def _taken_back(
     first, last = step
     with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
         events = list(found)
-    # Which transaction left them as they were before is not looked for: rows that are taken back have none.
-    collapse = Compactor(config.topic, metadata_columns(config.target.metadata_columns.items()), known=False)
+    # The metadata columns of rows that are taken back are empty: their earlier transactions are not looked for.
+    compactor = Compactor(config.topic, metadata_columns(config.target.metadata_columns.items()), known=False)
     gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
     for header, fragments in reversed(events):
         if gtids is not None and header.gtid is not None:
             gtids.remove(header.gtid)
         if header.outcome is not Outcome.VOID:
-            fold(collapse, config.topic, fragments)
-        if collapse.size >= STAGE_BYTES:
-            target.stage(collapse.take(), last=False)
-    target.stage(collapse.take(), last=True)
+            compact_inverse(compactor, config.topic, fragments)
+        if compactor.size >= STAGE_BYTES:
+            target.stage(compactor.take(), last=False)
+    target.stage(compactor.take(), last=True)
     before = replace(
         position,
         seqno=first.seqno,
@@ -139,9 +139,9 @@ def _taken_back(
     return before
 
 
-def fold(collapse: Compactor, topic: str, fragments: Sequence[bytes]) -> None:
-    """Fold what undoes an event into net operations."""
-    for value in undoing(fragments, topic):
+def compact_inverse(compactor: Compactor, topic: str, fragments: Sequence[bytes]) -> None:
+    """Compact the inverse of an event."""
+    for value in invert(fragments, topic):
         columns = {
             "partition": pa.array([0], pa.int32()),
             "offset": pa.array([0], pa.int64()),
@@ -149,11 +149,11 @@ def fold(collapse: Compactor, topic: str, fragments: Sequence[bytes]) -> None:
         }
         for messages in Scanner(topic).scan(pa.record_batch(columns)):
             for message in messages:
-                collapse.add(message)
+                compactor.add(message)
 
 
 def _before(config: Config, agreed: Agreement, position: TargetPosition, first: Seqno) -> TargetPosition:
-    """As if a target were right before an event."""
+    """The position of a target right before an event."""
     covering = agreed.history.covering(Seqno(first - 1))
     return TargetPosition(
         service=position.service,
@@ -169,7 +169,7 @@ def _events(
 ) -> Generator[Event, None, None]:
     """Whole events of the log, with their fragments."""
     start = _before(config, agreed, position, first)
-    ledger = EventSequencer[bytes, Messages](
+    sequencer = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=agreed.partitions, position=start, history=agreed.history
     )
     scanner = Scanner(config.topic)
@@ -179,8 +179,8 @@ def _events(
             for part in batch.to_batches():
                 messages = (one for found in scanner.scan(part) for one in found)
                 for message, value in zip(messages, part["value"].to_pylist(), strict=True):
-                    ledger.take(message.header, message.partition, message.offset, value or b"")
-            for release in ledger.release():
+                    sequencer.take(message.header, message.partition, message.offset, value or b"")
+            for release in sequencer.release():
                 if not isinstance(release, Release):
                     held = []
                     continue
@@ -190,4 +190,4 @@ def _events(
                     held = []
                     if release.seqno == last:
                         return
-    raise LogDamaged("the log ends before what the target has", seqno=last)
+    raise LogDamaged("the log ends before the target's last event", seqno=last)

@@ -13,7 +13,7 @@ from connector.commands.options import configured, reason_option, who
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from connector.applier.stop_condition import Until
+    from connector.applier.stop_condition import StopCondition
     from connector.config.model import Config
     from connector.log.transaction.layout import TableName
     from connector.log.transaction.position import SourcePosition, TargetPosition
@@ -131,8 +131,7 @@ def apply(
 
     from connector import metrics
     from connector.applier.applier import Applier
-    from connector.applier.excluded_tables import ExcludedTables
-    from connector.applier.skips import Skips
+    from connector.applier.skips import ExcludedTables, Skips
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
     from connector.kafka.handshake import warn_of_missing_log
@@ -162,7 +161,7 @@ def apply(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         with lag_monitor(config, clock):
-            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, without=excluded)
+            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
     if position is None:
         click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
@@ -218,12 +217,12 @@ def _inconsistency(position: TargetPosition) -> str:
 
 def _bound(
     seqno: int | None, event: SourcePosition | None, gtid: str | None, time: int | None, heartbeat: str | None
-) -> Until | None:
+) -> StopCondition | None:
     """The option of --to-… that was given."""
     from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
     from connector.log.ids import Seqno
 
-    given: list[Until] = []
+    given: list[StopCondition] = []
     if seqno is not None:
         given.append(ToSeqno(Seqno(seqno)))
     if event is not None:

@@ -145,11 +145,11 @@ def _filled(log: Recording, target: Target) -> Callable[[], None]:
     """Apply what comes before; the work that is to be measured."""
     core = _core(target)
     for batch in log.before:
-        core.take(batch)
+        core.accept(batch)
 
     def work() -> None:
         for batch in log.batches:
-            core.take(batch)
+            core.accept(batch)
 
     return work
 
@@ -167,10 +167,10 @@ class ByHand:
         target.kept = []
         core = _core(target)
         for batch in log.before:
-            core.take(batch)
+            core.accept(batch)
         self._filling = len(target.kept)
         for batch in log.batches:
-            core.take(batch)
+            core.accept(batch)
         self._db = psycopg.connect(dsn)
         table = target.kept[0][0].layout
         self._columns = [column.name for column in table.columns]

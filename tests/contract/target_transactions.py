@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connector.applier import core as core_module
-from connector.applier.undo import fold
+from connector.applier.undo import compact_inverse
 from connector.errors import ConfigError, TargetDiffers
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
@@ -153,7 +153,7 @@ def test_each_row_has_the_transaction_that_wrote_it_last(place: Place, seed: int
     rig = Rig(target, known, columns=ALL)
     while rig.core.position.seqno < events - 1:
         step = random.choice((1, 2, 5, 40))
-        rig.core.take(table(values[at : at + step], offset=at))
+        rig.core.accept(table(values[at : at + step], offset=at))
         at += step
         if rig.core.position.seqno >= 0:
             _, expected = made[rig.core.position.seqno]
@@ -186,15 +186,15 @@ def test_applied_again_each_row_has_the_same(place: Place, seed: int) -> None:
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
-    Rig(target, known, columns=ALL).core.take(table(values[: starts[40]]))
+    Rig(target, known, columns=ALL).core.accept(table(values[: starts[40]]))
     first = random.randint(2, 30)
     target.commit(taken_back(target.claim("shop"), first, starts[first]), [])
     rig = Rig(target, known, columns=ALL)
     for at in range(starts[first], starts[40], 4):
-        rig.core.take(table(values[at : min(at + 4, starts[40])], offset=at))
+        rig.core.accept(table(values[at : min(at + 4, starts[40])], offset=at))
     assert rig.core.position.consistent
     assert read(place, KEYED) == states[39][KEYED]
-    rig.core.take(table(values[starts[40] :], offset=starts[40]))
+    rig.core.accept(table(values[starts[40] :], offset=starts[40]))
     assert read(place, KEYED) == states[49][KEYED]
 
 
@@ -202,7 +202,7 @@ def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> N
     at = target.claim("shop")
     collapse = Compactor("thl.shop", ALL, known=False)
     for seqno in range(at.seqno, to, -1):
-        fold(collapse, "thl.shop", values[starts[seqno] : starts[seqno] + 1])
+        compact_inverse(collapse, "thl.shop", values[starts[seqno] : starts[seqno] + 1])
     target.stage(collapse.take(), last=True)
     target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
 
@@ -213,7 +213,7 @@ def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place:
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
-    Rig(target, known, columns=ALL).core.take(table(values))
+    Rig(target, known, columns=ALL).core.accept(table(values))
     to = random.randint(5, 40)
     before = {row[0]: row for row in states[49][KEYED]}
     undone(target, values, starts, to)
@@ -223,7 +223,7 @@ def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place:
     ]
     assert any(row[3] is None for row in expected)
     assert read(place, KEYED) == expected
-    Rig(target, known, columns=ALL).core.take(table(values[starts[to + 1] :], offset=starts[to + 1]))
+    Rig(target, known, columns=ALL).core.accept(table(values[starts[to + 1] :], offset=starts[to + 1]))
     assert read(place, KEYED) == states[49][KEYED]
 
 
@@ -232,7 +232,7 @@ def test_of_equal_rows_that_were_taken_back_none_has_a_later_one(place: Place, s
     random = Random(seed)
     values, starts, states = one_table(BARE, random, 50)
     target = place.open(columns=ALL)
-    Rig(target, history([0], 49), columns=ALL).core.take(table(values))
+    Rig(target, history([0], 49), columns=ALL).core.accept(table(values))
     assert read(place, BARE) == states[49][BARE]
     to = 49
     for _ in range(3):

@@ -19,8 +19,7 @@ from pydantic import SecretStr
 
 from connector import cli
 from connector.applier.applier import Applier
-from connector.applier.excluded_tables import ExcludedTables
-from connector.applier.skips import Skips
+from connector.applier.skips import ExcludedTables, Skips
 from connector.applier.stop_condition import ToTime
 from connector.applier.undo import undo
 from connector.clock import SystemClock
@@ -574,9 +573,9 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
     with pytest.raises(Unsupported, match="left out or done by hand"):
         applier(9, first=Seqno(3))
 
-    without = ExcludedTables([TableName("shop", "orders")], "me@here", "not wanted here")
+    excluding = ExcludedTables([TableName("shop", "orders")], "me@here", "not wanted here")
     for _ in range(2):
-        end = applier(9, without=without)
+        end = applier(9, excluded=excluding)
         assert end is not None
         assert end.consistent
     assert found(config) == [1, 2, 3, 5]

@@ -143,7 +143,7 @@ def apply(config: Config, pieces: list[TransactionBatch], draw: random.Random, g
         at = 0
         while at < len(values):
             size = draw.choice([1, 3, 20, 100])
-            core.take(pa.Table.from_batches([batch(values[at : at + size], offset=at)]))
+            core.accept(pa.Table.from_batches([batch(values[at : at + size], offset=at)]))
             at += size
         assert core.position.seqno == last
     finally:

@@ -111,7 +111,7 @@ def apply(config: Config, target: Target) -> None:
             topic=config.topic,
             clock=SystemClock(),
         )
-        core.take(pa.Table.from_batches([batch(messages(config, config.topic))]))
+        core.accept(pa.Table.from_batches([batch(messages(config, config.topic))]))
         assert core.position.seqno == position.last_finished
     finally:
         to.close()

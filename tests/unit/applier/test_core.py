@@ -18,7 +18,7 @@ from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import ToSeqno, Until
+from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
@@ -79,7 +79,7 @@ class Rig:
         target: Target,
         known: History,
         *,
-        until: Until | None = None,
+        until: StopCondition | None = None,
         partitions: int = 1,
         skips: Skips | None = None,
         elsewhere: Sequence[bytes] = (),
@@ -118,7 +118,7 @@ def log(*records: dict[str, Any]) -> list[bytes]:
 def test_events_of_a_batch_are_one_commit() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 2))
-    rig.core.take(table(log(record(0, [insert(1)]), record(1, [insert(2), insert(7, table="items")]), record(2))))
+    rig.core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2), insert(7, table="items")]), record(2))))
     assert target.log == ["stage", "commit 2"]
     assert (ids(target), ids(target, "shop.items")) == ({1, 2}, {7})
     assert target.position is not None
@@ -135,13 +135,13 @@ def test_what_the_target_refuses_is_told_with_service_and_events(events: int, to
     rig = Rig(target, history([0], events - 1))
     target.failing["before commit"] = TargetDiffers("a row is missing", rows="id=9")
     with pytest.raises(TargetDiffers) as raised:
-        rig.core.take(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
+        rig.core.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
     assert raised.value.where == {"service": "shop", "seqno": told, "rows": "id=9"}
 
 
 def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 1)).core.take(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
+    Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
     metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
     Rig(target, history([0], 1))
     assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
@@ -156,13 +156,13 @@ def test_nothing_of_an_event_shows_before_its_last_fragment_and_it_is_read_again
         record(1, [insert(12)], fragno=2, rows=3),
     ]
     values = log(record(0, [insert(1)]), *parts)
-    rig.core.take(table(values[:3]))
+    rig.core.accept(table(values[:3]))
     assert ids(target) == {1}
     assert target.position is not None
     assert target.position.offsets == {0: 2}
-    rig.core.take(table(values[3:4], offset=3))
+    rig.core.accept(table(values[3:4], offset=3))
     assert ids(target) == {1}
-    rig.core.take(table([*values[4:], encoded(record(2, [insert(13)]))], offset=4))
+    rig.core.accept(table([*values[4:], encoded(record(2, [insert(13)]))], offset=4))
     assert ids(target) == {1, 10, 11, 12, 13}
     assert target.log == ["stage", "commit 0", "stage", "commit 2"]
 
@@ -174,7 +174,7 @@ def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.Monkey
     parts = [record(0, [insert(n)], last_frag=n == 3, fragno=n, rows=n + 1) for n in range(4)]
     values = log(*parts, record(1, [insert(9)]))
     for at, value in enumerate(values):
-        rig.core.take(table([value], offset=at))
+        rig.core.accept(table([value], offset=at))
     assert target.log == ["part", "part", "part", "stage", "commit 0", "stage", "commit 1"]
     assert ids(target) == {0, 1, 2, 3, 9}
 
@@ -184,9 +184,9 @@ def test_parts_of_an_event_that_is_given_up_are_forgotten(monkeypatch: pytest.Mo
     monkeypatch.setattr(core_module, "STAGE_BYTES", stage_bytes)
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
-    rig.core.take(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
+    rig.core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
     again = [marker(2, 1, 0, log_id=LOG_ID), record(1, [insert(2), insert(3)], epoch=2)]
-    rig.core.take(table([encoded(one) for one in again], offset=3))
+    rig.core.accept(table([encoded(one) for one in again], offset=3))
     assert ids(target) == {1, 2, 3}
     assert ("discard" in target.log) == (stage_bytes == 1)
     assert target.position is not None
@@ -195,7 +195,7 @@ def test_parts_of_an_event_that_is_given_up_are_forgotten(monkeypatch: pytest.Mo
 
 def test_an_event_whose_outcome_is_void_leaves_nothing_but_its_seqno() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 1)).core.take(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
+    Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
     assert ids(target) == {1}
     assert target.log[-1] == "commit 1"
 
@@ -204,7 +204,7 @@ def test_ddl_is_committed_alone() -> None:
     target = MemoryTarget()
     ddl = record(1, [statement("CREATE TABLE t (i INT)"), statement("SET x = 1")], kind="ddl", shard="#UNKNOWN")
     after = record(2, [insert(2)], last_barrier=1)
-    Rig(target, history([0], 2)).core.take(table(log(record(0, [insert(1)]), ddl, after)))
+    Rig(target, history([0], 2)).core.accept(table(log(record(0, [insert(1)]), ddl, after)))
     assert target.log == ["stage", "commit 0", "ddl", "commit 1", "stage", "commit 2"]
     assert target.statements == ["CREATE TABLE t (i INT)", "SET x = 1"]
 
@@ -214,7 +214,7 @@ def test_a_statement_in_parts_is_one() -> None:
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
     *some, last = in_parts(statement("CREATE TABLE t (i INT)"), 3)
     parts = [record(0, [part], last_frag=False, fragno=n, **one) for n, part in enumerate(some)]
-    Rig(target, history([0], 0)).core.take(table(log(*parts, record(0, [last], fragno=2, **one))))
+    Rig(target, history([0], 0)).core.accept(table(log(*parts, record(0, [last], fragno=2, **one))))
     assert (target.statements, target.log) == (["CREATE TABLE t (i INT)"], ["ddl", "commit 0"])
 
 
@@ -222,9 +222,9 @@ def test_a_ddl_of_several_fragments_is_one() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
-    rig.core.take(table(log(record(0, [statement("A")], last_frag=False, **one))))
+    rig.core.accept(table(log(record(0, [statement("A")], last_frag=False, **one))))
     assert target.log == []
-    rig.core.take(table([encoded(record(0, [statement("B")], fragno=1, **one))], offset=2))
+    rig.core.accept(table([encoded(record(0, [statement("B")], fragno=1, **one))], offset=2))
     assert (target.statements, target.log) == (["A", "B"], ["ddl", "commit 0"])
 
 
@@ -232,13 +232,13 @@ def test_rows_of_a_ddl_event_follow_its_statements_in_one_commit() -> None:
     target = MemoryTarget()
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
     whole = record(0, [statement("CREATE TABLE t …"), insert(1)], **one)
-    Rig(target, history([0], 0)).core.take(table(log(whole)))
+    Rig(target, history([0], 0)).core.accept(table(log(whole)))
     assert (target.statements, target.log) == (["CREATE TABLE t …"], ["ddl", "stage", "commit 0"])
 
 
 def test_a_statement_among_rows_stops() -> None:
     with pytest.raises(Unsupported):
-        Rig(MemoryTarget(), history([0], 0)).core.take(table(log(record(0, [statement("DELETE FROM t")]))))
+        Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [statement("DELETE FROM t")]))))
 
 
 def test_an_initial_load_is_inconsistent_until_its_end() -> None:
@@ -256,7 +256,7 @@ def test_an_initial_load_is_inconsistent_until_its_end() -> None:
     rig = Rig(target, history([0], 4))
     consistent, gtids = [], []
     for at, value in enumerate(log(*records)):
-        rig.core.take(table([value], offset=at))
+        rig.core.accept(table([value], offset=at))
         if target.position is not None:
             consistent.append(target.position.consistent)
             gtids.append(target.position.gtid_set)
@@ -269,36 +269,36 @@ def test_an_initial_load_that_starts_over_begins_with_nothing() -> None:
     target = MemoryTarget()
     begin = {"metadata": {"snapshot": "begin"}, "shard": "#UNKNOWN"}
     records = [record(0, **begin), record(1, [insert(1)], last_barrier=0), record(2, last_barrier=0, **begin)]
-    Rig(target, history([0], 2)).core.take(table(log(*records)))
+    Rig(target, history([0], 2)).core.accept(table(log(*records)))
     assert target.log == ["begin_snapshot", "commit 0", "stage", "commit 1", "begin_snapshot", "commit 2"]
     assert ids(target) == set()
 
 
 def test_a_source_without_gtids_gets_no_set() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 0, gtid_set=None)).core.take(table(log(record(0, [insert(1)], gtid="0-1-7"))))
+    Rig(target, history([0], 0, gtid_set=None)).core.accept(table(log(record(0, [insert(1)], gtid="0-1-7"))))
     assert target.position is not None
     assert target.position.gtid_set is None
 
 
 def test_rows_are_counted_against_the_headers() -> None:
     with pytest.raises(LogDamaged, match="3 rows where its header counts 4"):
-        Rig(MemoryTarget(), history([0], 0)).core.take(table(log(record(0, [insert(1, 2, 3)], rows=4))))
+        Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [insert(1, 2, 3)], rows=4))))
 
 
 def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_module, "COMMIT_ROWS", 2)
     target = MemoryTarget()
-    Rig(target, history([0], 4)).core.take(table(log(*(record(n, [insert(n)]) for n in range(5)))))
+    Rig(target, history([0], 4)).core.accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
     assert [one for one in target.log if one != "stage"] == ["commit 1", "commit 3", "commit 4"]
 
 
 def test_nothing_after_until_is_applied() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 4), until=ToSeqno(Seqno(2)))
-    rig.core.take(table(log(*(record(n, [insert(n)]) for n in range(2)))))
+    rig.core.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     assert not rig.core.done
-    rig.core.take(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))
+    rig.core.accept(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))
     assert rig.core.done
     assert ids(target) == {0, 1, 2}
 
@@ -307,7 +307,7 @@ def test_what_spark_s_tasks_give_in_any_order_is_put_in_the_log_s() -> None:
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
     late, early = batch(values[3:], offset=3), batch(values[:3])
-    Rig(target, history([0], 4)).core.take(pa.Table.from_batches([late, early]))
+    Rig(target, history([0], 4)).core.accept(pa.Table.from_batches([late, early]))
     assert target.log == ["stage", "commit 4"]
 
 
@@ -316,7 +316,7 @@ def test_values_that_are_null_are_fetched_in_their_turn(large: set[int]) -> None
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
     rig = Rig(target, history([0], 4), elsewhere=values)
-    rig.core.take(table([None if n in large else value for n, value in enumerate(values)]))
+    rig.core.accept(table([None if n in large else value for n, value in enumerate(values)]))
     assert ids(target) == set(range(5))
     assert [event.seqno for event in target.events] == list(range(5))
 
@@ -325,9 +325,9 @@ def test_an_event_waits_for_an_earlier_one_of_another_partition() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 1), partitions=2)
     begin = encoded(marker(1, 0, -1, log_id=LOG_ID))
-    rig.core.take(table([begin, encoded(record(1, [insert(2)], prev_seqno=-1))], partition=1))
+    rig.core.accept(table([begin, encoded(record(1, [insert(2)], prev_seqno=-1))], partition=1))
     assert target.log == []
-    rig.core.take(table([begin, encoded(record(0, [insert(1)]))]))
+    rig.core.accept(table([begin, encoded(record(0, [insert(1)]))]))
     assert target.log == ["stage", "commit 1"]
     assert target.position is not None
     assert target.position.offsets == {0: 2, 1: 2}
@@ -398,7 +398,7 @@ def test_in_any_batches_and_after_any_crashes_the_target_shows_the_log_at_its_se
         rig, at = Rig(target, data.draw(st.sampled_from([known, history([0], len(states) - 1)]))), 0
         while at < len(values):
             step = data.draw(st.integers(1, 4))
-            rig.core.take(table(values[at : at + step], offset=at))
+            rig.core.accept(table(values[at : at + step], offset=at))
             at += step
             if target.position is not None:
                 found = target.tables.get("shop.orders", Keyed([0])).rows

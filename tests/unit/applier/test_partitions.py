@@ -114,7 +114,7 @@ def test_reading_goes_on_and_all_is_applied(
         topic.event((partition + luck) % count, fragments)
     target = MemoryTarget()
     core, ledger = core_of(topic, target)
-    core_module.BACKLOG_BYTES, kept = most, core_module.BACKLOG_BYTES  # type: ignore[misc]
+    core_module.WAITING_BYTES, kept = most, core_module.WAITING_BYTES  # type: ignore[misc]
     try:
         at = [0] * count
         while any(here < len(values) for here, values in zip(at, topic.values, strict=True)):
@@ -124,11 +124,11 @@ def test_reading_goes_on_and_all_is_applied(
             chosen = data.draw(st.sets(st.sampled_from(left), min_size=1))
             steps = {partition: data.draw(st.integers(1, 6)) for partition in chosen}
             upto = [min(len(values), at[p] + steps.get(p, 0)) for p, values in enumerate(topic.values)]
-            core.take(read(topic, upto, at, large))
+            core.accept(read(topic, upto, at, large))
             at = upto
             assert ledger.waiting <= 6 * count
     finally:
-        core_module.BACKLOG_BYTES = kept  # type: ignore[misc]
+        core_module.WAITING_BYTES = kept  # type: ignore[misc]
     assert ids(target) == {1000 * seqno + number for seqno in range(len(events)) for number in range(events[seqno][1])}
     assert [event.seqno for event in target.events] == list(range(len(events)))
     assert not core.full()
@@ -141,7 +141,7 @@ def test_a_large_message_is_fetched_when_its_turn_comes(ahead: int) -> None:
         topic.event(partition, 3)
     target = MemoryTarget()
     core, _ = core_of(topic, target)
-    core.take(read(topic, [31, 31], [0, 0], large=True))
+    core.accept(read(topic, [31, 31], [0, 0], large=True))
     assert target.position is not None
     assert target.position.seqno == 19
     behind = len(topic.fetched) - topic.fetched[::-1].index(9)
@@ -156,14 +156,14 @@ def test_who_is_ahead_is_full_until_half_of_it_is_gone(monkeypatch: pytest.Monke
     size = read(topic, [0, 1], [0, 0], large=False).nbytes
     target = MemoryTarget()
     core, _ = core_of(topic, target)
-    monkeypatch.setattr(core_module, "BACKLOG_BYTES", 2 * 20 * size)
-    core.take(read(topic, [1, 12], [0, 0], large=False))
-    core.take(read(topic, [1, 20], [1, 12], large=False))
+    monkeypatch.setattr(core_module, "WAITING_BYTES", 2 * 20 * size)
+    core.accept(read(topic, [1, 12], [0, 0], large=False))
+    core.accept(read(topic, [1, 20], [1, 12], large=False))
     assert core.full() == frozenset()
-    core.take(read(topic, [1, 41], [1, 20], large=False))
+    core.accept(read(topic, [1, 41], [1, 20], large=False))
     assert core.full() == {1}
-    core.take(read(topic, [20, 41], [1, 41], large=False))
+    core.accept(read(topic, [20, 41], [1, 41], large=False))
     assert core.full() == {1}
-    core.take(read(topic, [21, 41], [20, 41], large=False))
+    core.accept(read(topic, [21, 41], [20, 41], large=False))
     assert core.full() == frozenset()
     assert ids(target) == {1000 * seqno for seqno in range(60)}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.applier import core as core_module
-from connector.applier.stop_condition import ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime, Until
+from connector.applier.stop_condition import StopCondition, ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
 from connector.commands.bounds import gtid
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
@@ -22,7 +22,7 @@ from tests.unit.applier.test_core import UUID, Rig, histories, history, ids, ins
 COMMITTED = 1_700_000_000_000_000
 
 
-def untils(seqno: int) -> list[Until]:
+def untils(seqno: int) -> list[StopCondition]:
     """The four names of event N, as `record` makes it."""
     return [
         ToSeqno(Seqno(seqno)),
@@ -46,7 +46,7 @@ def test_in_any_batches_it_ends_exactly_there(
         rig, at = Rig(target, history(firsts, len(states) - 1), until=until), 0
         while at < len(values) and not rig.core.done:
             step = data.draw(st.integers(1, 12))
-            rig.core.take(table(values[at : at + step], offset=at))
+            rig.core.accept(table(values[at : at + step], offset=at))
             at += step
     finally:
         core_module.STAGE_BYTES = kept  # type: ignore[misc]
@@ -64,7 +64,7 @@ def test_a_run_is_cut_by_each_of_them() -> None:
     for until in untils(3):
         target = MemoryTarget()
         rig = Rig(target, history([0], 5), until=until)
-        rig.core.take(table(values))
+        rig.core.accept(table(values))
         assert ids(target) == {0, 1, 2, 3}
         assert rig.core.done
 
@@ -77,7 +77,7 @@ def test_of_a_large_event_that_is_beyond_nothing_stays(monkeypatch: pytest.Monke
         rig = Rig(target, history([0], 1), until=until)
         for at, value in enumerate(log(record(0, [insert(1)]), *parts)):
             if not rig.core.done:
-                rig.core.take(table([value], offset=at))
+                rig.core.accept(table([value], offset=at))
         assert rig.core.done
         assert (ids(target), target.position and target.position.seqno) == ({1}, 0)
         if isinstance(until, ToTime):
@@ -91,13 +91,13 @@ def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too()
     for until, last in ((ToEvent("binlog.000001", 1001), 1), (ToEvent("binlog.000001", 9999), 2)):
         target = MemoryTarget()
         rig = Rig(target, history([0], 3), until=until)
-        rig.core.take(table(log(*records)))
+        rig.core.accept(table(log(*records)))
         assert target.position is not None
         assert (target.position.seqno, rig.core.done) == (last, True)
     far = [record(0, [insert(0)], event_id=f"binlog.000001:{500:016d};7"),
            record(1, [insert(1)], event_id=f"binlog.000001:{700:016d};7")]  # fmt: skip
     target = MemoryTarget()
-    Rig(target, history([0], 1), until=ToEvent("binlog.000001", 600)).core.take(table(log(*far)))
+    Rig(target, history([0], 1), until=ToEvent("binlog.000001", 600)).core.accept(table(log(*far)))
     assert ids(target) == {0}
 
 
@@ -109,7 +109,7 @@ def test_files_are_in_the_order_of_their_numbers_and_another_server_s_are_not_co
         record(3, [insert(3)], event_id=f"binlog.1000001:{500:016d};7"),
     ]
     target = MemoryTarget()
-    Rig(target, history([0], 3), until=ToEvent("binlog.1000000", 800)).core.take(table(log(*records)))
+    Rig(target, history([0], 3), until=ToEvent("binlog.1000000", 800)).core.accept(table(log(*records)))
     assert ids(target) == {0, 1, 2}
 
 
@@ -117,7 +117,7 @@ def test_commit_times_that_do_not_ascend_end_it_at_the_first_that_is_later() -> 
     times = [10, 30, 20, 40]
     target = MemoryTarget()
     records = [record(n, [insert(n)], commit_time=time) for n, time in enumerate(times)]
-    Rig(target, history([0], 3), until=ToTime(20)).core.take(table(log(*records)))
+    Rig(target, history([0], 3), until=ToTime(20)).core.accept(table(log(*records)))
     assert ids(target) == {0}
 
 
@@ -131,7 +131,7 @@ def test_a_transaction_of_an_initial_load_is_there_at_the_load_s_end() -> None:
     ]
     target = MemoryTarget()
     rig = Rig(target, history([0], 3), until=ToGtid(f"{UUID}:7"))
-    rig.core.take(table(log(*records)))
+    rig.core.accept(table(log(*records)))
     assert target.position is not None
     assert (rig.core.done, target.position.seqno, target.position.consistent) == (True, 2, True)
 
@@ -142,14 +142,14 @@ def test_mariadb_s_number_that_is_not_in_the_log_ends_before_the_next_of_its_dom
         target = MemoryTarget()
         records = [record(n, [insert(n)], gtid=one) for n, one in enumerate(gtids)]
         rig = Rig(target, history([0], 3, gtid_set="0-1-4"), until=ToGtid(until))
-        rig.core.take(table(log(*records)))
+        rig.core.accept(table(log(*records)))
         assert (rig.core.done, target.position and target.position.seqno) == (True, last)
 
 
 @pytest.mark.parametrize("until", [ToSeqno(Seqno(4)), ToEvent("binlog.000001", 1004), ToTime(COMMITTED + 4)], ids=str)
-def test_a_target_that_is_beyond_is_refused(until: Until) -> None:
+def test_a_target_that_is_beyond_is_refused(until: StopCondition) -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 5)).core.take(table(log(*(record(n, [insert(n)]) for n in range(6)))))
+    Rig(target, history([0], 5)).core.accept(table(log(*(record(n, [insert(n)]) for n in range(6)))))
     with pytest.raises(ConfigError, match="beyond"):
         Rig(target, history([0], 5), until=until)
 
@@ -171,7 +171,7 @@ def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_n
     for read, last, done in ((0, 1, True), (3, 4, True), (6, 5, False)):
         rig = Rig(target, history([0], 5), until=ToHeartbeat("mine"))
         assert not rig.core.done
-        rig.core.take(table(values[read:], offset=read))  # from where the target is
+        rig.core.accept(table(values[read:], offset=read))  # from where the target is
         assert (rig.core.done, target.position and target.position.seqno) == (done, last)
         assert ids(target) == set(range(last + 1))
 
