@@ -1,7 +1,7 @@
-# Reading with a guard, writing with growth: the only places where the compiled modules touch raw memory.
+# Checked reads and growing writes: the only access of the compiled modules to raw memory.
 #
-# A `Cursor` walks over bytes that somebody else owns; nothing is read that `take` has not granted. An `Out` is a
-# buffer that grows; nothing is written that `room` has not granted.
+# A `Cursor` reads bytes that its creator owns; only bytes granted by `take` are read. An `Out` is a growing buffer; only
+# bytes granted by `room` are written.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -25,7 +25,7 @@ cdef enum Tag:  # branches of the union null/long/double/string/bytes, as Avro w
     BYTES_TAG = 8
 
 cdef int damaged(const char* what) except -1 nogil
-cdef int overrun(Py_ssize_t wanted, Py_ssize_t there) except -1 nogil
+cdef int overrun(Py_ssize_t needed, Py_ssize_t there) except -1 nogil
 cdef int grow(Out* out, Py_ssize_t more) except -1 nogil
 cdef void release(Out* out) noexcept nogil
 cdef uint64_t packed(Cursor* cursor) except? 0xFFFFFFFFFFFFFFFF nogil
@@ -36,7 +36,7 @@ cdef inline Py_ssize_t left(const Cursor* cursor) noexcept nogil:
 
 
 cdef inline const uint8_t* take(Cursor* cursor, Py_ssize_t size) except NULL nogil:
-    """Grant `size` bytes and step over them."""
+    """Grants the next `size` bytes and moves behind them."""
     cdef const uint8_t* here = cursor.data
     if size < 0 or size > cursor.end - here:
         overrun(size, cursor.end - here)
@@ -46,7 +46,7 @@ cdef inline const uint8_t* take(Cursor* cursor, Py_ssize_t size) except NULL nog
 
 
 cdef inline uint64_t little(const uint8_t* p, int size) noexcept nogil:
-    """`size` ≤ 8 granted bytes as an unsigned little-endian number."""
+    """Reads `size` ≤ 8 granted bytes as an unsigned little-endian number."""
     cdef uint64_t value = 0
     cdef int i
     for i in range(size):
@@ -55,7 +55,7 @@ cdef inline uint64_t little(const uint8_t* p, int size) noexcept nogil:
 
 
 cdef inline uint64_t big(const uint8_t* p, int size) noexcept nogil:
-    """`size` ≤ 8 granted bytes as an unsigned big-endian number."""
+    """Reads `size` ≤ 8 granted bytes as an unsigned big-endian number."""
     cdef uint64_t value = 0
     cdef int i
     for i in range(size):
@@ -72,7 +72,7 @@ cdef inline uint64_t little8(const uint8_t* p) noexcept nogil:
 
 
 cdef inline uint8_t* room(Out* out, Py_ssize_t size) except NULL nogil:
-    """Grant `size` bytes behind what is written; the caller adds to `out.size` what it used."""
+    """Grants `size` bytes behind the written ones; the caller adds the used bytes to `out.size`."""
     if size > out.capacity - out.size:
         grow(out, size)
     return out.data + out.size
@@ -91,7 +91,7 @@ cdef inline int put_raw(Out* out, const void* data, Py_ssize_t size) except -1 n
 
 
 cdef inline int put_count(Out* out, int64_t value) except -1 nogil:
-    """A long without a tag: Avro's counts and lengths."""
+    """Writes a long without a tag: Avro's counts and lengths."""
     out.size += write_varint(room(out, LONGEST), value)
     return 0
 
@@ -116,7 +116,7 @@ cdef inline int put_double(Out* out, double value) except -1 nogil:
 
 
 cdef inline int put_block(Out* out, uint8_t tag, const void* data, Py_ssize_t size) except -1 nogil:
-    """A string or bytes."""
+    """Writes a string or bytes."""
     cdef uint8_t* p = room(out, size + 11)
     p[0] = tag
     cdef int n = 1 + write_varint(p + 1, size)
@@ -126,7 +126,7 @@ cdef inline int put_block(Out* out, uint8_t tag, const void* data, Py_ssize_t si
 
 
 cdef inline uint8_t* put_digits(uint8_t* p, uint64_t value, int width) noexcept nogil:
-    """`value` in `width` granted decimal digits; returns the place after them."""
+    """Writes `width` decimal digits of `value` to granted bytes; returns the end."""
     cdef int i
     for i in range(width - 1, -1, -1):
         p[i] = <uint8_t>(48 + value % 10)

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The slow halves of the guarded reads and growing writes of `memory.pxd`: refusals and growth."""
+"""Errors and growth for the checked reads and growing writes of `memory.pxd`."""
 
 from libc.stdint cimport uint64_t, uint8_t
 from libc.stdlib cimport free, realloc
@@ -8,18 +8,18 @@ from connector.errors import CorruptBinlog
 
 
 cdef int damaged(const char* what) except -1 nogil:
-    """Raise CorruptBinlog; whoever knows the place adds it."""
+    """Raises CorruptBinlog; callers that know file and position add them."""
     with gil:
         raise CorruptBinlog(what.decode())
 
 
-cdef int overrun(Py_ssize_t wanted, Py_ssize_t there) except -1 nogil:
+cdef int overrun(Py_ssize_t needed, Py_ssize_t there) except -1 nogil:
     with gil:
-        raise CorruptBinlog(f"a length points outside of its event: {wanted} bytes wanted, {there} there")
+        raise CorruptBinlog(f"a length points outside of its event: {needed} bytes needed, {there} there")
 
 
 cdef int grow(Out* out, Py_ssize_t more) except -1 nogil:
-    """At least double the buffer, so that writing stays linear."""
+    """Grows the buffer, at least to twice its size, so that the cost of writing stays linear."""
     cdef Py_ssize_t capacity = max(out.size + more, 2 * out.capacity, 4096)
     cdef uint8_t* data = NULL
     if more >= 0 and capacity > 0:
@@ -39,7 +39,7 @@ cdef void release(Out* out) noexcept nogil:
 
 
 cdef uint64_t packed(Cursor* cursor) except? 0xFFFFFFFFFFFFFFFF nogil:
-    """MySQL's length-encoded integer: one byte below 251, or 2, 3, 8 bytes after 252, 253, 254."""
+    """Reads MySQL's length-encoded integer: one byte below 251, or 2, 3, 8 bytes after 252, 253, 254."""
     cdef uint8_t first = take(cursor, 1)[0]
     if first < 251:
         return first

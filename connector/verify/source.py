@@ -118,7 +118,7 @@ class SourceReader:
                 " WHERE t.TABLE_TYPE = 'BASE TABLE' ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION",
             ):
                 name = (row["s"], row["t"])
-                if filter.wants(*name):
+                if filter.captures(*name):
                     columns.setdefault(name, []).append((column_of(row["c"], row["base"], row["full"]), row["base"]))
         return [self._table(filter, TableName(*name), found, keys.get(name, ())) for name, found in columns.items()]
 

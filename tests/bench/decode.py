@@ -39,7 +39,7 @@ class MemorySource:
 def run(data: bytes, name: str) -> tuple[int, int, float, float]:
     """Rows, transactions, seconds, CPU seconds."""
     reader = BinlogReader(
-        MemorySource(data), EventFrames(), filters=Filter(Filters()), service="bench", piece_bytes=4 << 20, file=name
+        MemorySource(data), EventFrames(), filters=Filter(Filters()), service="bench", batch_bytes=4 << 20, file=name
     )
     rows = transactions = 0
     began, cpu = time.perf_counter(), time.process_time()

@@ -14,7 +14,7 @@ from connector.log.transaction.xa import Prepared
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.raw import RawEvents
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.schema_history.column_names import Numbered
+from connector.mysql.schema_history.column_names import NumberingResolver
 from connector.mysql.transforms.filters import Filter
 from tests.fuzz.logs import events
 
@@ -44,7 +44,13 @@ class Bytes:
 def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
     """Where the transactions end that came whole, and what ended the reading."""
     reader = BinlogReader(
-        Bytes(data), EventFrames(), filters=KEEPING, service="t", piece_bytes=1 << 16, file="f.1", naming=Numbered()
+        Bytes(data),
+        EventFrames(),
+        filters=KEEPING,
+        service="t",
+        batch_bytes=1 << 16,
+        file="f.1",
+        resolver=NumberingResolver(),
     )
     printers, ends = (JsonPrinter(), TungstenPrinter()), []
     try:
@@ -93,8 +99,8 @@ def _kept(frames: Frames, sent: bytes) -> tuple[bytes, ConnectorError | None]:
     raw, source, kept = RawEvents(frames, "f.1"), Bytes(sent), b""
     try:
         while frames.receive(source, 0):
-            kept += b"".join(part for _, part in raw.take())
-        raw.take()
+            kept += b"".join(part for _, part in raw.drain())
+        raw.drain()
     except ConnectorError as error:
         return kept, error
     return kept, None

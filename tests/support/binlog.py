@@ -62,8 +62,8 @@ def row_changes(found: Iterable[Logged], table: str) -> list[tuple[str, Image, I
     ]
 
 
-def whole_file(path: Path, *, piece_bytes: int = 1 << 20, filters: Filter = ALL) -> list[Logged]:
-    reader = BinlogReader.from_file(path, filters=filters, service="test", piece_bytes=piece_bytes)
+def whole_file(path: Path, *, batch_bytes: int = 1 << 20, filters: Filter = ALL) -> list[Logged]:
+    reader = BinlogReader.from_file(path, filters=filters, service="test", batch_bytes=batch_bytes)
     found = []
     try:
         while not reader.ended:
@@ -84,14 +84,14 @@ def read_from(
     start: StreamStart,
     until: Callable[[list[Logged]], bool],
     *,
-    piece_bytes: int = 1 << 20,
+    batch_bytes: int = 1 << 20,
     filters: Filter = ALL,
     seconds: float = 60,
     **settings: Any,
 ) -> list[Logged]:
     """Read a server's log until what was found is enough."""
     stream = open_stream(source_of(server, **settings), start)
-    reader = BinlogReader.from_stream(stream, filters=filters, service="test", piece_bytes=piece_bytes)
+    reader = BinlogReader.from_stream(stream, filters=filters, service="test", batch_bytes=batch_bytes)
     found: list[Logged] = []
     deadline = time.monotonic() + seconds
     try:

@@ -74,7 +74,7 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
     start = end_position(beside)
     # Some sessions let in any bytes.
     facts = read_facts(beside)
-    told = Filter(Filters(do=(SCHEMA,)), keep_invalid_text=(f"{SCHEMA}.*.*",), untold=facts.untold)
+    told = Filter(Filters(do=(SCHEMA,)), keep_invalid_text=(f"{SCHEMA}.*.*",), unlogged_options=facts.unlogged_options)
     naming = None if facts.tells_names else TableHistory(read_definitions(beside, told), told)
     answers: dict[str, Answer] = {}
     refused: Counter[str] = Counter()
@@ -98,7 +98,7 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
     if columns is not None:
         _finish(cursor)
     reader = BinlogReader.from_stream(
-        open_stream(source_of(server), start), filters=told, service="test", piece_bytes=1 << 20, naming=naming
+        open_stream(source_of(server), start), filters=told, service="test", batch_bytes=1 << 20, resolver=naming
     )
     end = end_position(beside)
     found = []

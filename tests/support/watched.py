@@ -49,15 +49,15 @@ class Watched:
         source = source_of(server)
         self.beside = capture.connect(source)
         prepare_session(self.beside, source)
-        self.filter = Filter(Filters(do=(SCHEMA, OTHER)), untold=read_facts(self.beside).untold)
+        self.filter = Filter(Filters(do=(SCHEMA, OTHER)), unlogged_options=read_facts(self.beside).unlogged_options)
         self.known = self.dictionary()
         self.history = TableHistory(self.known, self.filter)
         self.reader = BinlogReader.from_stream(
             open_stream(source, end_position(self.beside)),
             filters=self.filter,
             service="test",
-            piece_bytes=1 << 20,
-            naming=self.history,
+            batch_bytes=1 << 20,
+            resolver=self.history,
         )
 
     def tell(self, metadata: str | None) -> None:

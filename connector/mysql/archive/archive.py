@@ -172,7 +172,7 @@ class ArchiveWriter:
         self._file: BinaryIO | None = None
         self._unsynced = 0
 
-    def take(self, found: Sequence[tuple[str, bytes]]) -> list[str]:
+    def accept(self, found: Sequence[tuple[str, bytes]]) -> list[str]:
         """Write what `RawEvents` found.
 
         Returns:
@@ -248,8 +248,8 @@ def _read_through(source: LogBytes, name: str) -> tuple[RawEvents, ConnectorErro
     raw = RawEvents(frames, name)
     try:
         while frames.receive(source, 0):
-            raw.take()
-        raw.take()
+            raw.drain()
+        raw.drain()
     except ConnectorError as error:
         return raw, error
     if frames.left:

@@ -217,7 +217,7 @@ def previous_gtids(file: LogFile) -> Gtids | None:
             while (event := second_event(start)) is None and frames.receive(source, 0):
                 if not start and frames.head[TYPE_AT : TYPE_AT + 1] == START_V3:
                     return None
-                start += b"".join(data for _, data in raw.take())
+                start += b"".join(data for _, data in raw.drain())
         except ConnectorError as error:
             error.where = {**error.where, "file": file}
             raise

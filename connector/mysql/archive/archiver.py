@@ -100,7 +100,7 @@ class Archiver:
     def _write(self, dump: _Dump, writer: ArchiveWriter, end: SourcePosition | None) -> None:
         """Until asked to stop, or until `end`."""
         while not self._stop.is_set():
-            for name in writer.take(dump.raw.take()):
+            for name in writer.accept(dump.raw.drain()):
                 LOG.info("archived", extra={"service": self._name, "file": name})
             if end is not None and SourcePosition(dump.raw.file, dump.raw.offset) >= end:
                 return

@@ -53,7 +53,7 @@ def beginning_on_server(source: Source, file: str, clock: Clock, service: str) -
     give_up = clock.monotonic() + PATIENCE
     with closing(open_stream(source, start, clock, service=service)) as stream:
         while clock.monotonic() < give_up:
-            beginning += b"".join(events for name, events in raw.take() if name == file)
+            beginning += b"".join(events for name, events in raw.drain() if name == file)
             if (second := second_event(beginning)) is not None:
                 gtids = beginning_gtids(second, checksums=raw.checksums)
                 return FileBeginning(int.from_bytes(beginning[:TIME], "little"), gtids)

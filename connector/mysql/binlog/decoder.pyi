@@ -1,7 +1,7 @@
 from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.binlog.events.query import Wanted
+from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.frames import Frames
 from connector.mysql.schema_history.column_names import ColumnNameResolver
 
@@ -11,9 +11,9 @@ class Decoder:
     def __init__(
         self,
         frames: Frames,
-        filters: Wanted,
+        filters: CaptureFilter,
         naming: ColumnNameResolver,
-        piece_bytes: int,
+        batch_bytes: int,
         service: str,
         file: str = "",
         known: HasGtids | None = None,

@@ -1,4 +1,4 @@
-# What every event begins with, and the types that are decoded in compiled code (all of them: event_types.py).
+# The header of every event, and the types that compiled code decodes (all types: events/event_types.py).
 
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -26,7 +26,7 @@ cdef enum Type:
     TRANSACTION_PAYLOAD = 40
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
-    MARIADB = 160  # the first of its own
+    MARIADB = 160  # the first type that only MariaDB has
     MARIADB_ANNOTATE_ROWS = 160
     MARIADB_GTID = 162
     MARIADB_ENCRYPTION = 164
@@ -37,9 +37,9 @@ cdef enum Type:
 
 cdef enum Flag:
     IN_USE = 0x01  # the file is being written, or was when its server died
-    ARTIFICIAL = 0x20  # made for the stream: not in the file
-    RELAY_LOG = 0x40  # written by a replica: the place is the source's, not this file's
-    IGNORABLE = 0x80  # may be left out by who does not know it
+    ARTIFICIAL = 0x20  # exists only in the stream, not in the file
+    RELAY_LOG = 0x40  # in a relay log: the position is the source's
+    IGNORABLE = 0x80  # a reader that does not know the type may skip it
 
 cdef enum:
     HEADER = 19
@@ -54,7 +54,7 @@ cdef struct Event:
 
 
 cdef inline int read_header(Cursor* event, Event* header) except -1:
-    """Version 4's: 4 bytes time, 1 type, 4 server id, 4 size, 4 place of its end, 2 flags."""
+    """Reads a header of version 4: 4 bytes time, 1 type, 4 server id, 4 size, 4 position of its end, 2 flags."""
     cdef const uint8_t* p = take(event, HEADER)
     header.timestamp = little4(p)
     header.type = p[4]

@@ -1,4 +1,4 @@
-# Where events come from: a growing buffer that is cut into packets or into events.
+# Received bytes in a growing buffer, cut into packets or events.
 
 from libc.stdint cimport uint8_t
 
@@ -7,15 +7,15 @@ from connector.mysql.memory cimport Cursor
 cdef class Frames:
     cdef uint8_t* buffer
     cdef Py_ssize_t capacity, usual
-    cdef Py_ssize_t start  # of what is not handed out yet
-    cdef Py_ssize_t end  # of what was received
+    cdef Py_ssize_t start  # of the bytes not handed out yet
+    cdef Py_ssize_t end  # of the received bytes
     cdef bint next(self, Cursor* event) except -1
     cdef int make_space(self) except -1
 
 cdef class EventFrames(Frames):
     cdef bint begun
-    cdef Py_ssize_t largest  # event that is taken
-    cdef int header  # bytes that the log's events begin with
+    cdef Py_ssize_t largest  # size of an event that is accepted
+    cdef int header  # bytes of an event header
 
 cdef class PacketFrames(Frames):
     cdef Py_ssize_t scan  # where the next part of a packet larger than 16 MiB begins, from `start`

@@ -1,7 +1,6 @@
-"""The bytes that were received, cut into events; nothing is copied but what lies across a buffer's end.
+"""Cuts received bytes into events. Only bytes across the end of the buffer are copied.
 
-A frame stays where it is until the next `receive`. A frame larger than the buffer makes it grow, once; when the
-buffer runs empty it shrinks again.
+A frame stays valid until the next `receive`. A frame larger than the buffer makes it grow; an empty buffer shrinks back.
 """
 
 from libc.stdint cimport uint8_t
@@ -11,7 +10,7 @@ from libc.string cimport memcmp, memmove
 from connector.mysql.memory cimport Cursor, damaged, little
 
 from connector.mysql.compression import too_large
-from connector.mysql.binlog.refusal import refusal
+from connector.mysql.binlog.events.stream_messages import refusal
 from connector.errors import CorruptBinlog, SourceUnavailable
 
 cdef extern from "Python.h":
@@ -19,9 +18,9 @@ cdef extern from "Python.h":
     int PyBUF_WRITE
 
 cdef enum:
-    PART = 0xFFFFFF  # a packet of this size goes on in the next one
+    PART = 0xFFFFFF  # a packet of this size continues in the next one
     HEADER = 19  # of an event
-    LARGEST = 0x40100000  # MySQL's events end at 1 GiB
+    LARGEST = 0x40100000  # MySQL's events have at most 1 GiB
 
 
 cdef class Frames:
@@ -43,16 +42,20 @@ cdef class Frames:
 
     @property
     def left(self):
-        """Bytes that were received and are not handed out yet."""
+        """Bytes received and not handed out yet."""
         return self.end - self.start
 
     @property
     def head(self):
-        """The first of them, as many as a header has: for people, when they cannot be read."""
+        """The first of these bytes, at most a header: for error messages."""
         return (<const uint8_t*>self.buffer)[self.start : min(self.end, self.start + HEADER)]
 
     def receive(self, source, double timeout):
-        """Take what the source has; None when it had nothing in time, 0 when it has ended."""
+        """Reads from the source.
+
+        Returns:
+            How many bytes; None: none within `timeout` seconds; 0: the source has ended.
+        """
         self.make_space()
         view = PyMemoryView_FromMemory(<char*>self.buffer + self.end, self.capacity - self.end, PyBUF_WRITE)
         try:
@@ -61,43 +64,43 @@ cdef class Frames:
             view.release()
         if size:
             if not 0 <= size <= self.capacity - self.end:
-                raise ValueError("a source gave more bytes than were asked for")
+                raise ValueError("a source returned more bytes than requested")
             self.end += size
         return size
 
     cdef int make_space(self) except -1:
         cdef uint8_t* moved
-        cdef Py_ssize_t wanted = 0
+        cdef Py_ssize_t needed = 0
         if self.start:
             memmove(self.buffer, self.buffer + self.start, self.end - self.start)
             self.end -= self.start
             self.start = 0
         if self.end == self.capacity:
-            wanted = 2 * self.capacity
+            needed = 2 * self.capacity
         elif self.end == 0 and self.capacity > self.usual:
-            wanted = self.usual
-        if wanted:
-            if wanted // 2 > LARGEST:
+            needed = self.usual
+        if needed:
+            if needed // 2 > LARGEST:
                 raise CorruptBinlog(f"an event larger than {LARGEST} bytes")
-            moved = <uint8_t*>realloc(self.buffer, wanted)
+            moved = <uint8_t*>realloc(self.buffer, needed)
             if moved == NULL:
                 raise MemoryError(f"no memory for an event of {self.capacity} bytes or more")
             self.buffer = moved
-            self.capacity = wanted
+            self.capacity = needed
         return 0
 
     cdef bint next(self, Cursor* event) except -1:
-        """The next whole frame, if it is there."""
+        """Cuts the next event; False if it is not complete yet."""
         raise NotImplementedError
 
 
 cdef class EventFrames(Frames):
-    """Events one behind the other, as in a file behind its magic, or in a compressed transaction.
+    """Consecutive events: a file behind its magic, or a decompressed transaction.
 
     Args:
         size: the buffer's usual size.
-        magic: whether the four bytes of a file's beginning come first.
-        largest: bytes of an event; a larger one is refused, before there is memory for it.
+        magic: whether the four magic bytes of a file come first.
+        largest: bytes of an event; a larger one is refused before memory is allocated.
     """
 
     def __init__(self, Py_ssize_t size=1 << 20, bint magic=True, Py_ssize_t largest=LARGEST):
@@ -132,7 +135,7 @@ cdef class EventFrames(Frames):
 
 
 cdef class PacketFrames(Frames):
-    """MySQL packets: 3 bytes length, 1 byte sequence, and for each event a zero byte before it.
+    """Events in MySQL packets: 3 bytes length, 1 byte sequence number, a zero byte, the event.
 
     Args:
         size: the buffer's usual size.
@@ -171,7 +174,7 @@ cdef class PacketFrames(Frames):
         return self.unwrap(packet, size, event)
 
     cdef bint unwrap(self, const uint8_t* packet, Py_ssize_t size, Cursor* event) except -1:
-        """What the packet is: an event, the server's error, or the end."""
+        """Reads the packet: an event, an error or the end of the stream."""
         if size == 0:
             damaged(b"an empty packet")
         if packet[0] == 0xFF:
@@ -186,5 +189,5 @@ cdef class PacketFrames(Frames):
 
 
 def refused(packet):
-    """Raise what an ERR packet says: 2 bytes code, `#` and 5 of SQLSTATE, text."""
+    """Raises the error of an ERR packet: 2 bytes code, `#` and 5 bytes of SQLSTATE, text."""
     raise refusal(int.from_bytes(packet[:2], "little"), packet[8:] if packet[2:3] == b"#" else packet[2:])

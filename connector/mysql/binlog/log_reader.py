@@ -16,12 +16,12 @@ from connector.errors import ConnectorError, CorruptBinlog
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.xa import Logged, end_of
 from connector.mysql.binlog.events import event_types
-from connector.mysql.binlog.events.query import Wanted
+from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, not_a_log
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.binlog.salvage import Remains, whole
-from connector.mysql.schema_history.column_names import Numbered
+from connector.mysql.schema_history.column_names import NumberingResolver
 from connector.mysql.server.dump import ByteSource
 
 SERVICE: Final = "binlog"  # under which ignored events are counted
@@ -52,13 +52,13 @@ class LogReading:
 
     Args:
         filters: which schemas and tables are for us.
-        piece_bytes: encoded bytes of a transaction after which a piece is handed out.
+        batch_bytes: encoded bytes of a transaction after which a piece is handed out.
         stdin: standard input.
         salvage: told of what is left out; None: damage is an error.
     """
 
-    filters: Wanted
-    piece_bytes: int
+    filters: CaptureFilter
+    batch_bytes: int
     stdin: BinaryIO
     salvage: Callable[[Gap], None] | None = None
 
@@ -121,9 +121,9 @@ class _Attempt:
             self._frames,
             filters=reading.filters,
             service=SERVICE,
-            piece_bytes=reading.piece_bytes,
+            batch_bytes=reading.batch_bytes,
             file=file.name,
-            naming=Numbered(),
+            resolver=NumberingResolver(),
         )
 
     def items(self) -> Iterator[Logged]:

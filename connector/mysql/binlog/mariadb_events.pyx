@@ -1,6 +1,6 @@
-"""MariaDB's own events.
+"""Events that only MariaDB writes. `events/mariadb.py` reads their bodies.
 
-Formats are those of MariaDB's `sql/log_event.h`; what they hold is read in `mariadb.py`.
+Formats are those of MariaDB's `sql/log_event.h`.
 """
 
 from libc.stdint cimport uint8_t
@@ -16,6 +16,7 @@ from connector.mysql.binlog.event cimport (
     MARIADB_ROWS_COMPRESSED_V1,
     Event,
 )
+from connector.mysql.binlog.statement_events cimport query_event
 from connector.mysql.memory cimport Cursor
 
 from connector.mysql.binlog.events import event_types
@@ -25,22 +26,22 @@ cdef dict NOTHING = {}
 
 
 cdef int of_mariadb(Decoder decoder, Event* event, Cursor* body) except -1:
-    """The same in another form is decoded as what it stands for."""
+    """Decodes an event of MariaDB; a compressed one as the event that it was made of."""
     cdef uint8_t type = event.type
     cdef int action
     cdef bint second
     cdef bytes plain
     cdef Cursor cursor
     if type == MARIADB_GTID:
-        decoder._between()
+        decoder._check_between_transactions()
         gtid = mariadb.gtid_event(rest(body), event.server_id)
-        decoder.begun = b""
+        decoder.begin_event = b""
         decoder.tables.skipping = decoder.known is not None and gtid.gtid in decoder.known
-        decoder.group.announce(decoder._started(), gtid.gtid, 0, 0, 0, NOTHING)
+        decoder.buffer.announce(decoder._event_start(), gtid.gtid, 0, 0, 0, NOTHING)
         if gtid.alone:
             return 0
-        decoder.group.begin(decoder._started(), event.server_id, 0)
-        decoder.group.xid = gtid.prepares or None
+        decoder.buffer.begin(decoder._event_start(), event.server_id, 0)
+        decoder.buffer.xid = gtid.prepares or None
         return 0
     if type == MARIADB_ANNOTATE_ROWS and decoder.query_bytes:
         return decoder._rows_query(body)
@@ -52,7 +53,7 @@ cdef int of_mariadb(Decoder decoder, Event* event, Cursor* body) except -1:
         plain = mariadb.plain_query(rest(body), decoder.largest)
         cursor.data = plain
         cursor.end = cursor.data + len(plain)
-        return decoder._query(event, &cursor)
+        return query_event(decoder, event, &cursor)
     second = type >= MARIADB_ROWS_COMPRESSED
     action = type - (MARIADB_ROWS_COMPRESSED if second else MARIADB_ROWS_COMPRESSED_V1)
     plain = mariadb.plain_rows(rest(body), second, action == 1, decoder.largest)

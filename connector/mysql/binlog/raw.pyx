@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""The events of a dump as its server's file holds them: checked, not decoded.
+"""Cuts a dump into the bytes of the server's files: events are checked, not decoded.
 
-The format is that of MySQL's `libs/mysql/binlog/event/binlog_event.h`. What a server makes for the stream alone
-(heartbeats, artificial Rotates, the Format Description it repeats when a dump begins inside a file) is left out.
+The format is that of MySQL's `libs/mysql/binlog/event/binlog_event.h`. Events that exist only in the stream (heartbeats,
+artificial ROTATEs, the repeated format description of a dump that begins inside a file) are left out.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -28,45 +28,45 @@ from connector.errors import ConnectorError, CorruptBinlog
 
 
 cdef class RawEvents:
-    """Cuts what was received into the bytes of files.
+    """Cuts received events into the bytes of files.
 
     Args:
-        frames: where events come from.
-        file: the file's name, until the server tells another.
-        offset: where in it the first event stands.
+        frames: source of events.
+        file: the first file's name.
+        offset: of the first event in it.
     """
 
     cdef Frames frames
     cdef readonly str file
     cdef readonly int64_t offset
     cdef bint formatted, checksum
-    cdef bint mariadb  # wrote this file
+    cdef bint mariadb  # written by MariaDB
     cdef uint8_t type
-    cdef bytearray run
+    cdef bytearray data  # of `file`, not handed out yet
     cdef list found
-    cdef object failure  # told when what was found before it is handed out
+    cdef object failure  # raised after `found` is handed out
 
     def __init__(self, Frames frames, str file="", int64_t offset=4):
         self.frames = frames
         self.file = file
         self.offset = offset
-        self.run = bytearray()
+        self.data = bytearray()
         self.found = []
 
     @property
     def checksums(self):
-        """Whether events have a CRC-32 behind them."""
+        """True if events end with a CRC-32."""
         return self.checksum
 
-    def take(self):
-        """Every whole event that was received.
+    def drain(self):
+        """Returns every whole event received since the last call.
 
         Returns:
-            (file, bytes) in order, the bytes those that come next in this file; none where a file has just begun.
+            (file, bytes) in order; the bytes are the next ones of the file, b"" if the file has just begun.
 
         Raises:
-            ConnectorError: an event contradicts the format; with file, position and type. First what came before it
-                is returned; from then on it is raised at every call.
+            ConnectorError: an event contradicts the format; with file, position and type. Bytes before it are returned
+                first. Every later call raises it again.
         """
         cdef Cursor event
         if self.failure is not None:
@@ -81,7 +81,7 @@ cdef class RawEvents:
                 where["event"] = event_types.name(self.type)
             error.where = where | error.where
             self.failure = error
-        self._close_run()
+        self._close_data()
         if self.failure is not None and not self.found:
             raise self.failure
         found = self.found
@@ -106,7 +106,7 @@ cdef class RawEvents:
         if event.type == HEARTBEAT or event.type == HEARTBEAT_V2 or event.flags & ARTIFICIAL:
             return 0
         if event.log_pos == 0:
-            # MariaDB writes no places inside of a transaction (since 11.4).
+            # MariaDB stores no positions inside of a transaction (since 11.4).
             if not self.mariadb or event.type == FORMAT_DESCRIPTION:
                 return 0
         elif <uint32_t>(self.offset + event.size) != event.log_pos:
@@ -114,12 +114,12 @@ cdef class RawEvents:
                 "the binary log jumps: an event does not begin where the last one ended",
                 ends=event.log_pos, size=event.size,
             )
-        self.run += all[: event.size]
+        self.data += all[: event.size]
         self.offset += event.size
         return 0
 
     cdef int _format(self, Event* event, const uint8_t* all, Cursor* body) except -1:
-        """Its checksum is computed with the in-use flag cleared."""
+        """FORMAT_DESCRIPTION. Its checksum is computed with IN_USE cleared."""
         cdef bytes whole = all[: body.end - all]
         if event.flags & IN_USE:
             whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
@@ -129,7 +129,7 @@ cdef class RawEvents:
         return 0
 
     cdef int _begin(self, const uint8_t* all, Cursor* body) except -1:
-        """The server says which file comes now, and where in it; before the format that tells of checksums."""
+        """Artificial ROTATE: the next file and offset. It precedes the format description that says if there are checksums."""
         cdef int64_t offset
         if left(body) >= 12 and crc32(all, body.end - all - 4, 0) == little4(body.end - 4):
             body.end -= 4
@@ -137,16 +137,16 @@ cdef class RawEvents:
         file = (<bytes>body.data[: body.end - body.data]).decode(errors="replace")
         if file == self.file:
             if offset != self.offset:
-                damaged(b"the server goes on at another place of the file")
+                damaged(b"the server continues at another offset of the file")
             return 0
-        self._close_run()
+        self._close_data()
         self.file = file
         self.offset = offset
         self.found.append((file, b""))
         return 0
 
-    cdef int _close_run(self) except -1:
-        if self.run:
-            self.found.append((self.file, bytes(self.run)))
-            self.run = bytearray()
+    cdef int _close_data(self) except -1:
+        if self.data:
+            self.found.append((self.file, bytes(self.data)))
+            self.data = bytearray()
         return 0

@@ -10,9 +10,9 @@ from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.decoder import Decoder
-from connector.mysql.binlog.events.query import Wanted
+from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
-from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.server.dump import ByteSource
 
 WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
@@ -29,7 +29,7 @@ class BinlogReader:
         frames: cuts them.
         filters: which schemas and tables are for us.
         service: the name under which ignored events are counted.
-        piece_bytes: encoded bytes of a transaction after which a piece is handed out.
+        batch_bytes: encoded bytes of a transaction after which a piece is handed out.
         file: the log file's name, where the source does not tell it itself.
         naming: names the columns that the log does not; None: such rows are refused.
         known: GTIDs of transactions whose rows are not to be decoded, because they are left out anyway.
@@ -41,17 +41,17 @@ class BinlogReader:
         source: ByteSource,
         frames: Frames,
         *,
-        filters: Wanted,
+        filters: CaptureFilter,
         service: str,
-        piece_bytes: int,
+        batch_bytes: int,
         file: str = "",
-        naming: ColumnNameResolver | None = None,
+        resolver: ColumnNameResolver | None = None,
         known: HasGtids | None = None,
         created: dict[str, int] | None = None,
     ) -> None:
         self._source = source
         self._frames = frames
-        self._decoder = Decoder(frames, filters, naming or Refused(), piece_bytes, service, file, known)
+        self._decoder = Decoder(frames, filters, resolver or RefusingResolver(), batch_bytes, service, file, known)
         if created is not None:
             self._decoder.created = created
         self._ended = False
@@ -61,19 +61,19 @@ class BinlogReader:
         cls,
         source: ByteSource,
         *,
-        filters: Wanted,
+        filters: CaptureFilter,
         service: str,
-        piece_bytes: int,
-        naming: ColumnNameResolver | None = None,
+        batch_bytes: int,
+        resolver: ColumnNameResolver | None = None,
     ) -> BinlogReader:
         """Read what `open_stream` opened."""
-        return cls(source, PacketFrames(), filters=filters, service=service, piece_bytes=piece_bytes, naming=naming)
+        return cls(source, PacketFrames(), filters=filters, service=service, batch_bytes=batch_bytes, resolver=resolver)
 
     @classmethod
-    def from_file(cls, path: Path, *, filters: Wanted, service: str, piece_bytes: int) -> BinlogReader:
+    def from_file(cls, path: Path, *, filters: CaptureFilter, service: str, batch_bytes: int) -> BinlogReader:
         """Read one file of a binary log, as the server wrote it."""
         source = FileSource(path.open("rb", buffering=0))
-        return cls(source, EventFrames(), filters=filters, service=service, piece_bytes=piece_bytes, file=path.name)
+        return cls(source, EventFrames(), filters=filters, service=service, batch_bytes=batch_bytes, file=path.name)
 
     @property
     def position(self) -> SourcePosition:

@@ -1,4 +1,4 @@
-"""The next event that can be believed in a log that is damaged."""
+"""Finds the next plausible event in a damaged log."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -14,15 +14,15 @@ cdef inline uint32_t number(const unsigned char[::1] log, Py_ssize_t at):
 
 
 def next_event(const unsigned char[::1] log, Py_ssize_t start, bint checksum):
-    """Where the next event begins, at `start` or behind it.
+    """Finds the next plausible event at `start` or behind it.
 
-    It is believed when its length stays within the log, it says itself that it ends where it does, and its
-    checksum is right. In a log without checksums what follows it must be believable too, or the log's end.
+    An event is plausible if its length stays within the log, its stored end is its end, and its checksum is right. In a
+    log without checksums a plausible event or the log's end must follow, too.
 
     Args:
         log: the whole file.
-        start: where to begin to look.
-        checksum: whether events have a CRC-32 behind them.
+        start: the first offset to look at.
+        checksum: whether events end with a CRC-32.
 
     Returns:
         The offset; -1 if there is none.
@@ -30,19 +30,19 @@ def next_event(const unsigned char[::1] log, Py_ssize_t start, bint checksum):
     cdef Py_ssize_t at, end
     cdef Py_ssize_t size = log.shape[0]
     for at in range(max(start, 0), size - HEADER + 1):
-        end = believed(log, at, checksum)
+        end = plausible_end(log, at, checksum)
         if end < 0:
             continue
         if checksum:
             if crc32(log[at : end - CHECKSUM]) == number(log, end - CHECKSUM):
                 return at
-        elif end == size or believed(log, end, False) >= 0:
+        elif end == size or plausible_end(log, end, False) >= 0:
             return at
     return -1
 
 
-cdef Py_ssize_t believed(const unsigned char[::1] log, Py_ssize_t at, bint checksum):
-    """Where the event at this place ends, by its header; -1 if that contradicts itself."""
+cdef Py_ssize_t plausible_end(const unsigned char[::1] log, Py_ssize_t at, bint checksum):
+    """The end of an event by its header; -1 if the header contradicts itself."""
     cdef Py_ssize_t size
     if log.shape[0] - at < HEADER:
         return -1

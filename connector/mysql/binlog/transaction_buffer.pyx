@@ -1,4 +1,4 @@
-"""The transaction that is being read: gathers runs of rows and hands them out in pieces."""
+"""Gathers the changes of the transaction that is being decoded and hands them out in batches."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
@@ -20,25 +20,25 @@ cdef object COMMIT = Outcome.COMMIT
 cdef dict NOTHING = {}
 
 cdef enum:
-    KEEP = 8 << 20  # a run's buffer that has grown larger is given back
-    STATEMENT = 512  # bytes that a statement takes beside its texts
+    KEEP = 8 << 20  # a buffer of rows that has grown larger is freed
+    STATEMENT = 512  # bytes of a statement beside its texts
 
 
 cdef class TransactionBuffer:
-    """Gathers one transaction after the other; every `finish` makes it ready for the next.
+    """Gathers one transaction after the other; `finish`, `prepared` and `decided` reset it.
 
     Args:
         ignored_servers: transactions of these server ids are `ignored`.
-        spared: the one event that is read whoever wrote it; None: there is none.
+        always_read: a transaction that is read whatever its server id; None: there is none.
     """
 
-    def __cinit__(self, ignored_servers, spared):
+    def __cinit__(self, ignored_servers, always_read):
         memset(&self.data, 0, sizeof(Out))
         memset(&self.ends, 0, sizeof(Out))
         self.ignored_servers = ignored_servers
-        self.spared = spared
-        self.judged = -1
-        self.unwanted = False
+        self.always_read = always_read
+        self.checked_server = -1
+        self.server_ignored = False
         self._clear()
 
     def __dealloc__(self):
@@ -46,7 +46,7 @@ cdef class TransactionBuffer:
         release(&self.ends)
 
     cdef int _clear(self) except -1:
-        self.open = self.announced = self.given = self.ddl = self.ignored = False
+        self.open = self.announced = self.started = self.ddl = self.ignored = False
         self.gtid = self.start = self.xid = self.query = None
         self.metadata = NOTHING
         self.last_committed = self.sequence_number = self.commit_time = 0
@@ -59,7 +59,7 @@ cdef class TransactionBuffer:
 
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1:
-        """Its GTID event: comes first, where there is one."""
+        """Notes the GTID event, the first of a transaction if it has one."""
         self.announced = True
         self.start = start
         self.gtid = gtid
@@ -70,45 +70,45 @@ cdef class TransactionBuffer:
         return 0
 
     cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1:
-        """Its BEGIN, or the only statement it has."""
+        """Begins at BEGIN, or at the only statement."""
         self.open = True
         self.server_id = server_id
         self.thread_id = thread_id
         if self.start is None:
             self.start = start
-        self.ignored = self._left_out()
+        self.ignored = self._from_ignored_server()
         return 0
 
-    cdef bint _left_out(self) except -1:
-        """Whether nothing of it is for us, by the server that it comes from; mostly the one before did, too."""
-        if self.server_id != self.judged:
-            self.judged = self.server_id
-            self.unwanted = self.server_id in self.ignored_servers
-        if not self.unwanted:
+    cdef bint _from_ignored_server(self) except -1:
+        """True if its server is ignored. Caches the last answer: consecutive transactions mostly share the server."""
+        if self.server_id != self.checked_server:
+            self.checked_server = self.server_id
+            self.server_ignored = self.server_id in self.ignored_servers
+        if not self.server_ignored:
             return False
-        if self.spared is None:
+        if self.always_read is None:
             return True
-        return self.gtid != self.spared.gtid if self.gtid is not None else self.start != self.spared.start
+        return self.gtid != self.always_read.gtid if self.gtid is not None else self.start != self.always_read.start
 
     cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
-                  Py_ssize_t piece_bytes) except -1:
-        """Decode rows of the event until it ends or a piece is full.
+                  Py_ssize_t batch_bytes) except -1:
+        """Decodes rows of the event until it ends or the batch is full.
 
         Args:
-            before, after: the columns that its images have, as `Table.present` gave them.
-            diffs: whether it is PARTIAL_UPDATE_ROWS.
+            before, after: the columns in its images, from `Table.present`.
+            diffs: whether the event is PARTIAL_UPDATE_ROWS.
         """
         cdef Py_ssize_t had, limit
         cdef const uint8_t* old = NULL
         cdef const uint8_t* new = NULL
         if table is not self.table or action != self.action or before is not self.before or after is not self.after:
-            self.close_run()
+            self.close_rows()
             self.table = table
             self.action = action
             self.before = before
             self.after = after
         had = self.data.size
-        limit = max(had + piece_bytes - self.size, had + 1)
+        limit = max(had + batch_bytes - self.size, had + 1)
         try:
             if not diffs and not before and not after:
                 with nogil:
@@ -132,36 +132,36 @@ cdef class TransactionBuffer:
         return 0
 
     cdef bint changed(self):
-        """Whether it has changed anything but by the definitions that it begins with."""
-        return self.given or self.size > 0
+        """True if it has changes other than the definitions at its beginning."""
+        return self.started or self.size > 0
 
-    cdef int statement(self, object statement, bint definition) except -1:
-        """A definition that it begins with makes it a definition; any other statement is one of its changes."""
+    cdef int add_statement(self, object statement, bint definition) except -1:
+        """Adds a statement. Definitions at its beginning make it a DDL transaction."""
         if definition and not self.changed():
             self.ddl = True
         else:
             self.size += STATEMENT + len(statement.sql) + sum(map(len, statement.options.values()))
-        self.close_run()
+        self.close_rows()
         self.changes.append(statement)
         return 0
 
-    cdef int ask(self, str query) except -1:
-        """The rows that follow are of this statement; None: it is not known."""
-        self.close_run()
+    cdef int set_query(self, str query) except -1:
+        """Sets the statement text of the rows that follow; None: unknown."""
+        self.close_rows()
         self.query = query
         return 0
 
-    cdef int close_run(self) except -1:
-        """Put the rows gathered so far among the changes."""
+    cdef int close_rows(self) except -1:
+        """Adds the rows gathered so far to the changes."""
         cdef bytes data, ends
         cdef Rows rows
         if self.ends.size:
             data = self.data.data[: self.data.size]
             ends = self.ends.data[: self.ends.size]
-            if self.table.shape is None:
+            if self.table.transform is None:
                 rows = rows_of(self.table.layout, ACTIONS[self.action], data, ends, self.before, self.after)
             else:
-                rows = self._shaped(data, ends)
+                rows = self._transformed(data, ends)
             if rows is not None:
                 if self.query is not None:
                     rows.query = self.query
@@ -173,17 +173,17 @@ cdef class TransactionBuffer:
         self.table = None
         return 0
 
-    cdef Rows _shaped(self, bytes data, bytes ends):
-        """Rows as a rule wants them; None: nothing is left of them."""
-        shape = self.table.shape
-        data, ends, before, after = shape.rows(self.action, data, ends, self.before, self.after)
-        return rows_of(shape.layout, ACTIONS[self.action], data, ends, before, after) if ends else None
+    cdef Rows _transformed(self, bytes data, bytes ends):
+        """Applies the table's row transform; None: no row is left."""
+        transform = self.table.transform
+        data, ends, before, after = transform.rows(self.action, data, ends, self.before, self.after)
+        return rows_of(transform.layout, ACTIONS[self.action], data, ends, before, after) if ends else None
 
-    cdef TransactionStart _begin(self):
-        """What the first piece says; None for the others."""
-        if self.given:
+    cdef TransactionStart _start(self):
+        """The header of its first batch; None for later batches."""
+        if self.started:
             return None
-        self.given = True
+        self.started = True
         cdef TransactionStart begin = TransactionStart.__new__(TransactionStart)
         begin.server_id = self.server_id
         begin.thread_id = self.thread_id
@@ -195,41 +195,41 @@ cdef class TransactionBuffer:
         begin.metadata = self.metadata if self.xid is None else {**self.metadata, XID: self.xid}
         return begin
 
-    cdef object cut(self):
-        """Everything gathered so far as a piece of a transaction that goes on; None when rules have left nothing."""
-        self.close_run()
+    cdef object flush(self):
+        """Hands out the changes so far as a batch that does not end the transaction; None if rules left nothing."""
+        self.close_rows()
         self.size = 0
         if not self.changes:
             return None
-        piece = piece_of(self._begin(), self.changes, None)
+        batch = piece_of(self._start(), self.changes, None)
         self.changes = []
-        return piece if self.xid is None else Prepared(self.xid, piece)
+        return batch if self.xid is None else Prepared(self.xid, batch)
 
     cdef object finish(self, SourcePosition end, int64_t timestamp, object outcome):
-        """The last piece; or a Passed when there was nothing for us in it."""
+        """The last batch; a PositionAdvance if no change was captured."""
         cdef TransactionEnd ending
-        self.close_run()
-        if self.given or self.changes:
+        self.close_rows()
+        if self.started or self.changes:
             ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
-            result = piece_of(self._begin(), self.changes, ending)
+            result = piece_of(self._start(), self.changes, ending)
         else:
             result = PositionAdvance(end, self.gtid)
         self._clear()
         return result
 
     cdef object prepared(self, SourcePosition end, int64_t timestamp, bint one_phase):
-        """The last piece of an XA transaction; one that is committed with it is a transaction like any other."""
-        if one_phase and not self.given:
+        """The last batch of a prepared XA transaction. With one phase it is an ordinary transaction."""
+        if one_phase and not self.started:
             return self.finish(end, timestamp, COMMIT)
-        self.close_run()
+        self.close_rows()
         cdef TransactionEnd ending = ending_at(end, self.commit_time or timestamp * 1000000, COMMIT)
-        result = Prepared(self.xid, piece_of(self._begin(), self.changes, ending), one_phase)
+        result = Prepared(self.xid, piece_of(self._start(), self.changes, ending), one_phase)
         self._clear()
         return result
 
     cdef object decided(self, SourcePosition end, int64_t timestamp, object outcome):
-        """XA COMMIT or XA ROLLBACK of what was prepared elsewhere."""
+        """XA COMMIT or XA ROLLBACK of a transaction prepared earlier."""
         cdef TransactionEnd ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
-        result = Decided(self.xid, self._begin(), ending)
+        result = Decided(self.xid, self._start(), ending)
         self._clear()
         return result

@@ -1,4 +1,4 @@
-"""What begins and ends XA transactions."""
+"""Statements and events that begin and end XA transactions."""
 
 from libc.stdint cimport uint32_t
 
@@ -15,34 +15,35 @@ cdef object ROLLBACK = Outcome.ROLLBACK
 
 
 cdef int decided(Decoder decoder, Event* event, uint32_t thread_id, object query) except -1:
-    """XA START begins what XA_PREPARE ends; XA COMMIT and XA ROLLBACK are transactions of their own."""
+    """Handles an XA statement. XA_PREPARE ends what XA START begins; XA COMMIT and XA ROLLBACK are transactions by
+    themselves."""
     if query.control == "xa end":
         return _same_xid(decoder, query.xid)
-    if decoder.group.open:
-        damaged(b"a transaction begins before the last one has ended")
-    decoder.group.begin(decoder._started(), event.server_id, thread_id)
-    decoder.group.xid = query.xid
+    if decoder.buffer.open:
+        damaged(b"a transaction begins inside another transaction")
+    decoder.buffer.begin(decoder._event_start(), event.server_id, thread_id)
+    decoder.buffer.xid = query.xid
     if query.control == "xa start":
         return 0
     outcome = COMMIT if query.control == "xa commit" else ROLLBACK
-    decoder.found.append(decoder.group.decided(decoder._here(), event.timestamp, outcome))
+    decoder.items.append(decoder.buffer.decided(decoder._event_end(), event.timestamp, outcome))
     decoder.reported = decoder.offset
     return 0
 
 
 cdef int prepared(Decoder decoder, Event* event, Cursor* body) except -1:
-    """XA_PREPARE ends what XA START began; in one phase it commits it."""
+    """XA_PREPARE: ends what XA START began; with one phase it also commits."""
     xid, one_phase = xa_prepare(rest(body))
     _same_xid(decoder, xid)
-    if decoder.group.ignored:
+    if decoder.buffer.ignored:
         decoder._count_ignored()
-    decoder.produced += decoder.group.size
-    decoder.found.append(decoder.group.prepared(decoder._here(), event.timestamp, one_phase))
+    decoder.produced += decoder.buffer.size
+    decoder.items.append(decoder.buffer.prepared(decoder._event_end(), event.timestamp, one_phase))
     decoder.reported = decoder.offset
     return 0
 
 
 cdef int _same_xid(Decoder decoder, str xid) except -1:
-    if decoder.group.xid is None or decoder.group.xid != xid:
-        raise CorruptBinlog("an XA transaction ends that has not begun", xid=xid, begun=decoder.group.xid)
+    if decoder.buffer.xid is None or decoder.buffer.xid != xid:
+        raise CorruptBinlog("an XA transaction ends that has not begun", xid=xid, begun=decoder.buffer.xid)
     return 0

@@ -23,7 +23,7 @@ from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap
 from connector.mysql.schema_history.column_names import ColumnNameResolver
-from connector.mysql.schema_history.table_history import Contained
+from connector.mysql.schema_history.table_history import DefinitionsBefore
 from connector.mysql.server.connection import Connection, Row, query, quoted
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter
@@ -66,10 +66,10 @@ def cascading_keys(connection: Connection, facts: SourceFacts, filter: Filter) -
     them in SHOW CREATE TABLE.
     """
     if not facts.mariadb and facts.release >= DICTIONARY_SINCE:
-        return [_of_dictionary(row) for row in query(connection, _KEYS) if filter.wants(row["s"], row["t"])]
+        return [_of_dictionary(row) for row in query(connection, _KEYS) if filter.captures(row["s"], row["t"])]
     keys: list[CascadingKey] = []
     for row in query(connection, _TABLES):
-        if filter.wants(row["s"], row["t"]):
+        if filter.captures(row["s"], row["t"]):
             keys += _of_table(connection, row["s"], row["t"])
     return keys
 
@@ -114,37 +114,37 @@ def _check_names(created: str) -> None:
         raise Unsupported("a name has a backtick that is not doubled")
 
 
-class CascadesRefused:
+class CascadeGuard:
     """A `ColumnNameResolver` that stops at a definition by which a captured table gets such a key.
 
     Args:
-        naming: what names columns.
+        resolver: names columns.
         filter: which tables are captured.
         facts: the source.
         position: definitions before it, which may be read again, are contained.
     """
 
     def __init__(
-        self, naming: ColumnNameResolver, filter: Filter, facts: SourceFacts, position: PositionRecord
+        self, resolver: ColumnNameResolver, filter: Filter, facts: SourceFacts, position: PositionRecord
     ) -> None:
-        self._naming = naming
+        self._resolver = resolver
         self._filter = filter
         self._inline = facts.mariadb or facts.release >= INLINE_SINCE
-        self._contained = Contained(position)
+        self._contained = DefinitionsBefore(position)
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
         """As `ColumnNameResolver`."""
-        return self._naming.layout(table)
+        return self._resolver.layout(table)
 
-    def taken(self) -> Redefined:
+    def drain(self) -> Redefined:
         """As `ColumnNameResolver`."""
-        return self._naming.taken()
+        return self._resolver.drain()
 
     def known(self, name: TableName) -> TableLayout | None:
         """As `ColumnNameResolver`."""
-        return self._naming.known(name)
+        return self._resolver.known(name)
 
-    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
         """As `ColumnNameResolver`.
 
         Raises:
@@ -160,7 +160,7 @@ class CascadesRefused:
                     f"go past this definition once with {ACCEPT}; what it changed until then, thl verify tells",
                     sql=text[:200],
                 )
-        return self._naming.statement(query, gtid, place)
+        return self._resolver.follow(query, gtid, place)
 
     def _happened(self, query: Query) -> bool:
         options = query.statement.options
@@ -171,7 +171,7 @@ class CascadesRefused:
         statement = query.statement
         try:
             about = affected_tables(statement).tables
-            if not any(self._filter.wants(*name) for name in about):
+            if not any(self._filter.captures(*name) for name in about):
                 return []
             found = cascading_references(statement)
         except Unsupported as error:

@@ -222,7 +222,7 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
         "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS c FROM information_schema.COLUMNS "
         "WHERE EXTRA LIKE '%VIRTUAL GENERATED%' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
     )
-    named = [f"{row['s']}.{row['t']}.{row['c']}" for row in rows if filter.wants(row["s"], row["t"])]
+    named = [f"{row['s']}.{row['t']}.{row['c']}" for row in rows if filter.captures(row["s"], row["t"])]
     if named:
         shown = ", ".join(named[:NAMED_CASCADES]) + (" …" if len(named) > NAMED_CASCADES else "")
         yield PreflightError(

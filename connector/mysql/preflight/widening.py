@@ -154,7 +154,7 @@ def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> 
     """Tables that hold rows of which the log lacks some, or has other values."""
     for row in query(connection, _TABLES):
         name = TableName(row["s"], row["t"])
-        if name.schema in SYSTEM_SCHEMAS or not new.wants(*name):
+        if name.schema in SYSTEM_SCHEMAS or not new.captures(*name):
             continue
         why = _why(connection, name, new, old, rekeyed=rekeyed)
         if why and (why == _DELETES or _holds_rows(connection, name)):
@@ -166,7 +166,7 @@ _DELETES: Final = "deletes were not published"
 
 def _why(connection: Connection, name: TableName, new: Filter, old: Filter, *, rekeyed: bool) -> str:
     """Why the log has not what it is to have of a table's rows; "" where it has."""
-    if not old.wants(*name):
+    if not old.captures(*name):
         return "it was not captured"
     before, now = old.rule(*name), new.rule(*name)
     if old.published_name(name) != new.published_name(name):

@@ -27,21 +27,21 @@ class ColumnNameResolver(Protocol):
             CorruptBinlog: it is known to be another.
         """
 
-    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
         """Told of every definition: the statement, its transaction's GTID, and where it ends.
 
         Returns:
             Whether a table has other columns now. If so, `taken` is asked when its transaction has ended.
         """
 
-    def taken(self) -> Redefined:
+    def drain(self) -> Redefined:
         """What has changed since the last call."""
 
     def known(self, name: TableName) -> TableLayout | None:
         """A table as it is behind the newest definition; None: that is not known."""
 
 
-class _Unmoved:
+class _StaticResolver:
     """Names that no definition changes."""
 
     def known(self, name: TableName) -> TableLayout | None:
@@ -49,17 +49,17 @@ class _Unmoved:
         del name
         return None
 
-    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
         """Nothing."""
         del query, gtid, place
         return False
 
-    def taken(self) -> Redefined:
+    def drain(self) -> Redefined:
         """Nothing."""
         return Redefined()
 
 
-class Refused(_Unmoved):
+class RefusingResolver(_StaticResolver):
     """Whoever copies rows must know their columns' names."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
@@ -73,7 +73,7 @@ class Refused(_Unmoved):
         )
 
 
-class Numbered(_Unmoved):
+class NumberingResolver(_StaticResolver):
     """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number.
 
     A key that the server made is called as it calls it: that there is one, the log tells.

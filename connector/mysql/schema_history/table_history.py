@@ -20,7 +20,7 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
-from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.collations import charset_of, collation_of
 from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_column
@@ -34,10 +34,10 @@ HINT: Final = (
 
 def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> ColumnNameResolver:
     """How columns without names are named behind a position, where the tables are these; None: that is not known."""
-    return Refused() if tables is None else TableHistory(tables, filter, position)
+    return RefusingResolver() if tables is None else TableHistory(tables, filter, position)
 
 
-class Contained:
+class DefinitionsBefore:
     """Whether a definition that is read was read before: it is in what a position has.
 
     Args:
@@ -67,11 +67,11 @@ class TableHistory:
     def __init__(self, known: Definitions, filter: Filter, position: PositionRecord | None = None) -> None:
         self._known = known
         self._filter = filter
-        self._rules = Rules(filter.fold, filter.wants_schema, old=bool(filter.untold))
-        self._contained = Contained(position)
+        self._rules = Rules(filter.fold, filter.captures_schema, old=bool(filter.unlogged_options))
+        self._contained = DefinitionsBefore(position)
         self._changes: list[Redefined] = []
 
-    def statement(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
         """Follow a definition.
 
         Args:
@@ -101,7 +101,7 @@ class TableHistory:
         self._changes.append(change)
         return True
 
-    def taken(self) -> Redefined:
+    def drain(self) -> Redefined:
         """What has changed since the last call."""
         changes, self._changes = self._changes, []
         return Redefined(

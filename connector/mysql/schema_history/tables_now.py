@@ -8,7 +8,7 @@ from connector.config.model import Source
 from connector.errors import SourceChanged
 from connector.log.transaction.definition import Definitions
 from connector.mysql.server.connection import Connection, query
-from connector.mysql.server.snapshot_point import SnapshotPoint, fix_moment, prepare_session
+from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
 
@@ -25,7 +25,7 @@ def tables_now(connection: Connection, source: Source, filter: Filter) -> tuple[
     prepare_session(connection, source)
     before = read_definitions(connection, filter)
     for _ in range(ATTEMPTS):
-        moment = fix_moment(connection)
+        moment = fix_snapshot_point(connection)
         query(connection, "ROLLBACK")
         after = read_definitions(connection, filter)
         if after == before:

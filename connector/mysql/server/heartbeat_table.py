@@ -38,7 +38,7 @@ def heartbeat_table(source: Source) -> TableName:
             "source.heartbeat_table names no table", hint="schema.table, one that the user thl may create and write"
         )
     filter = Filter(source.filters, 1)
-    if not filter.wants(schema, table) or filter.rule(schema, table) is not None:
+    if not filter.captures(schema, table) or filter.rule(schema, table) is not None:
         raise ConfigError(
             "source.filters leave out the heartbeat table, or a part of it",
             hint="add it to source.filters.do; no rule of source.filters.tables may match it",

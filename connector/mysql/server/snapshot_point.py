@@ -64,7 +64,7 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_moment(connection: Connection, *, load: bool = False) -> SnapshotPoint:
+def fix_snapshot_point(connection: Connection, *, load: bool = False) -> SnapshotPoint:
     """Begin the transaction whose view stands for the position that is returned. No lock is left.
 
     Args:

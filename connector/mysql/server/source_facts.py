@@ -132,7 +132,7 @@ class SourceFacts:
         return "RELOAD" if self.mariadb or self.release < FLUSH_TABLES_SINCE else "FLUSH_TABLES"
 
     @property
-    def untold(self) -> dict[str, str]:
+    def unlogged_options(self) -> dict[str, str]:
         """Options of definitions that its log does not tell, as they are for every session that has not set them."""
         if self.tells_names:
             return {}

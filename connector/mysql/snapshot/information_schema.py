@@ -113,7 +113,7 @@ def read_schemas(connection: Connection, filter: Filter) -> dict[str, str]:
         row["s"]: f"CREATE DATABASE IF NOT EXISTS {quoted(row['s'])}"
         f" DEFAULT CHARACTER SET {row['charset']} COLLATE {row['collation']}"
         for row in rows
-        if filter.wants_schema(row["s"])
+        if filter.captures_schema(row["s"])
     }
 
 
@@ -126,15 +126,15 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
     tables = {}
     for table in read_tables(connection, everything):
         name = TableName(filter.fold(table.layout.name.schema), filter.fold(table.layout.name.table))
-        if filter.wants_schema(name.schema):
+        if filter.captures_schema(name.schema):
             tables[name] = TableDefinition(replace(table.layout, name=name), table.charset)
     rows = query(
         connection, "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset FROM information_schema.SCHEMATA"
     )
-    schemas = {filter.fold(row["s"]): charset_name(row["charset"]) for row in rows if filter.wants_schema(row["s"])}
+    schemas = {filter.fold(row["s"]): charset_name(row["charset"]) for row in rows if filter.captures_schema(row["s"])}
     for row in query(connection, _OTHER_TABLES):
         name = TableName(filter.fold(row["s"]), filter.fold(row["t"]))
-        if filter.wants_schema(name.schema):
+        if filter.captures_schema(name.schema):
             why = f"the data dictionary does not tell all columns of a {row['kind'].lower()} table"
             tables[name] = TableDefinition(TableLayout(name, ()), "", why)
     return Definitions(tables, schemas)
@@ -151,7 +151,7 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
     double = as_double(connection)
     for row in query(connection, _restricted(_TABLES, only, "t."), only or ()):
         name = TableName(row["s"], row["t"])
-        if filter.wants(*name) and name in columns:
+        if filter.captures(*name) and name in columns:
             tables.append(_table(row, columns[name], keys.get(name, []), filter, double))
     return tables
 
@@ -161,7 +161,7 @@ def unreadable_tables(connection: Connection, filter: Filter) -> list[str]:
     return [
         f"{TableName(row['s'], row['t'])} ({row['kind'].lower()})"
         for row in query(connection, _OTHER_TABLES)
-        if filter.wants(row["s"], row["t"])
+        if filter.captures(row["s"], row["t"])
     ]
 
 

@@ -28,7 +28,7 @@ from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, quoted, speaking_to
-from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_moment, prepare_session
+from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point, prepare_session
 from connector.mysql.snapshot.information_schema import (
     SourceTable,
     read_definitions,
@@ -108,7 +108,7 @@ class Snapshot:
         for _ in range(ATTEMPTS):
             await_decided(connection, self._clock)
             before = self._dictionary(connection)
-            self._moment = fix_moment(connection, load=True)
+            self._moment = fix_snapshot_point(connection, load=True)
             self._schemas, self._tables, self._definitions = after = self._dictionary(connection)
             if self._moment.prepared:
                 disturbed = "XA transactions were prepared"
@@ -134,7 +134,7 @@ class Snapshot:
             by_schema.setdefault(table.layout.name.schema, []).append(table)
         for schema, tables in by_schema.items():
             told = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
-            if not told and self._filter.wants_schemas_own(schema):
+            if not told and self._filter.captures_schema_definitions(schema):
                 yield self._event(
                     "table", Kind.DDL, [self._create_schema(schema, self._filter.published_schema(schema))]
                 )
@@ -165,13 +165,15 @@ class Snapshot:
             if [table.identity] != [found.identity for found in now]:
                 raise _changed(name)
             create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
-        statement = self._filter.published(Statement(name.schema, str(create[0]["Create Table"])), lambda _: None)
+        statement = self._filter.published_statement(
+            Statement(name.schema, str(create[0]["Create Table"])), lambda _: None
+        )
         if "ddl" in actions and statement is not None:
             create_schema = self._create_schema(name.schema, self._filter.published_name(name).schema)
             yield self._event("table", Kind.DDL, [create_schema, statement])
         if "insert" not in actions:
             return
-        shape = self._filter.shape(table.layout)
+        shape = self._filter.row_transform(table.layout)
         done = 0
         with self._unchanged(name):
             for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.batch_bytes // 2)):

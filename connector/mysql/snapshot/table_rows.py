@@ -55,7 +55,7 @@ def table_rows(
             if missing:
                 rows.feed(_receive(inner, missing))
             elif rows.rows:
-                yield rows.take()
+                yield rows.drain()
     except ValueNotRepresentable as error:
         column = table.layout.columns[rows.column]
         error.where |= {"table": table.layout.name, "column": column.name, "charset": column.charset}

@@ -34,7 +34,7 @@ from connector.mysql.transforms.table_rules import (
     hash_key_digest,
     idle,
     published_name,
-    shape,
+    row_transform,
 )
 from connector.mysql.values.row_transform import RowTransform
 from connector.patterns import glob
@@ -109,7 +109,7 @@ class Filter:
         rows_query_bytes: int = 0,
         largest_event: int = LARGEST_EVENT,
         ignored_servers: frozenset[int] = frozenset(),
-        untold: Mapping[str, str] = MappingProxyType({}),
+        unlogged_options: Mapping[str, str] = MappingProxyType({}),
         system_schemas: bool = False,
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
@@ -117,8 +117,8 @@ class Filter:
         self.rows_query_bytes = rows_query_bytes
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
-        self.untold = untold
-        self.spared: Finished | None = None
+        self.unlogged_options = unlogged_options
+        self.always_read: Finished | None = None
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
         self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
@@ -136,7 +136,7 @@ class Filter:
 
     @classmethod
     def of(
-        cls, source: Source, lower_case_table_names: int = 0, untold: Mapping[str, str] = MappingProxyType({})
+        cls, source: Source, lower_case_table_names: int = 0, unlogged_options: Mapping[str, str] = MappingProxyType({})
     ) -> Filter:
         """What a producer of this source takes: not what was written under its own server id either."""
         return cls(
@@ -147,23 +147,23 @@ class Filter:
             rows_query_bytes=source.rows_query_bytes,
             largest_event=source.largest_event_bytes,
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
-            untold=untold,
+            unlogged_options=unlogged_options,
         )
 
-    def sparing(self, finished: Finished | None) -> Filter:
+    def including(self, finished: Finished | None) -> Filter:
         """The same, but this event of the log is read whoever wrote it: so that it can be compared."""
         spares = copy(self)
-        spares.spared = finished
+        spares.always_read = finished
         return spares
 
-    def wants(self, schema: str, table: str) -> bool:
+    def captures(self, schema: str, table: str) -> bool:
         """Whether changes of this table are published."""
         schema, table = self.fold(schema), self.fold(table)
         if schema in self._left_out or any(pattern.finds(schema, table) for pattern in self._ignore):
             return False
         return not self._do or any(pattern.finds(schema, table) for pattern in self._do)
 
-    def wants_schema(self, schema: str) -> bool:
+    def captures_schema(self, schema: str) -> bool:
         """Whether some table of this schema may be published: what CREATE and DROP DATABASE ask."""
         schema = self.fold(schema)
         if schema in self._left_out or any(p.whole and p.finds_schema(schema) for p in self._ignore):
@@ -182,7 +182,7 @@ class Filter:
         rule = self.rule(schema, table)
         return EVERYTHING if rule is None else rule.actions
 
-    def shape(self, layout: TableLayout) -> RowTransform | None:
+    def row_transform(self, layout: TableLayout) -> RowTransform | None:
         """What a rule makes of a table's rows; None: nothing.
 
         Raises:
@@ -191,9 +191,11 @@ class Filter:
         rule = self.rule(*layout.name)
         if rule is None or not (rule.transforms_rows or rule.rename or rule.publish_as):
             return None
-        return shape(layout, rule, self.hash_key)
+        return row_transform(layout, rule, self.hash_key)
 
-    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
+    def published_statement(
+        self, statement: Statement, known: Callable[[TableName], TableLayout | None]
+    ) -> Statement | None:
         """One of the `definitions`, without the columns that rules drop and with the names that they give; None:
         nothing is left of it.
 
@@ -223,7 +225,7 @@ class Filter:
 
     def published_name(self, name: TableName) -> TableName:
         """The name under which a table is published."""
-        return published_name(self.rule(*name), name) if self.wants(*name) else name
+        return published_name(self.rule(*name), name) if self.captures(*name) else name
 
     def published_column(self, table: TableName, column: str) -> str:
         """The name under which a column is published."""
@@ -249,7 +251,7 @@ class Filter:
                 raise Unsupported("a schema is dropped, and its tables are not those of the published one")
 
     def _columns(self, name: TableName) -> RuledColumns | None:
-        return self._ruled.get(id(self.rule(*name))) if self.wants(*name) else None
+        return self._ruled.get(id(self.rule(*name))) if self.captures(*name) else None
 
     def check_rules(self, layouts: Collection[TableLayout]) -> None:
         """Make sure that every rule means something to the tables there are.
@@ -266,7 +268,7 @@ class Filter:
                     hint="is it misspelt in source.filters.tables, or does an earlier rule count for the table?",
                 )
         for layout in layouts:
-            self.shape(layout)
+            self.row_transform(layout)
 
     def definitions(self, statement: Statement, noted: Collection[str] = ()) -> tuple[Statement, ...]:
         """What of a definition is for us, as its text says: it whole, parts of it, what it did to captured tables in
@@ -294,16 +296,16 @@ class Filter:
                 sql=statement.sql[:500],
             ) from error
         if about.schema:
-            wanted = self.wants_schema(about.schema) and self.wants_schemas_own(about.schema)
+            wanted = self.captures_schema(about.schema) and self.captures_schema_definitions(about.schema)
             return (statement,) if wanted else ()
         if not about.tables:
             touched = {self.fold(schema) for schema in noted or (statement.schema,)}
-            wanted = any(not schema or schema in SYSTEM_SCHEMAS or self.wants_schema(schema) for schema in touched)
+            wanted = any(not schema or schema in SYSTEM_SCHEMAS or self.captures_schema(schema) for schema in touched)
             return (statement,) if wanted else ()
         action = "delete" if about.truncates else "ddl"
 
         def capture(name: TableName) -> Capture:
-            if not self.wants(*name):
+            if not self.captures(*name):
                 return Capture.NOTHING
             return Capture.WHOLE if action in self.actions(*name) else Capture.ROWS
 
@@ -322,7 +324,7 @@ class Filter:
     def _lists(self, statement: Statement) -> bool:
         return any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown)
 
-    def wants_schemas_own(self, schema: str) -> bool:
+    def captures_schema_definitions(self, schema: str) -> bool:
         """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
         counts for every table in it leaves out definitions."""
         schema = self.fold(schema)

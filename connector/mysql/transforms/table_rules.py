@@ -34,7 +34,7 @@ def published_name(rule: TableRule | None, name: TableName) -> TableName:
     return TableName(schema or name.schema, table if dot else name.table)
 
 
-def shape(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransform | None:
+def row_transform(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransform | None:
     """What becomes of a table's rows.
 
     Args:

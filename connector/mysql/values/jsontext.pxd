@@ -1,4 +1,4 @@
-# MySQL's binary JSON as the text that MySQL prints.
+# Prints MySQL's binary JSON as MySQL does.
 
 from libc.stdint cimport uint8_t
 

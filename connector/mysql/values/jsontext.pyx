@@ -1,12 +1,12 @@
 # cython: cdivision=True
-"""MySQL's binary JSON as the text that MySQL prints, byte for byte.
+"""Prints MySQL's binary JSON as MySQL does, byte for byte.
 
 The format is described in MySQL's `sql-common/json_binary.h`: a type byte, then the value. A container has the number
-of its members, its size in bytes, an entry per key (offset, length) and one per value (type, and the value itself
-where it is small or its offset), the numbers 2 bytes wide in small containers and 4 in large ones.
+of its members, its size in bytes, an entry per key (offset, length) and one per value (type, and the value if it
+is small, else its offset). Numbers have 2 bytes in small containers and 4 in large ones.
 
-Nothing forbids two entries to share an offset, so a small document could stand for gigabytes: the depth is bounded
-and the text may only be as long as an honest document of the size can get.
+Entries may share an offset, so the text of a small document could have gigabytes: the depth is limited, and the text to
+the longest that a regular document of this size can have.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
@@ -49,7 +49,7 @@ cdef enum Type:
     STRING = 0x0C
     OPAQUE = 0x0F
 
-cdef enum Field:  # types of opaque values that are printed as what they are
+cdef enum Field:  # types of opaque values that are printed as such
     TIMESTAMP = 7
     DATE = 10
     TIME = 11
@@ -57,7 +57,7 @@ cdef enum Field:  # types of opaque values that are printed as what they are
     DECIMAL = 246
 
 cdef enum:
-    MAX_DEPTH = 100  # MySQL's own
+    MAX_DEPTH = 100  # MySQL's limit
     MOST_GROUPS = 9  # of digits in a decimal
     MAX_GROWTH = 16  # a control character becomes six, a number of 3 bytes at most eight and its separator
 
@@ -65,7 +65,7 @@ cdef const char* HEX = b"0123456789abcdef"
 
 
 cdef int json_text(const uint8_t* document, Py_ssize_t size, Out* text) except -1 nogil:
-    """Write the document's text. An empty one is what `INSERT IGNORE` makes of NULL: JSON's null."""
+    """Writes a document's text. An empty document, which `INSERT IGNORE` makes of NULL, is JSON's null."""
     cdef Cursor all
     cdef Py_ssize_t limit = text.size + MAX_GROWTH * size + 256
     if size == 0:
@@ -76,7 +76,7 @@ cdef int json_text(const uint8_t* document, Py_ssize_t size, Out* text) except -
 
 
 def text_of(bytes document not None):
-    """The text of a document, or of a value with its type before it.
+    """The text of a document: a type byte and the value.
 
     Raises:
         CorruptBinlog: the bytes contradict the format.
@@ -91,9 +91,9 @@ def text_of(bytes document not None):
 
 
 cdef int value(uint8_t type, Cursor* at, Out* text, Py_ssize_t limit, int depth) except -1 nogil:
-    """A value; `at` reaches to the end of what encloses it."""
+    """Writes a value; `at` ends where the enclosing container does."""
     if text.size > limit:
-        damaged(b"a JSON document stands for more text than its size allows")
+        damaged(b"the text of a JSON document is longer than its size allows")
     if type == SMALL_OBJECT or type == LARGE_OBJECT:
         return container(at, text, limit, depth, True, 4 if type == LARGE_OBJECT else 2)
     if type == SMALL_ARRAY or type == LARGE_ARRAY:
@@ -118,7 +118,7 @@ cdef int value(uint8_t type, Cursor* at, Out* text, Py_ssize_t limit, int depth)
         return string(at, text)
     if type == OPAQUE:
         return opaque(at, text)
-    return damaged(b"a JSON value has a type that does not exist")
+    return damaged(b"a JSON value has an unknown type")
 
 
 cdef int container(Cursor* at, Out* text, Py_ssize_t limit, int depth, bint keyed, int wide) except -1 nogil:
@@ -160,7 +160,7 @@ cdef int container(Cursor* at, Out* text, Py_ssize_t limit, int depth, bint keye
 
 
 cdef inline bint inlined(uint8_t type, int wide) noexcept nogil:
-    """Whether the value stands in the entry itself."""
+    """True if the entry holds the value itself."""
     return type == LITERAL or type == INT16 or type == UINT16 or (wide == 4 and (type == INT32 or type == UINT32))
 
 
@@ -198,7 +198,7 @@ cdef int string(Cursor* at, Out* text) except -1 nogil:
 
 
 cdef Py_ssize_t length(Cursor* at) except -1 nogil:
-    """7 bits a byte, least significant first, at most five bytes; the top bit says that another follows."""
+    """Reads a length: 7 bits a byte, least significant first, at most five bytes; the top bit: another byte follows."""
     cdef uint64_t size = 0
     cdef uint8_t byte
     cdef int i
@@ -213,7 +213,7 @@ cdef Py_ssize_t length(Cursor* at) except -1 nogil:
 
 
 cdef int quoted(const uint8_t* chars, Py_ssize_t size, Out* text) except -1 nogil:
-    """In quotes, escaped as MySQL's `double_quote` does."""
+    """Writes a string in quotes, escaped as by MySQL's `double_quote`."""
     cdef Py_ssize_t i
     cdef Py_ssize_t done = 0
     cdef uint8_t char, short
@@ -239,7 +239,7 @@ cdef int quoted(const uint8_t* chars, Py_ssize_t size, Out* text) except -1 nogi
 
 
 cdef inline uint8_t escape(uint8_t char) noexcept nogil:
-    """The letter of the short form, 0 where there is none."""
+    """The letter of the short escape; 0: there is none."""
     if char == 34 or char == 92:
         return char
     if char == 8:
@@ -256,9 +256,9 @@ cdef inline uint8_t escape(uint8_t char) noexcept nogil:
 
 
 cdef int double_(const uint8_t* p, Out* text) except -1 nogil:
-    """The shortest digits that read back the same, and `.0` behind what would look like an integer.
+    """Writes the shortest digits that read back the same, with `.0` behind an integer.
 
-    As MySQL's `my_gcvt`: with an exponent below 1e-15, and from 1e15 on where no digit is behind the point.
+    As MySQL's `my_gcvt`: with an exponent below 1e-15, and from 1e15 on if no digit follows the point.
     """
     cdef uint64_t bits = little(p, 8)
     cdef double number
@@ -296,7 +296,7 @@ cdef bytes gcvt(double number):
 
 
 cdef int opaque(Cursor* at, Out* text) except -1 nogil:
-    """A value of SQL that JSON has no type for: a field type, a length, its bytes."""
+    """Writes an SQL value that JSON has no type for: a field type, a length, its bytes."""
     cdef uint8_t type = take(at, 1)[0]
     cdef Py_ssize_t size = length(at)
     cdef Cursor body
@@ -317,11 +317,11 @@ cdef int opaque(Cursor* at, Out* text) except -1 nogil:
 
 
 cdef int decimal(Cursor* body, Out* text) except -1 nogil:
-    """Precision and scale, a byte each, then the image as in a row. A value that SQL computed may have more digits than
-    a column: as many as nine groups of nine hold, of which none has digits from both sides of the point."""
-    cdef const uint8_t* shape = take(body, 2)
-    cdef int precision = shape[0]
-    cdef int scale = shape[1]
+    """Writes a decimal: precision and scale, a byte each, then the image as in a row. A computed value can have more
+    digits than a column: nine groups of nine, none with digits of both sides of the point."""
+    cdef const uint8_t* sizes = take(body, 2)
+    cdef int precision = sizes[0]
+    cdef int scale = sizes[1]
     if precision < 1 or scale > precision or (precision - scale + 8) // 9 + (scale + 8) // 9 > MOST_GROUPS:
         damaged(b"a decimal in JSON has an impossible precision or scale")
     text.size += decimal_text(take(body, decimal_size(precision, scale)), precision, scale, room(text, 128))

@@ -1,9 +1,8 @@
 # cython: cdivision=True
-"""Rows as a rule wants them: Avro `Row` records (schemas/fragment.avsc) into others, without columns that are dropped
-and with values that are masked.
+"""Applies a table's rule to rows: Avro `Row` records (schemas/fragment.avsc) without dropped columns, with masked values.
 
-Whoever makes rows, the binary log's decoder or an initial load, makes them into the same records, and these go through
-here: so both come to the same. A table without a rule has no `RowTransform`, and its rows never come here.
+The binary log's decoder and the initial load produce the same records, so a rule has the same result for both. Tables
+without a rule have no `RowTransform`.
 """
 
 import hmac
@@ -36,7 +35,7 @@ from connector.mysql.memory cimport (
 cpdef enum Does:
     KEEP = 0
     DROP = 1
-    FIX = 2  # the same value in every row
+    FIX = 2  # one value in every row
     HASH = 3  # HMAC-SHA256 in hexadecimal digits
     CUT = 4  # the first characters
     ZERO_TO_NULL = 5  # of a date that is 0000-00-00
@@ -48,12 +47,12 @@ cdef enum:
 
 
 cdef class RowTransform:
-    """What becomes of a table's rows.
+    """The compiled rule of one table.
 
     Args:
         layout: the table as it is published.
-        parts: for each column of the table as the source has it what is done, a limit, and the value of FIX in Avro.
-        key: of HASH.
+        parts: for each column of the source's table: what is done, a limit, and the value of FIX in Avro.
+        key: the key of HASH.
     """
 
     def __cinit__(self, layout, list parts, bytes key):
@@ -75,30 +74,29 @@ cdef class RowTransform:
         free(self.parts)
 
     cpdef tuple rows(self, int action, bytes data, bytes ends, bytes before, bytes after):
-        """The rows as they are published.
+        """Transforms rows.
 
         Args:
-            action: what happened to them.
+            action: of the rows.
             data: records, one after the other.
-            ends: 8 bytes for each record's end in `data`.
-            before, after: a bit per column: whether it is in the images; empty: all are.
+            ends: for each record 8 bytes with its end in `data`.
+            before, after: a bit for each column in the images; empty: all columns.
 
         Returns:
-            The same four; all empty where nothing of the rows is left: an update of dropped columns alone, of which
-            no other is told.
+            The same four. All are empty if no column is left: an update whose after image has dropped columns alone.
         """
         cdef Cursor row
-        cdef Out out, places
+        cdef Out out, new_ends
         cdef uint64_t end
         cdef const uint8_t* old = <const uint8_t*>before if before else NULL
         cdef const uint8_t* new = <const uint8_t*>after if after else NULL
         if not self.changes:
             return data, ends, before, after
-        told = self.present(before), self.present(after)
-        if action == UPDATE and after and told[1] and not any(told[1]):
+        images = self.present(before), self.present(after)
+        if action == UPDATE and after and images[1] and not any(images[1]):
             return b"", b"", b"", b""
         memset(&out, 0, sizeof(Out))
-        memset(&places, 0, sizeof(Out))
+        memset(&new_ends, 0, sizeof(Out))
         row.data = data
         row.end = row.data + len(data)
         try:
@@ -106,16 +104,16 @@ cdef class RowTransform:
                 self.image(&row, &out, old)
                 self.image(&row, &out, new)
                 end = <uint64_t>out.size
-                put_raw(&places, &end, 8)
-            if places.size != len(ends):
-                damaged(b"rows are not as many as they were")
-            return out.data[: out.size], places.data[: places.size], *told
+                put_raw(&new_ends, &end, 8)
+            if new_ends.size != len(ends):
+                damaged(b"the number of rows has changed")
+            return out.data[: out.size], new_ends.data[: new_ends.size], *images
         finally:
             release(&out)
-            release(&places)
+            release(&new_ends)
 
     cdef bytes present(self, bytes bits):
-        """The bits of the columns that are kept; empty when all of them are there."""
+        """The bits of the kept columns; empty: all are in the image."""
         cdef int i
         cdef int nth = 0
         cdef bint every = True
@@ -133,7 +131,7 @@ cdef class RowTransform:
         return b"" if every else bytes(kept)
 
     cdef int image(self, Cursor* row, Out* out, const uint8_t* present) except -1:
-        """One image: null, or an array in one block."""
+        """Transforms an image: null, or an array in one block."""
         cdef int there = 0
         cdef int kept = 0
         cdef int i
@@ -146,7 +144,7 @@ cdef class RowTransform:
                 there += 1
                 kept += self.parts[i].does != DROP
         if there and number(row) != there:
-            damaged(b"an image has another number of values")
+            damaged(b"an image has another number of values than columns")
         if kept:
             put_count(out, kept)
         for i in range(self.width):
@@ -157,7 +155,7 @@ cdef class RowTransform:
         return put_byte(out, 0)
 
     cdef int value(self, Part* part, Cursor* row, Out* out) except -1:
-        """One value: what it is, and what becomes of it."""
+        """Transforms a value."""
         cdef const uint8_t* start = row.data
         cdef const uint8_t* text = NULL
         cdef Py_ssize_t size = 0
@@ -185,12 +183,13 @@ cdef class RowTransform:
         return put_raw(out, start, row.data - start)
 
     cdef int hashed(self, const uint8_t* data, Py_ssize_t size, Py_ssize_t digits, Out* out) except -1:
+        """Writes the first hexadecimal digits of a value's HMAC."""
         cdef bytes text = hmac.digest(self.key, data[:size], "sha256").hex().encode()
         return put_block(out, STRING_TAG, <const uint8_t*>text, digits)
 
 
 cdef Py_ssize_t beginning(const uint8_t* text, Py_ssize_t size, Py_ssize_t limit, bint utf8) noexcept:
-    """How many bytes the first `limit` characters have; of bytes, each is one."""
+    """The bytes of the first `limit` characters; of the first `limit` bytes if not text."""
     cdef Py_ssize_t i
     cdef Py_ssize_t characters = 0
     for i in range(size):

@@ -1,4 +1,4 @@
-# A table's rows: one C structure per column, and the loop over them.
+# Decodes the rows of a table: one C structure per column, and the loop over them.
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
@@ -6,10 +6,10 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from connector.mysql.memory cimport Cursor, Out
 
 cdef struct Codec:
-    int kind  # rows.Kind: which function
+    int kind  # rows.Kind
     int size  # bytes of the value or of its length prefix; digits of a fraction; precision
     int scale  # of decimals; bytes to pad to; of a multi-byte set, the most bytes of a character
-    bint flag  # unsigned; of text: keep what is not valid, as bytes
+    bint flag  # integers: unsigned; texts: keep invalid text as bytes
     const uint32_t* alphabet  # of single-byte character sets
     const uint16_t* codes  # of multi-byte character sets
     const uint8_t* labels  # of enum and set, all of them
@@ -22,8 +22,8 @@ cdef class RowCodec:
     cdef readonly int width
     cdef Py_ssize_t largest
     cdef Out scratch
-    cdef readonly int column  # the one that was being decoded, to name it in an error
-    cdef list kept  # what the codecs point into
+    cdef readonly int column  # the column being decoded, for error messages; -1: none
+    cdef list kept  # memory that the codecs point to
     cdef list python_codecs
     cdef const uint8_t* _keep(self, bytes data) except NULL
     cdef int _labels(self, Codec* codec, tuple labels) except -1
@@ -32,7 +32,7 @@ cdef class RowCodec:
     cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil
     cdef int image(self, Cursor* event, Out* out) except -1 nogil
-    cdef Cursor* documents  # where the JSON values of the before image stand, for the differences of the after image
+    cdef Cursor* documents  # JSON values of the before image, for the differences in the after image
     cdef Py_ssize_t parts(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit,
                           const uint8_t* before, const uint8_t* after, bint diffs) except -1 nogil
     cdef int part(self, Cursor* event, Out* out, const uint8_t* present, bint kept, bint diffs) except -1 nogil

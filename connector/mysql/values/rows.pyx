@@ -1,12 +1,11 @@
 # cython: cdivision=True
-"""Row images into Avro `Row` records in one pass, without a Python object per value."""
+"""Converts row images to Avro `Row` records in one pass, without a Python object per value."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from connector.log.format.varint cimport write_varint
 from connector.mysql.values.jsontext cimport json_text
 from connector.mysql.memory cimport (
     BYTES_TAG,
@@ -23,7 +22,6 @@ from connector.mysql.memory cimport (
     put_long,
     put_raw,
     release,
-    room,
     take,
 )
 from connector.mysql.values.text cimport put_invalid, put_mapped, put_multibyte, put_utf8
@@ -32,10 +30,13 @@ from connector.mysql.values.values cimport (
     put_datetime2,
     put_decimal,
     put_either,
+    put_enum,
     put_integer,
     put_old_datetime,
     put_old_time,
     put_old_timestamp,
+    put_padded,
+    put_set,
     put_time2,
     put_timestamp2,
 )
@@ -71,7 +72,7 @@ cpdef enum Kind:
     SET = 21
     JSON = 22
     EITHER = 23
-    COMPRESSED = 64  # and this added to a text's or BYTES: MariaDB's, each value with a byte that says how
+    COMPRESSED = 64  # added to a text's kind or to BYTES: MariaDB's COMPRESSED, a byte before each value says how
 
 cdef enum Act:  # connector.log.ids.Action
     INSERT = 0
@@ -85,7 +86,7 @@ cdef class RowCodec:
 
     Args:
         specs: per column a tuple (kind, size, scale, flag, table or codec name, labels), made by `columns.py`.
-        largest: bytes that a compressed value may have, expanded.
+        largest: bytes of an expanded compressed value.
     """
 
     def __cinit__(self, list specs, Py_ssize_t largest=1 << 30):
@@ -107,7 +108,7 @@ cdef class RowCodec:
             kind &= ~COMPRESSED
             if kind == MAPPED:
                 if len(charset) != 1024:
-                    raise ValueError("a table of a character set has 256 entries")
+                    raise ValueError("the table of a character set has 256 entries")
                 codec.alphabet = <const uint32_t*>self._keep(charset)
             elif kind == MULTIBYTE:
                 check_codes(charset, scale)
@@ -123,7 +124,7 @@ cdef class RowCodec:
         release(&self.scratch)
 
     cdef const uint8_t* _keep(self, bytes data) except NULL:
-        """Memory that lives as long as this object."""
+        """Keeps memory as long as this object lives."""
         self.kept.append(data)
         return data
 
@@ -139,7 +140,7 @@ cdef class RowCodec:
         return 0
 
     cdef Py_ssize_t rows(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit) except -1 nogil:
-        """Decode rows until the event ends or `out` holds `limit` bytes; returns how many."""
+        """Decodes rows until the event ends or `out` holds `limit` bytes; returns how many."""
         cdef Py_ssize_t count = 0
         cdef uint64_t end
         while event.data < event.end and out.size < limit:
@@ -157,7 +158,7 @@ cdef class RowCodec:
         return count
 
     cdef int image(self, Cursor* event, Out* out) except -1 nogil:
-        """One image: a bit per column that says NULL, then the values that are not; as Avro's array of all of them."""
+        """Decodes one image: a bit per column for NULL, then the other values. Writes an array of all columns."""
         cdef int width = self.width
         cdef const uint8_t* nulls = take(event, (width + 7) // 8)
         cdef int i
@@ -176,16 +177,16 @@ cdef class RowCodec:
 
     cdef Py_ssize_t parts(self, Cursor* event, Out* out, Out* ends, int action, Py_ssize_t limit,
                           const uint8_t* before, const uint8_t* after, bint diffs) except -1 nogil:
-        """As `rows`, of images that are not plain.
+        """Decodes rows of partial images; otherwise as `rows`.
 
         Args:
-            before, after: a bit per column says which an image has; NULL: all.
+            before, after: a bit for each column in the image; NULL: all columns.
             diffs: whether the event is PARTIAL_UPDATE_ROWS.
         """
         cdef Py_ssize_t count = 0
         cdef uint64_t end
         cdef const uint8_t* start
-        # A row without any column takes no byte. MySQL writes it alone, and refuses a second one beside it.
+        # A row without any column has no byte. MySQL logs at most one per event.
         while event.data < event.end or (count == 0 and action == INSERT):
             if out.size >= limit:
                 break
@@ -199,18 +200,18 @@ cdef class RowCodec:
             else:
                 self.part(event, out, after, False, diffs)
             if event.data == start and event.data < event.end:
-                damaged(b"bytes behind a row that has no column")
+                damaged(b"bytes behind a row without columns")
             end = <uint64_t>out.size
             put_raw(ends, &end, 8)
             count += 1
         return count
 
     cdef int part(self, Cursor* event, Out* out, const uint8_t* present, bint kept, bint diffs) except -1 nogil:
-        """One image of some columns: only they have a bit that says NULL. Avro's array is of them alone.
+        """Decodes an image of some columns, with a NULL bit for each of these. Writes an array of them alone.
 
         Args:
-            kept: whether to note where JSON values stand.
-            diffs: whether some JSON values are differences from those.
+            kept: whether to note the JSON values, for the differences in the after image.
+            diffs: whether some JSON values may be differences from the noted values.
         """
         cdef int there = 0
         cdef int nth = 0
@@ -246,13 +247,13 @@ cdef class RowCodec:
         return put_byte(out, 0)
 
     cdef const uint8_t* diff_bits(self, Cursor* event) except? NULL nogil:
-        """What PARTIAL_UPDATE_ROWS has before an after image (MySQL's `unpack_row`): packed options; where bit 0 is
-        set, a bit for each JSON column of the table, in the image or not, that says whether it is a difference."""
+        """Reads the header of an after image in PARTIAL_UPDATE_ROWS (MySQL's `unpack_row`): packed options; if bit 0 is
+        set, a bit for each JSON column of the table, also of those not in the image: whether it is a difference."""
         cdef uint64_t options = packed(event)
         cdef int documents = 0
         cdef int i
         if options > 1:
-            damaged(b"a row has options that are not known")
+            damaged(b"a row has unknown options")
         if not options:
             return NULL
         for i in range(self.width):
@@ -260,14 +261,14 @@ cdef class RowCodec:
         return take(event, (documents + 7) // 8)
 
     cdef int patch(self, Codec* codec, int i, Cursor* row, Out* out) except -1 nogil:
-        """A JSON value that is told as differences from the one before: rare, so Python makes it."""
+        """Applies the differences of a JSON value to the value before: rare, so in Python."""
         cdef Py_ssize_t size = <Py_ssize_t>little(take(row, codec.size), codec.size)
         cdef const uint8_t* diffs = take(row, size)
         cdef Cursor* before = &self.documents[i]
         with gil:
             if before.data == NULL:
                 raise Unsupported(
-                    "a JSON document is told as differences from one that is not in the before image",
+                    "a JSON document is logged as differences from a document that the before image lacks",
                     hint="SET GLOBAL binlog_row_image = FULL, or binlog_row_value_options = ''",
                 )
             text = patched(before.data[: before.end - before.data], diffs[:size])
@@ -287,12 +288,12 @@ cdef class RowCodec:
         if kind >= UTF8 and kind <= PADDED:
             size = <Py_ssize_t>little(take(row, codec.size), codec.size)
             data = take(row, size)
-            if kind == UTF8:  # as `text` does, without a call
+            if kind == UTF8:  # as `text`, without a call
                 return put_utf8(out, data, size, codec.flag)
             if kind == BYTES:
                 return put_block(out, BYTES_TAG, data, size)
             if kind == PADDED:
-                return padded(out, data, size, codec.scale)
+                return put_padded(out, data, size, codec.scale)
             return self.text(codec, i, data, size, out)
         if kind == DECIMAL:
             return put_decimal(row, out, codec.size, codec.scale)
@@ -316,9 +317,9 @@ cdef class RowCodec:
             memcpy(&single, &bits, 4)
             return put_double(out, single)
         if kind == ENUM:
-            return enum_label(codec, little(take(row, codec.size), codec.size), out)
+            return put_enum(out, little(take(row, codec.size), codec.size), codec.labels, codec.label_ends, codec.label_count)
         if kind == SET:
-            return set_labels(codec, little(take(row, codec.size), codec.size), out)
+            return put_set(out, little(take(row, codec.size), codec.size), codec.labels, codec.label_ends, codec.label_count)
         if kind == BIT:
             return put_block(out, BYTES_TAG, take(row, codec.size), codec.size)
         if kind == JSON:
@@ -340,7 +341,7 @@ cdef class RowCodec:
         return damaged(b"a column has no codec")
 
     cdef int compressed(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
-        """A value of a column with the attribute COMPRESSED."""
+        """Decodes a value of a COMPRESSED column."""
         with gil:
             plain = column_value(data[:size], self.largest)
             data = <const uint8_t*>(<bytes>plain)
@@ -349,7 +350,7 @@ cdef class RowCodec:
             return self.text(codec, i, data, len(plain), out)
 
     cdef int text(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
-        """A text of the i-th column, whose bytes are granted."""
+        """Decodes a text of the i-th column from granted bytes."""
         cdef int kind = codec.kind & ~COMPRESSED
         if kind == UTF8:
             return put_utf8(out, data, size, codec.flag)
@@ -360,7 +361,7 @@ cdef class RowCodec:
         return self.wide(codec, i, data, size, out)
 
     cdef int wide(self, Codec* codec, int i, const uint8_t* data, Py_ssize_t size, Out* out) except -1 nogil:
-        """Character sets of two and four bytes: rare, so Python's codec does."""
+        """Decodes character sets of two and four bytes with Python's codec: they are rare."""
         with gil:
             try:
                 text = data[:size].decode(self.python_codecs[i]).encode()
@@ -368,59 +369,3 @@ cdef class RowCodec:
                 return put_invalid(out, data, size, error.start, codec.flag)
             put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
         return 0
-
-
-cdef int padded(Out* out, const uint8_t* data, Py_ssize_t size, Py_ssize_t full) except -1 nogil:
-    """BINARY(n): the log strips the zero bytes at its end."""
-    if size > full:
-        damaged(b"a BINARY value is longer than its column")
-    cdef uint8_t* p = room(out, full + 11)
-    p[0] = BYTES_TAG
-    cdef int n = 1 + write_varint(p + 1, full)
-    memcpy(p + n, data, size)
-    memset(p + n + size, 0, full - size)
-    out.size += n + full
-    return 0
-
-
-cdef inline uint32_t label_start(Codec* codec, uint64_t index) noexcept nogil:
-    return codec.label_ends[index - 1] if index else 0
-
-
-cdef int enum_label(Codec* codec, uint64_t index, Out* out) except -1 nogil:
-    """Counted from 1; 0 is the empty string that stands for an invalid value."""
-    if index > codec.label_count:
-        damaged(b"an ENUM value has no label")
-    if index == 0:
-        return put_block(out, STRING_TAG, b"", 0)
-    cdef uint32_t start = label_start(codec, index - 1)
-    return put_block(out, STRING_TAG, codec.labels + start, codec.label_ends[index - 1] - start)
-
-
-cdef int set_labels(Codec* codec, uint64_t members, Out* out) except -1 nogil:
-    """A bit per label, joined by commas in the order of the definition."""
-    cdef Py_ssize_t length = 0
-    cdef uint32_t i, start
-    cdef bint first = True
-    if codec.label_count < 64 and members >> codec.label_count:
-        damaged(b"a SET value has no label")
-    for i in range(codec.label_count):
-        if members >> i & 1:
-            length += codec.label_ends[i] - label_start(codec, i) + (0 if first else 1)
-            first = False
-    cdef uint8_t* p = room(out, length + 11)
-    cdef uint8_t* begin = p
-    p[0] = STRING_TAG
-    p += 1 + write_varint(p + 1, length)
-    first = True
-    for i in range(codec.label_count):
-        if members >> i & 1:
-            if not first:
-                p[0] = 44
-                p += 1
-            first = False
-            start = label_start(codec, i)
-            memcpy(p, codec.labels + start, codec.label_ends[i] - start)
-            p += codec.label_ends[i] - start
-    out.size += p - begin
-    return 0

@@ -1,4 +1,4 @@
-# Text of any character set into UTF-8. Where `keep`, what means nothing is put as bytes; else it is an error.
+# Converts text of any character set to UTF-8. Invalid text is written as bytes if `keep`, else it is an error.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 

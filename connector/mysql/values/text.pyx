@@ -1,7 +1,7 @@
-"""Text of row images into Avro strings: UTF-8 checked and copied, other sets by a table of their characters.
+"""Converts text of row images to Avro strings: UTF-8 is checked and copied, other sets use a table of characters.
 
-An entry of a single-byte set's table is a character's UTF-8 in its lower three bytes, first byte lowest, and its
-length above them; length 0 is a byte that means nothing in the set. Tables of the other sets: `multibyte`.
+An entry of a single-byte set's table has the character's UTF-8 in its lower three bytes, first byte lowest, and the
+length in the fourth; length 0 marks an undefined byte. Tables of multi-byte sets: `multibyte`.
 """
 
 from cpython.bytearray cimport PyByteArray_AsString
@@ -13,29 +13,28 @@ from connector.mysql.memory cimport BYTES_TAG, STRING_TAG, Out, put_block, room
 from connector.mysql.values.multibyte import DOUBLE, ENTRIES, FOUR, SINGLE
 from connector.errors import ValueNotRepresentable
 
-cdef Py_ssize_t PAIRS = SINGLE  # where a table's entries of two bytes begin
-cdef Py_ssize_t LONGER = SINGLE + DOUBLE  # of three, or four
+cdef Py_ssize_t PAIRS = SINGLE  # a table's first entry of two bytes
+cdef Py_ssize_t LONGER = SINGLE + DOUBLE  # of three or four bytes
 cdef Py_ssize_t BASIC = FOUR
 cdef enum:
-    SUPPLEMENTARY = 189000  # gb18030's characters of four bytes from here on are U+10000 and what follows it
+    SUPPLEMENTARY = 189000  # gb18030's four-byte character number of U+10000; later ones follow
     PLANES = 0x100000
-    SHOWN = 8  # bytes that an error shows
+    SHOWN = 8  # bytes in an error message
 
 
-MEANINGLESS = "a text holds bytes that mean nothing in its character set"
+MEANINGLESS = "a text is not valid in its character set"
 HINT = (
-    "the source holds it so: find the row there and correct it, or let such values of this column be bytes:"
-    " source.keep_invalid_text"
+    "correct the row on the source, or publish such values of this column as bytes: source.keep_invalid_text"
 )
 
 
 def meaningless(str what not None, bytes text not None, Py_ssize_t at, str hint not None=""):
-    """The error about a text whose bytes have no meaning from a place on."""
+    """The error for a text that is invalid at an offset."""
     return ValueNotRepresentable(what, hint=hint, bytes=text[at : at + SHOWN].hex(), at=at)
 
 
 cdef int put_invalid(Out* out, const uint8_t* text, Py_ssize_t size, Py_ssize_t at, bint keep) except -1 nogil:
-    """Bytes that mean nothing, from a place on: kept as they are, or an error."""
+    """Writes text that is invalid at an offset as bytes, or raises."""
     if keep:
         return put_block(out, BYTES_TAG, text, size)
     with gil:
@@ -43,7 +42,7 @@ cdef int put_invalid(Out* out, const uint8_t* text, Py_ssize_t size, Py_ssize_t 
 
 
 cdef inline Py_ssize_t ascii_prefix(const uint8_t* p, Py_ssize_t size) noexcept nogil:
-    """How many leading bytes are below 0x80, eight at a time."""
+    """The number of leading ASCII bytes, compared eight at a time."""
     cdef Py_ssize_t i = 0
     cdef uint64_t word
     while i + 8 <= size:
@@ -61,7 +60,7 @@ cdef inline bint tail(uint8_t byte) noexcept nogil:
 
 
 cdef bint is_utf8(const uint8_t* p, Py_ssize_t size) noexcept nogil:
-    """Whether the bytes are well-formed UTF-8 (Unicode, table 3-7: no overlong forms, no surrogates)."""
+    """True if the bytes are well-formed UTF-8 (Unicode, table 3-7: no overlong forms, no surrogates)."""
     cdef Py_ssize_t i = 0
     cdef uint8_t first, second
     while True:
@@ -90,7 +89,7 @@ cdef bint is_utf8(const uint8_t* p, Py_ssize_t size) noexcept nogil:
 
 
 cdef Py_ssize_t where_not_utf8(const uint8_t* text, Py_ssize_t size) except -1 nogil:
-    """Python's decoder says where."""
+    """The offset of the first invalid byte, by Python's decoder."""
     with gil:
         try:
             text[:size].decode()
@@ -108,9 +107,9 @@ cdef int put_utf8(Out* out, const uint8_t* text, Py_ssize_t size, bint keep) exc
 cdef int put_mapped(
     Out* out, const uint8_t* text, Py_ssize_t size, const uint32_t* table, bint keep
 ) except -1 nogil:
-    """Two passes: Avro wants the length in UTF-8 first."""
+    """Text of a single-byte set. Two passes, because Avro's length in UTF-8 comes first."""
     cdef Py_ssize_t plain = ascii_prefix(text, size)
-    if plain == size and table[0x5C] == 0x0100005C:  # every set but swe7 keeps ASCII
+    if plain == size and table[0x5C] == 0x0100005C:  # all sets but swe7 have ASCII
         return put_block(out, STRING_TAG, text, size)
     cdef Py_ssize_t length = 0
     cdef Py_ssize_t i
@@ -135,21 +134,21 @@ cdef int put_mapped(
 
 
 cdef uint32_t four(const uint8_t* p, Py_ssize_t left, const uint16_t* codes) noexcept nogil:
-    """gb18030's characters of four bytes are numbered: digits of 126, 10, 126 and 10 values."""
-    cdef uint32_t place
+    """A character of four bytes of gb18030: they are numbered by digits of 126, 10, 126 and 10 values."""
+    cdef uint32_t index
     if left < 4 or p[0] < 0x81 or p[0] == 0xFF or p[2] < 0x81 or p[2] == 0xFF or p[3] < 0x30 or p[3] > 0x39:
         return 0
-    place = ((p[0] - 0x81) * 10 + p[1] - 0x30) * 1260 + (p[2] - 0x81) * 10 + p[3] - 0x30
-    if place < BASIC:
-        return codes[LONGER + place]
-    place -= SUPPLEMENTARY  # below it, beyond all planes
-    return place + 0x10000 if place < PLANES else 0
+    index = ((p[0] - 0x81) * 10 + p[1] - 0x30) * 1260 + (p[2] - 0x81) * 10 + p[3] - 0x30
+    if index < BASIC:
+        return codes[LONGER + index]
+    index -= SUPPLEMENTARY  # wraps around below SUPPLEMENTARY
+    return index + 0x10000 if index < PLANES else 0
 
 
 cdef inline uint32_t character(
     const uint8_t* p, Py_ssize_t left, const uint16_t* codes, int longest, Py_ssize_t* width
 ) noexcept nogil:
-    """What the character at `p`, whose first byte is not ASCII, means, and how many bytes it has; 0: nothing."""
+    """The code point and the bytes of the character at `p`, whose first byte is not ASCII; 0: undefined."""
     cdef Py_ssize_t lower = p[0] & 0x7F
     width[0] = 1
     if codes[lower] or left < 2:
@@ -167,7 +166,7 @@ cdef inline uint32_t character(
 cdef Py_ssize_t utf8_size(
     const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest, Py_ssize_t* meant
 ) noexcept nogil:
-    """How many bytes the text has in UTF-8, up to the first that means nothing: so many are `meant`."""
+    """The text's bytes in UTF-8, up to the first undefined character, at which `meant` bytes are read."""
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t length = 0
     cdef Py_ssize_t width
@@ -189,7 +188,7 @@ cdef Py_ssize_t utf8_size(
 cdef void to_utf8(
     uint8_t* p, const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest
 ) noexcept nogil:
-    """Write the text of which `utf8_size` has found the length, which is granted at `p`."""
+    """Writes the text to `p`, where the bytes that `utf8_size` counted are granted."""
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t width
     cdef uint32_t code
@@ -224,7 +223,7 @@ cdef void to_utf8(
 cdef int put_multibyte(
     Out* out, const uint8_t* text, Py_ssize_t size, const uint16_t* codes, int longest, bint keep
 ) except -1 nogil:
-    """Two passes, as above."""
+    """Text of a multi-byte set, in two passes as `put_mapped`."""
     cdef Py_ssize_t meant
     cdef Py_ssize_t length = utf8_size(text, size, codes, longest, &meant)
     if meant < size:
@@ -238,16 +237,16 @@ cdef int put_multibyte(
 
 
 def check_codes(bytes codes not None, int longest):
-    """Refuse a table that is not as long as the sets whose characters have up to `longest` bytes need it."""
+    """Checks the length of a table of a set whose characters have up to `longest` bytes."""
     if len(codes) != 2 * ENTRIES[longest]:
-        raise ValueError("a table of a character set has another length")
+        raise ValueError("the table of a character set has another length")
 
 
 def multibyte_text(bytes text not None, bytes codes not None, int longest):
-    """A text of a multi-byte set.
+    """Decodes text of a multi-byte set.
 
     Raises:
-        ValueNotRepresentable: bytes of it mean nothing.
+        ValueNotRepresentable: the text is not valid in the set.
     """
     check_codes(codes, longest)
     cdef const uint16_t* table = <const uint16_t*><const uint8_t*>codes

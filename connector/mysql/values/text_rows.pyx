@@ -1,7 +1,7 @@
-"""Rows of MySQL's text protocol into Avro `Row` records of schemas/fragment.avsc, as INSERT images.
+"""Converts rows of MySQL's text protocol to Avro `Row` records of schemas/fragment.avsc, as INSERT images.
 
 The protocol: a packet is a length of 3 bytes (little endian), a sequence number, and the payload; one of 2^24-1 bytes
-goes on in the next packet. A row's payload is a length-encoded string per column, or 0xFB for NULL; 0xFE in a payload
+continues in the next packet. A row's payload is a length-encoded string per column, or 0xFB for NULL; 0xFE in a payload
 shorter than 9 bytes ends the rows, 0xFF is an error (MySQL Internals, "Text Resultset").
 """
 
@@ -30,7 +30,7 @@ cdef enum:
     LENGTH_8 = 0xFE
     END = 0xFE
     ERROR = 0xFF
-    # What a union's branch looks like on the wire: its index, zigzag.
+    # The branches of the union on the wire: the index, zigzag.
     AVRO_NULL = 0
     AVRO_LONG = 2
     AVRO_DOUBLE = 4
@@ -44,13 +44,13 @@ cdef extern from *:
 
 
 cdef class TextRows:
-    """Splits packets, turns rows into Avro.
+    """Splits packets and converts rows to Avro.
 
     Args:
         kinds: a letter per column: `i` integer, `d` double, `s` text in ASCII or UTF-8, `b` bytes, `t` text in the
             character set of its column.
-        texts: for each column with a `t` its specification, see `RowCodec`; None for the others. May be left out
-            when there is no `t`.
+        texts: for each column with a `t` its specification, see `RowCodec`; None for the others. Optional
+            without a `t`.
     """
 
     cdef readonly bint ended
@@ -62,7 +62,7 @@ cdef class TextRows:
     cdef unsigned char* _to
     cdef Py_ssize_t _size, _room
     cdef object _ends
-    cdef readonly Py_ssize_t column  # the one that was being decoded, to name it in an error
+    cdef readonly Py_ssize_t column  # the column being decoded, for error messages
     cdef RowCodec _texts
     cdef Out _text_out
 
@@ -78,32 +78,32 @@ cdef class TextRows:
             raise ValueError(f"unknown kinds in {kinds!r}")
         specs = list(texts) or [None] * len(kinds)
         if [kind == "t" for kind in kinds] != [spec is not None for spec in specs]:
-            raise ValueError(f"kinds {kinds!r} are not those of the texts")
+            raise ValueError(f"kinds {kinds!r} do not match the texts")
         self._texts = RowCodec([spec or (Kind.BYTES, 0, 0, False, None, ()) for spec in specs])
         self._pending = b""
         self._sequence = sequence & 0xFF
-        self._fresh()
+        self._reset()
 
     @property
     def rows(self):
-        """How many rows `take` would give."""
+        """Rows that `drain` would return."""
         return len(self._ends)
 
     @property
     def size(self):
-        """How many bytes `take` would give."""
+        """Bytes that `drain` would return."""
         return self._size
 
     def feed(self, bytes chunk not None):
-        """Take what came from the server."""
+        """Accepts bytes from the server."""
         self._pending = self._pending[self._at:] + chunk if self._at < len(self._pending) else chunk
         self._at = 0
 
     def decode(self, Py_ssize_t max_rows, Py_ssize_t max_bytes):
-        """Turn packets into rows until a limit is reached, the rows end, or bytes are missing.
+        """Converts packets to rows until a limit is reached, the rows end, or bytes are missing.
 
         Returns:
-            How many bytes are missing at least; 0 when it stopped for another reason.
+            The least number of missing bytes; 0: none are.
         """
         cdef const unsigned char[::1] view = self._pending
         cdef Py_ssize_t length, at
@@ -125,15 +125,15 @@ cdef class TextRows:
             self._packet(view[at + HEADER : self._at])
         return 0
 
-    def take(self):
-        """The rows decoded so far, as (data, ends); the next ones begin anew."""
+    def drain(self):
+        """Returns the rows decoded so far as (data, ends) and forgets them."""
         cdef bytearray data = self._out
         PyByteArray_Resize(data, self._size)
         ends = self._ends
-        self._fresh()
+        self._reset()
         return data, ends
 
-    cdef _fresh(self):
+    cdef _reset(self):
         self._out = bytearray()
         self._to = <unsigned char*>0
         self._size = 0
@@ -141,7 +141,7 @@ cdef class TextRows:
         self._ends = array("Q")
 
     cdef Py_ssize_t _join(self, const unsigned char[::1] view) except -1:
-        """A row in several packets: decode it when all of them are there, else say what is missing."""
+        """Decodes a row in several packets, or returns the number of missing bytes."""
         cdef Py_ssize_t at = self._at, length = FULL_PACKET
         cdef int packets = 0
         parts = []
@@ -152,7 +152,7 @@ cdef class TextRows:
             if view.shape[0] - at < HEADER + length:
                 return HEADER + length - (view.shape[0] - at)
             if view[at + 3] != (self._sequence + packets) & 0xFF:
-                raise CorruptBinlog("packets of the source are out of order", expected=self._sequence, got=view[at + 3])
+                raise CorruptBinlog("packets from the source are out of order", expected=self._sequence, got=view[at + 3])
             parts.append(view[at + HEADER : at + HEADER + length])
             at += HEADER + length
             packets += 1
@@ -163,7 +163,7 @@ cdef class TextRows:
 
     cdef _check_sequence(self, int got):
         if got != self._sequence:
-            raise CorruptBinlog("packets of the source are out of order", expected=self._sequence, got=got)
+            raise CorruptBinlog("packets from the source are out of order", expected=self._sequence, got=got)
         self._sequence = (self._sequence + 1) & 0xFF
 
     cdef _packet(self, const unsigned char[::1] payload):
@@ -177,7 +177,7 @@ cdef class TextRows:
         try:
             self._row(payload)
         except (IndexError, ValueError) as error:
-            raise CorruptBinlog("a row of the source ends within a value, or holds no number") from error
+            raise CorruptBinlog("a row from the source ends inside a value, or a number in it is invalid") from error
 
     cdef _row(self, const unsigned char[::1] row):
         cdef Py_ssize_t at = 0, column, columns = len(self._kinds), length
@@ -230,7 +230,7 @@ cdef class TextRows:
         return <Py_ssize_t>length
 
     cdef _integer(self, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
-        """Digits with a sign perhaps; those beyond 63 bits stay text."""
+        """An integer; beyond 63 bits as a string of digits."""
         cdef uint64_t value = 0, limit = <uint64_t>1 << 63
         cdef Py_ssize_t index = 0
         cdef int digit
@@ -242,13 +242,13 @@ cdef class TextRows:
         for index in range(index, length):
             digit = row[at + index] - 48
             if digit < 0 or digit > 9 or value > (<uint64_t>0xFFFFFFFFFFFFFFFF - <uint64_t>digit) // 10:
-                raise CorruptBinlog("an integer of the source is none", text=bytes(row[at : at + length]))
+                raise CorruptBinlog("an integer from the source is invalid", text=bytes(row[at : at + length]))
             value = value * 10 + <uint64_t>digit
         if value < limit or (negative and value == limit):
             self._byte(AVRO_LONG)
             self._long(-<int64_t>(value - 1) - 1 if negative and value else <int64_t>value)
         elif negative:
-            raise CorruptBinlog("an integer of the source is none", text=bytes(row[at : at + length]))
+            raise CorruptBinlog("an integer from the source is invalid", text=bytes(row[at : at + length]))
         else:
             self._text(AVRO_STRING, row, at, length)
 
@@ -290,7 +290,7 @@ cdef class TextRows:
         self._size += write_varint(self._to + self._size, value)
 
     cdef _need(self, Py_ssize_t more):
-        """Room for `more` bytes: every write is within what was asked for here."""
+        """Makes room for `more` bytes; the methods that write do not check."""
         if self._room - self._size >= more:
             return
         self._room = max(2 * self._room, self._size + more, 1 << 16)
@@ -299,7 +299,7 @@ cdef class TextRows:
 
 
 class ServerError(Exception):
-    """The server's answer is an error: its number and text."""
+    """The server answered with an error."""
 
     def __init__(self, code, text):
         super().__init__(code, text)

@@ -1,13 +1,16 @@
 # cython: cdivision=True
-"""Numbers and times of a row image into Avro, a function a type.
+"""Converts numbers, times and labels of a row image to Avro, one function per type.
 
 The formats are those of MySQL's `mysys/my_time.cc` (`my_*_from_binary`), `strings/decimal.cc` (`bin2decimal`) and
-the manual's "Data Type Storage Requirements". Integers are little-endian; what sorts by its bytes is big-endian.
+the manual's "Data Type Storage Requirements". Integers are little-endian; values that sort by their bytes are big-endian.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
+from connector.log.format.varint cimport write_varint
 from connector.mysql.memory cimport (
+    BYTES_TAG,
     STRING_TAG,
     Cursor,
     Out,
@@ -18,18 +21,19 @@ from connector.mysql.memory cimport (
     put_block,
     put_digits,
     put_long,
+    room,
     take,
 )
 
 cdef enum:
-    DECIMAL_TEXT = 128  # 65 digits and 30 more of scale, sign, point, zero: with room to spare
+    DECIMAL_TEXT = 128  # 65 digits, up to 30 of them scale; sign, point, zero
 
-# Bytes of 0..9 decimal digits that are left over after groups of nine in four bytes.
+# Bytes of the 0..9 decimal digits beside groups of nine digits in four bytes.
 cdef int* LEFTOVER = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
 
 
 cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 nogil:
-    """1, 2, 3, 4 or 8 bytes; above 2^63 Avro's long has no room and the digits are written."""
+    """Integers of 1, 2, 3, 4 or 8 bytes; from 2^63 on as a string of digits, because Avro's long is signed."""
     cdef uint64_t bits = little(take(row, size), size)
     cdef uint8_t[20] text
     cdef uint64_t rest
@@ -48,7 +52,7 @@ cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 
 
 
 cdef int put_either(Cursor* row, Out* out, int size) except -1 nogil:
-    """An integer whose signedness the log does not tell: where both readings differ, both, as mysqlbinlog has them."""
+    """An integer of unknown signedness: if the two readings differ, both, as mysqlbinlog prints them."""
     cdef Cursor again = row[0]
     if not little(take(&again, size), size) >> (8 * size - 1) & 1:
         return put_integer(row, out, size, False)
@@ -65,7 +69,7 @@ cdef int decimal_size(int precision, int scale) noexcept nogil:
 
 
 cdef inline int64_t group(const uint8_t* p, int size, uint8_t flip, int digits) except -1 nogil:
-    """One group of at most nine digits; `flip` is 0xFF in negative numbers, where all bits are inverted."""
+    """One group of at most nine digits; `flip` is 0xFF in negative numbers, whose bits are inverted."""
     cdef uint64_t value = 0
     cdef uint64_t limit = 1
     cdef int i
@@ -79,9 +83,9 @@ cdef inline int64_t group(const uint8_t* p, int size, uint8_t flip, int digits) 
 
 
 cdef int decimal_text(const uint8_t* image, int precision, int scale, uint8_t* text) except -1 nogil:
-    """A granted decimal image as MySQL prints it; `text` has room for DECIMAL_TEXT; returns the length.
+    """Writes a granted decimal image as MySQL prints it to `text` (DECIMAL_TEXT bytes); returns the length.
 
-    The first bit is 1 for numbers from zero on, 0 with everything inverted below: so the bytes sort.
+    The first bit is 1 for numbers from zero on; negative numbers are inverted, so that the bytes sort.
     """
     cdef int whole = precision - scale
     cdef uint8_t flip = 0 if image[0] & 0x80 else 0xFF
@@ -156,14 +160,14 @@ cdef uint8_t* fraction_text(uint8_t* p, uint64_t micros, int digits) noexcept no
 
 
 cdef int64_t fraction(Cursor* row, int digits) except -1 nogil:
-    """The digits after the second, two in a byte, big-endian; as microseconds."""
+    """Reads a fraction of a second, two digits a byte, big-endian; returns microseconds."""
     cdef int size = (digits + 1) // 2
     cdef int64_t value = <int64_t>big(take(row, size), size)
     cdef int i
     for i in range(3 - size):
         value *= 100
     if value > 999999:
-        damaged(b"a fraction of a second is not below one")
+        damaged(b"a fraction of a second is not below one second")
     return value
 
 
@@ -198,7 +202,7 @@ cdef int put_datetime2(Cursor* row, Out* out, int digits) except -1 nogil:
 
 
 cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds, bint zero) noexcept nogil:
-    """Seconds since 1970 in UTC, or the zero timestamp. Days to a date by 400-year cycles from March on."""
+    """Writes seconds since 1970 UTC, or the zero timestamp. Days become a date by 400-year cycles that begin in March."""
     cdef uint64_t days, cycle_day, year_of, day_of, month_of
     if zero:
         p = date_text(p, 0, 0, 0)
@@ -217,8 +221,8 @@ cdef uint8_t* seconds_text(uint8_t* p, uint64_t seconds, bint zero) noexcept nog
 
 
 cdef int put_timestamp2(Cursor* row, Out* out, int digits) except -1 nogil:
-    """4 bytes of seconds, big-endian; then the fraction. All 0 is the zero timestamp; MariaDB has fractions of the
-    second 0, which are times like any other."""
+    """4 bytes of seconds, big-endian; then the fraction. All 0 is the zero timestamp; MariaDB also has fractions of
+    second 0."""
     cdef uint64_t seconds = big(take(row, 4), 4)
     cdef int64_t micros = fraction(row, digits)
     cdef uint8_t[32] text
@@ -281,3 +285,63 @@ cdef int put_old_time(Cursor* row, Out* out) except -1 nogil:
     check(value <= 8385959)
     p = clock_text(p, value // 10000, value // 100 % 100, value % 100)
     return put_block(out, STRING_TAG, text, p - text)
+
+
+cdef int put_padded(Out* out, const uint8_t* data, Py_ssize_t size, Py_ssize_t full) except -1 nogil:
+    """BINARY(n): the log strips the zero bytes at its end."""
+    if size > full:
+        damaged(b"a BINARY value is longer than its column")
+    cdef uint8_t* p = room(out, full + 11)
+    p[0] = BYTES_TAG
+    cdef int n = 1 + write_varint(p + 1, full)
+    memcpy(p + n, data, size)
+    memset(p + n + size, 0, full - size)
+    out.size += n + full
+    return 0
+
+
+cdef inline uint32_t label_start(const uint32_t* ends, uint64_t index) noexcept nogil:
+    return ends[index - 1] if index else 0
+
+
+cdef int put_enum(
+    Out* out, uint64_t index, const uint8_t* labels, const uint32_t* ends, uint32_t count
+) except -1 nogil:
+    """ENUM: the label's number from 1 on; 0 is the empty string of an invalid value."""
+    if index > count:
+        damaged(b"an ENUM value has no label")
+    if index == 0:
+        return put_block(out, STRING_TAG, b"", 0)
+    cdef uint32_t start = label_start(ends, index - 1)
+    return put_block(out, STRING_TAG, labels + start, ends[index - 1] - start)
+
+
+cdef int put_set(
+    Out* out, uint64_t members, const uint8_t* labels, const uint32_t* ends, uint32_t count
+) except -1 nogil:
+    """SET: a bit per label; the labels are joined by commas in the order of the definition."""
+    cdef Py_ssize_t length = 0
+    cdef uint32_t i, start
+    cdef bint first = True
+    if count < 64 and members >> count:
+        damaged(b"a SET value has no label")
+    for i in range(count):
+        if members >> i & 1:
+            length += ends[i] - label_start(ends, i) + (0 if first else 1)
+            first = False
+    cdef uint8_t* p = room(out, length + 11)
+    cdef uint8_t* begin = p
+    p[0] = STRING_TAG
+    p += 1 + write_varint(p + 1, length)
+    first = True
+    for i in range(count):
+        if members >> i & 1:
+            if not first:
+                p[0] = 44
+                p += 1
+            first = False
+            start = label_start(ends, i)
+            memcpy(p, labels + start, ends[i] - start)
+            p += ends[i] - start
+    out.size += p - begin
+    return 0

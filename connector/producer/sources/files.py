@@ -28,7 +28,7 @@ from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
-from connector.mysql.schema_history.column_names import ColumnNameResolver, Refused
+from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server.dump import ByteSource, StreamStart
 from connector.mysql.transforms.filters import Filter, fingerprint
@@ -133,7 +133,7 @@ class FileSource:
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the last finished transaction on."""
-        return self._read(start_redo(position), position, tables, self._filter.sparing(position.finished))
+        return self._read(start_redo(position), position, tables, self._filter.including(position.finished))
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The files from the position on.
@@ -174,9 +174,9 @@ class FileSource:
             EventFrames(),
             filters=filter,
             service=self._config.service,
-            piece_bytes=self._config.source.batch_bytes,
+            batch_bytes=self._config.source.batch_bytes,
             file=file.name,
-            naming=naming,
+            resolver=naming,
             known=known,
         )
 
@@ -194,7 +194,7 @@ class FileSource:
         executed = previous_gtids(newest)
         if executed is None:
             raise RuntimeError("a log without GTIDs")
-        reader = self._reader(LogBytes(newest), newest, NOTHING, Refused())
+        reader = self._reader(LogBytes(newest), newest, NOTHING, RefusingResolver())
         try:
             while not reader.ended:
                 for item in reader.read():

@@ -16,7 +16,7 @@ from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFacts
-from connector.mysql.preflight.cascades import CascadesRefused
+from connector.mysql.preflight.cascades import CascadeGuard
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.replication import check_replication
 from connector.mysql.preflight.widening import capture_of, check_widened
@@ -68,7 +68,7 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.untold)
+        self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.unlogged_options)
         self._server = facts
         if facts.warnings != self._told:
             self._told = facts.warnings
@@ -129,7 +129,7 @@ class MySqlSource:
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the last finished transaction on."""
-        wanted = self._wanted().sparing(position.finished)
+        wanted = self._wanted().including(position.finished)
         start = start_redo(position, by_place=self._by_place(position))
         return self._read(start, position, tables, wanted)
 
@@ -185,12 +185,12 @@ class MySqlSource:
         naming = history_of(tables, wanted, position)
         server = self._server
         if server is not None and not server.cascades_logged and not self._source.accept_unlogged_cascades:
-            naming = CascadesRefused(naming, wanted, server, position)
+            naming = CascadeGuard(naming, wanted, server, position)
         stream: Stream
         if isinstance(start, SourcePosition) and position.gtid_set is not None:
             known = parse_gtids(position.gtid_set)
-            if wanted.spared is not None and wanted.spared.gtid is not None:
-                known.remove(wanted.spared.gtid)
+            if wanted.always_read is not None and wanted.always_read.gtid is not None:
+                known.remove(wanted.always_read.gtid)
             end, behind = self._log.end(), Known(known)
             stream = UnknownAlone(self._log.read(start, wanted, naming, behind), behind, end)
         else:

@@ -198,9 +198,9 @@ class SourceLog:
             frames,
             filters=wanted,
             service=self._service,
-            piece_bytes=self._source.batch_bytes,
+            batch_bytes=self._source.batch_bytes,
             file=file,
-            naming=naming,
+            resolver=naming,
             known=known,
             created=self.created,
         )

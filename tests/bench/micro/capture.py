@@ -90,6 +90,6 @@ def snapshot_rows() -> Work:
         rows = TextRows("iisdsssb", 0)
         rows.feed(packets)
         rows.decode(1000, 1 << 30)
-        return len(rows.take()[1])
+        return len(rows.drain()[1])
 
     return work

@@ -149,7 +149,7 @@ def read_all(data: bytes, *, packets: bool = False, filters: Filters | None = No
         frames,
         filters=Filter(filters or Filters()),
         service="micro",
-        piece_bytes=4 << 20,
+        batch_bytes=4 << 20,
         file="binlog.000001",
     )
     found = []

@@ -104,7 +104,7 @@ class Source:
         """Everything since the start; a table of its own marks the end."""
         self.run("CREATE TABLE the_end (a INT)")
         found = read_from(
-            self.server, AfterGtids(self.start), ended, filters=Filter(self.config.source.filters), piece_bytes=100_000
+            self.server, AfterGtids(self.start), ended, filters=Filter(self.config.source.filters), batch_bytes=100_000
         )
         return [piece for piece in found if isinstance(piece, TransactionBatch)]
 

@@ -211,7 +211,7 @@ def test_damage_and_missing_files_are_found(bench: Bench, folder: Path) -> None:
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     writer = ArchiveWriter(Archive(tmp_path / "nowhere"))
     with pytest.raises(ConfigError, match="cannot be written: No such file"):
-        writer.take([("binlog.000001", b"x")])
+        writer.accept([("binlog.000001", b"x")])
 
 
 def contents(bench: Bench) -> list[Any]:

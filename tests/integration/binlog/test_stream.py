@@ -129,7 +129,7 @@ def test_a_large_transaction_comes_in_pieces_of_bounded_size(shop: Shop) -> None
         "SELECT i, REPEAT('x', 100), NULL FROM n"
     )
 
-    found = pieces(shop.read(piece_bytes=100_000))
+    found = pieces(shop.read(batch_bytes=100_000))
 
     assert len(found) > 15
     assert [piece.begin is not None for piece in found] == [True] + [False] * (len(found) - 1)
@@ -296,7 +296,7 @@ def test_a_place_that_is_not_there_is_a_preflight_error(shop: Shop) -> None:
 def test_read_comes_back_when_nothing_happens_and_says_when_the_source_is_gone(shop: Shop) -> None:
     place = shop.here()
     stream = open_stream(source_of(shop.server), place)
-    reader = BinlogReader.from_stream(stream, filters=ALL, service="test", piece_bytes=1 << 20)
+    reader = BinlogReader.from_stream(stream, filters=ALL, service="test", batch_bytes=1 << 20)
     try:
         began = time.monotonic()
         while time.monotonic() < began + 2.5:  # heartbeats in between

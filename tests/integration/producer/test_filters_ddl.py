@@ -230,7 +230,7 @@ def compare(server: SqlServer, name: str, script: str, default: str) -> None:
             assert "source.filters.ignore: [" in error.hint
             continue
         assert not stops, f"{called}, {default}: it was to stop"
-        wanted = {table: rows for table, rows in found.items() if filter.wants(*table.split(".", 1))}
+        wanted = {table: rows for table, rows in found.items() if filter.captures(*table.split(".", 1))}
         assert shown.tables == wanted, f"{called}, default schema {default!r}"
 
 

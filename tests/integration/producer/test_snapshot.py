@@ -21,7 +21,7 @@ from connector.log.transaction.xa import Logged
 from connector.mysql.server import snapshot_point as moment
 from connector.mysql.server.connection import Connection, connect, query
 from connector.mysql.server.dump import AfterGtids
-from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_moment
+from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point
 from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
@@ -262,15 +262,15 @@ def test_an_xa_transaction_that_is_prepared_at_the_moment_costs_an_attempt(
         prepared(source, name, f"at{len(attempts)}", len(attempts))
 
     def each_is_decided(connection: Connection, *, load: bool) -> SnapshotPoint:
-        found = fix_moment(connection, load=load)
+        found = fix_snapshot_point(connection, load=load)
         run(source, name, f"XA COMMIT 'at{len(attempts)}'")
         if len(attempts) == 2:
             monkeypatch.setattr("connector.mysql.snapshot.snapshot.await_decided", await_decided)
-            monkeypatch.setattr("connector.mysql.snapshot.snapshot.fix_moment", fix_moment)
+            monkeypatch.setattr("connector.mysql.snapshot.snapshot.fix_snapshot_point", fix_snapshot_point)
         return found
 
     monkeypatch.setattr("connector.mysql.snapshot.snapshot.await_decided", then_prepare)
-    monkeypatch.setattr("connector.mysql.snapshot.snapshot.fix_moment", each_is_decided)
+    monkeypatch.setattr("connector.mysql.snapshot.snapshot.fix_snapshot_point", each_is_decided)
     assert loaded(source) == {TableName(name, "t"): [[1], [2]]}
     assert len(attempts) == 2
 

@@ -191,9 +191,9 @@ def test_a_definition_before_the_position_is_contained(gtid: str | None, offset:
     history = TableHistory(KNOWN, Filter(Filters()), position)
     query = Query(Statement("s", "ALTER TABLE t ADD c INT", {}), "", ("s",), "utf8mb4")
 
-    assert history.statement(query, gtid, SourcePosition("binlog.000007", offset)) is not seen
-    assert (history.taken() == Redefined()) is seen
-    assert history.taken() == Redefined()
+    assert history.follow(query, gtid, SourcePosition("binlog.000007", offset)) is not seen
+    assert (history.drain() == Redefined()) is seen
+    assert history.drain() == Redefined()
 
 
 @pytest.mark.parametrize("do", [("s",), ()])
@@ -201,7 +201,7 @@ def test_a_definition_that_is_listed_as_not_understood_leaves_all_tables_known(d
     history = TableHistory(KNOWN, Filter(Filters(do=do, unknown_ddl=("DROP GHOST *", "ALTER *"))))
 
     def follow(sql: str) -> bool:
-        return history.statement(Query(Statement("s", sql, {}), "", (), "utf8mb4"), None, SourcePosition("b.1", 9))
+        return history.follow(Query(Statement("s", sql, {}), "", (), "utf8mb4"), None, SourcePosition("b.1", 9))
 
     assert not follow("drop ghost t")
     assert history.known(TableName("s", "t")) is not None

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
 
 from connector.ddl.tokens import CONTROLS, SPACES, in_tokens
-from connector.errors import Unsupported
+from connector.errors import ConnectorError, Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.layout import TableLayout, TableName
-from connector.log.transaction.position import Finished
+from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.events.xa import xa_statement
 from connector.mysql.fields import Fields
-from connector.mysql.values.charsets import decode_leniently, shown, strays
+from connector.mysql.values.charsets import decode, decode_leniently, shown, strays, width
 from connector.mysql.values.collations import charset_of
-from connector.mysql.values.row_transform import RowTransform
 
 
 def _leading(executed: str) -> re.Pattern[str]:
@@ -44,6 +42,7 @@ CONTROL = {
     "SAVEPOINT": "savepoint",
     "RELEASE": "savepoint",
 }
+QUERY_FIXED = 13
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"})
 TOO_MANY = 254  # schemas: they are not named
 # MariaDB's binlog_alter_two_phase: an ALTER is logged when it starts, and whole again when it has ended.
@@ -53,55 +52,6 @@ UNFINISHED = frozenset({"start", "rollback"})
 THREAD_SPECIFIC, SUPPRESS_USE = 0x4, 0x8
 # MySQL's own schemas are where accounts and grants are kept: statements about these go through.
 SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
-
-
-class Wanted(Protocol):
-    """Which schemas and tables are for us."""
-
-    def wants(self, schema: str, table: str) -> bool:
-        """Whether this table is."""
-
-    def wants_schema(self, schema: str) -> bool:
-        """Whether a table of this schema can be."""
-
-    def actions(self, schema: str, table: str) -> Collection[str]:
-        """Of a table that is for us: what is; insert, update, delete, ddl."""
-
-    def shape(self, layout: TableLayout) -> RowTransform | None:
-        """What a rule makes of its rows; None: nothing."""
-
-    def published(self, statement: Statement, known: Callable[[TableName], TableLayout | None]) -> Statement | None:
-        """A definition that is for us as rules want it; None: nothing is left of it."""
-
-    def definitions(self, statement: Statement, noted: Collection[str]) -> tuple[Statement, ...]:
-        """What of a definition is for us; raises `Unsupported` where that is not known."""
-
-    def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
-        """Whether text that is not valid in its character set is kept as bytes."""
-
-    @property
-    def keeps_statements(self) -> bool:
-        """Whether changes that were logged as statements are for us as they are."""
-
-    @property
-    def rows_query_bytes(self) -> int:
-        """How much of the text of a statement is wanted whose changes were logged as rows; 0: nothing."""
-
-    @property
-    def largest_event(self) -> int:
-        """Bytes that a compressed event may have, expanded."""
-
-    @property
-    def untold(self) -> Mapping[str, str]:
-        """Options of definitions that the server does not log, as it has them."""
-
-    @property
-    def ignored_servers(self) -> frozenset[int]:
-        """Transactions of these server ids are not for us."""
-
-    @property
-    def spared(self) -> Finished | None:
-        """The one event that is for us whoever wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +118,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
     return Query(Statement(schema, sql, state.options), control, tuple(state.schemas), state.charset, xid)
 
 
-def wants_statement(found: Query, filters: Wanted) -> bool:
+def captures_statement(found: Query, filters: CaptureFilter) -> bool:
     """Whether a definition is for us, or a part of it.
 
     Raises:
@@ -177,24 +127,24 @@ def wants_statement(found: Query, filters: Wanted) -> bool:
     if found.statement.options.get("alter") in UNFINISHED:
         return False
     if found.control:
-        return any(schema in SYSTEM or filters.wants_schema(schema) for schema in found.touched)
+        return any(schema in SYSTEM or filters.captures_schema(schema) for schema in found.touched)
     return bool(filters.definitions(found.statement, found.schemas))
 
 
-def may_want(found: Query, filters: Wanted) -> bool:
+def may_capture(found: Query, filters: CaptureFilter) -> bool:
     """The same where it is not to be said before the transaction is known to be for us: also what is not known."""
     try:
-        return wants_statement(found, filters)
+        return captures_statement(found, filters)
     except Unsupported:
         return True
 
 
-def wants_change(found: Query, filters: Wanted) -> bool:
+def may_change_captured(found: Query, filters: CaptureFilter) -> bool:
     """Whether a change that was logged as a statement may be about a table of ours.
 
     Only the schemas that the source noted tell: the default schema says nothing of those that a text names.
     """
-    return not found.schemas or any(filters.wants_schema(schema) for schema in found.schemas)
+    return not found.schemas or any(filters.captures_schema(schema) for schema in found.schemas)
 
 
 def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
@@ -209,7 +159,7 @@ def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
     return CONTROL.get(words[0], ""), ""
 
 
-def told(statement: Statement) -> Statement:
+def with_shown_bytes(statement: Statement) -> Statement:
     """The statement as it is handed out: bytes that mean nothing in its character set are shown.
 
     Where they stand in comments alone, no more is to be said. Otherwise the text does not do what the source's did: an
@@ -346,3 +296,40 @@ VARIABLES: dict[int, Reader] = {
     130: State._alter,
     131: State._set_collations,
 }
+
+
+def rows_query(text: bytes, size: int, begin: bytes, limit: int) -> str:
+    """The text of the statement whose rows follow: ROWS_QUERY, and MariaDB's ANNOTATE_ROWS.
+
+    MySQL's (`libs/mysql/binlog/event/rows_event.h`, `Rows_query_event`) begins with a byte that once was the length.
+    MariaDB's (`sql/log_event.h`, `Annotate_rows_log_event`) is the text alone. Both have the session's character set,
+    which MySQL's BEGIN names; MariaDB's does not, so its text is read as UTF-8. Invalid bytes are shown as `\\xe9`.
+
+    Args:
+        text: the text, or at least its first `limit` bytes.
+        size: bytes of the whole text.
+        begin: body of the QUERY event that began the transaction; b"" if there is none.
+        limit: bytes to keep. A longer text is cut, with a note of its size.
+    """
+    charset = _charset(begin[QUERY_FIXED : QUERY_FIXED + int.from_bytes(begin[11:13], "little")])
+    if size <= limit:
+        return _decoded(text[:size], charset, 1)
+    return f"{_decoded(text[:limit], charset, width(charset))} … ({limit} of {size} bytes)"
+
+
+def _decoded(text: bytes, charset: str, widest: int) -> str:
+    """Decodes text; up to `widest - 1` bytes at its end may be an incomplete character, which is left out."""
+    for cut in range(widest):
+        try:
+            return decode(text[: len(text) - cut], charset)
+        except ConnectorError:
+            continue
+    return text.decode("utf-8", "backslashreplace")
+
+
+@lru_cache(maxsize=256)
+def _charset(variables: bytes) -> str:
+    """The character set of a text by its status variables."""
+    state = State("utf8mb4")
+    state.read(Fields(variables))
+    return state.charset

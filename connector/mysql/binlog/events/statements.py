@@ -12,9 +12,10 @@ from typing import Final
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.mysql.binlog.events import load_data
+from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.events.event_types import ROW_FORMAT
 from connector.mysql.binlog.events.load_data import LoadedFiles
-from connector.mysql.binlog.events.query import Query, Wanted, query, wants_change, wants_statement
+from connector.mysql.binlog.events.query import Query, captures_statement, may_change_captured, query
 from connector.mysql.binlog.events.statement_values import INTVAR, RAND, USER_VAR, statement_values
 from connector.mysql.fields import Fields
 from connector.mysql.values.collations import charset_of
@@ -34,7 +35,7 @@ class Statements:
         filters: which are for us.
     """
 
-    def __init__(self, filters: Wanted) -> None:
+    def __init__(self, filters: CaptureFilter) -> None:
         self._filters = filters
         self.keeps = filters.keeps_statements
         self._files = LoadedFiles()
@@ -92,9 +93,9 @@ class Statements:
         if found.control == "savepoint":
             return found.statement if self.keeps else None
         if found.control == "change":
-            if not wants_change(found, self._filters):
+            if not may_change_captured(found, self._filters):
                 return None
-        elif found.control != "rollback to" and not wants_statement(found, self._filters):
+        elif found.control != "rollback to" and not captures_statement(found, self._filters):
             return None
         if found.control and not self.keeps:
             rolled_back = found.control == "rollback to"

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The tables that rows belong to: TABLE_MAP events, and what stands before the images of a rows event."""
+"""Tables of rows events: TABLE_MAP events, and the header of rows events."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp
@@ -15,7 +15,7 @@ cdef enum:
     MAX_LAYOUTS = 20000
     MAX_PRESENCES = 4096
     HIDDEN_KEY = 0x04  # flag of a TABLE_MAP: TM_GENERATED_INVISIBLE_PK_F
-    NO_TABLE = 0xFFFFFF  # a rows event that only ends a statement names this table
+    NO_TABLE = 0xFFFFFF  # the id of a rows event without rows, which only ends a statement
 
 cdef enum Act:  # connector.log.ids.Action
     INSERT = 0
@@ -31,28 +31,29 @@ cdef class Table:
 
     Args:
         definition: the bytes of its TABLE_MAP behind id and flags.
-        layout: its columns; None when it is not wanted.
-        codec: decodes its rows; None when it is not wanted.
-        named: whether the TABLE_MAP alone says all this.
-        hidden: whether its flags say that its first column is a key which the server made.
-        wanted: a bit for each action whose rows are.
-        shape: what a rule makes of its rows; None: nothing.
+        layout: its columns; None if it is not captured.
+        codec: decodes its rows; None if it is not captured.
+        named: whether the TABLE_MAP names the columns.
+        actions: a bit for each captured action.
+        transform: applied to its rows; None: no rule changes them.
+        hidden: whether its first column is a generated invisible primary key.
     """
 
     def __init__(
-        self, bytes definition, layout, RowCodec codec, bint named, int wanted, RowTransform shape=None, bint hidden=False
+        self, bytes definition, layout, RowCodec codec, bint named, int actions, RowTransform transform=None,
+        bint hidden=False
     ):
         self.definition = definition
         self.hidden = hidden
         self.layout = layout
         self.codec = codec
-        self.wanted = wanted
-        self.shape = shape
+        self.actions = actions
+        self.transform = transform
         self.named = named
         self.presences = {}
 
     cdef bytes present(self, const uint8_t* bits):
-        """Which columns an image has: a bit per column, those beyond the last one 0; empty when it has all."""
+        """The columns of an image: a bit per column, bits beyond the last column 0; empty: all columns."""
         cdef int width = self.codec.width
         cdef int i
         cdef uint8_t last = <uint8_t>((1 << ((width - 1) & 7) + 1) - 1)
@@ -71,22 +72,22 @@ cdef class Table:
 cdef class Tables:
     """Finds the table of every rows event.
 
-    An id means nothing beyond its server's life. The bytes behind it are the definition: the same bytes are the same
-    table, and give the same layout object.
+    An id is valid until its server restarts. The bytes behind it are the definition: equal bytes give the same layout
+    object.
 
     Args:
-        filters: `wants`, `actions` and `shape` of a table, `keeps_invalid_text` of a column, `largest_event`.
-        naming: see `connector.mysql.schema_history.column_names`.
+        filters: a `connector.mysql.binlog.events.capture_filter.CaptureFilter`.
+        resolver: a `ColumnNameResolver`.
     """
 
-    def __init__(self, filters, naming):
+    def __init__(self, filters, resolver):
         self.filters = filters
-        self.naming = naming
+        self.resolver = resolver
         self.ids = {}
         self.known = {}
 
     cdef int forget(self, bint mariadb) except -1:
-        """A new file: its server may be another, of another kind, or have started again."""
+        """Forgets ids at a new file: its server may be another one, of another vendor, or restarted."""
         self.ids.clear()
         if mariadb != self.mariadb:
             self.mariadb = mariadb
@@ -95,7 +96,7 @@ cdef class Tables:
         return 0
 
     cdef int renamed(self) except -1:
-        """What the same TABLE_MAP is called may be another now."""
+        """Forgets tables whose column names a definition may have changed."""
         cdef Table table
         for table in list(self.known.values()):
             if not table.named:
@@ -108,7 +109,7 @@ cdef class Tables:
         cdef bytes definition
         cdef bint hidden = take(body, 2)[0] & HIDDEN_KEY and not self.mariadb
         if self.skipping:
-            self.ids[table_id] = self.newest = NOT_WANTED
+            self.ids[table_id] = self.newest = NOT_CAPTURED
             self.newest_id = table_id
             return 0
         if (
@@ -123,31 +124,31 @@ cdef class Tables:
         if table is None:
             if len(self.known) >= MAX_LAYOUTS:
                 self.known.clear()
-            table = self.known[definition, hidden] = self._made(definition, hidden)
+            table = self.known[definition, hidden] = self._make(definition, hidden)
         self.ids[table_id] = self.newest = table
         self.newest_id = table_id
         return 0
 
-    cdef Table _made(self, bytes definition, bint hidden):
+    cdef Table _make(self, bytes definition, bint hidden):
         name = table_name(definition)
-        if not self.filters.wants(name.schema, name.table):
+        if not self.filters.captures(name.schema, name.table):
             return Table(definition, None, None, True, 0, None, hidden)
         actions = self.filters.actions(name.schema, name.table)
-        wanted = sum(1 << action for action, called in enumerate(ACTIONS) if called in actions)
-        if not wanted:
+        captured = sum(1 << action for action, called in enumerate(ACTIONS) if called in actions)
+        if not captured:
             return Table(definition, None, None, True, 0, None, hidden)
         table = table_map(definition, mariadb=self.mariadb, hidden_key=hidden)
-        layout, specs = table_layout(table) if table.named else self.naming.layout(table)
+        layout, specs = table_layout(table) if table.named else self.resolver.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
         codec = RowCodec(specs, self.filters.largest_event)
-        return Table(definition, layout, codec, table.named, wanted, self.filters.shape(layout), hidden)
+        return Table(definition, layout, codec, table.named, captured, self.filters.row_transform(layout), hidden)
 
     cdef Table of_rows(self, Cursor* body, bint second, int action):
-        """Id, flags, extra data in the second version; columns; a bit per column that is there. Then come the images.
+        """Reads the header of a rows event: id, flags, extra data (version 2), columns, a bit per column in the images.
 
-        Sets `before` and `after`. Returns None when the table is not wanted.
+        Sets `before` and `after`. Returns None if the action is not captured.
         """
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef Py_ssize_t extra
@@ -163,8 +164,8 @@ cdef class Tables:
         if table is None:
             if table_id == NO_TABLE:
                 return None
-            damaged(b"rows of a table that was not described")
-        if not table.wanted >> action & 1:
+            damaged(b"rows of a table without a TABLE_MAP")
+        if not table.actions >> action & 1:
             return None
         width = packed(body)
         if width != <uint64_t>table.codec.width:
@@ -179,7 +180,7 @@ cdef class Tables:
         return table
 
 
-cdef Table NOT_WANTED = Table(b"", None, None, True, 0)
+cdef Table NOT_CAPTURED = Table(b"", None, None, True, 0)
 
 
 cdef bint same(const Cursor* body, bytes definition) noexcept:

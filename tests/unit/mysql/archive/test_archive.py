@@ -77,12 +77,12 @@ def events_of(data: bytes) -> list[bytes]:
     return found
 
 
-def taken(data: bytes, seed: int, file: str = "", offset: int = 4) -> list[tuple[str, bytes]]:
+def drained(data: bytes, seed: int, file: str = "", offset: int = 4) -> list[tuple[str, bytes]]:
     frames = PacketFrames()
     raw = RawEvents(frames, file, offset)
     source, found = Parts(data, seed), []
     while frames.receive(source, 0):
-        found += raw.take()
+        found += raw.drain()
     return found
 
 
@@ -93,7 +93,7 @@ def test_a_dump_is_the_file_without_what_was_made_for_the_stream(seed: int) -> N
     heartbeat = struct.pack("<IBIIIH", 0, 27, 1, 19 + 4 + 4, 200, 0) + b"name"
     heartbeat += struct.pack("<I", zlib.crc32(heartbeat))
     sent = [rotate("log.000007", 4), *events[:3], heartbeat, *events[3:], rotate("log.000008", 4)]
-    found = taken(packets(sent), seed)
+    found = drained(packets(sent), seed)
     assert b"".join(part for name, part in found if name == "log.000007") == data[4:]
     assert found[0] == ("log.000007", b"")
     assert found[-1] == ("log.000008", b"")
@@ -107,9 +107,10 @@ def test_a_dump_that_begins_inside_a_file_leaves_out_the_format() -> None:
     repeated[13:17] = bytes(4)
     repeated[-4:] = struct.pack("<I", zlib.crc32(repeated[:-4]))
     sent = [rotate("log.000007", start), bytes(repeated), *events[2:]]
-    assert b"".join(part for _, part in taken(packets(sent), 1, "log.000007", start)) == data[start:]
-    with pytest.raises(CorruptBinlog, match="goes on at another place"):
-        taken(packets(sent), 1, "log.000007", start + 1)
+    assert b"".join(part for _, part in drained(packets(sent), 1, "log.000007", start)) == data[start:]
+    with pytest.raises(CorruptBinlog) as raised:
+        drained(packets(sent), 1, "log.000007", start + 1)
+    assert raised.value.where == {"file": "log.000007", "pos": start + 1, "event": "ROTATE(4)"}
 
 
 def test_a_jump_and_a_wrong_checksum_end_it_behind_what_is_right() -> None:
@@ -124,10 +125,10 @@ def test_a_jump_and_a_wrong_checksum_end_it_behind_what_is_right() -> None:
         with pytest.raises(CorruptBinlog, match=why):
             for _ in range(100):
                 frames.receive(source, 0)
-                found += raw.take()
+                found += raw.drain()
         assert b"".join(part for _, part in found) == b"".join(events[:4])
         with pytest.raises(CorruptBinlog, match=why):
-            raw.take()
+            raw.drain()
 
 
 def archive(folder: Path, *names: str) -> Archive:
@@ -215,7 +216,7 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     with closing(LogBytes(file)) as source:
         found = []
         while frames.receive(source, 0):
-            found += raw.take()
+            found += raw.drain()
     assert b"".join(part for _, part in found) == LOG.read_bytes()[4:]
     assert raw.offset == LOG.stat().st_size
 
@@ -257,7 +258,7 @@ def read_known(log: LogWriter, folder: Path, known: str | None) -> list[Logged]:
         EventFrames(),
         filters=ALL,
         service="test",
-        piece_bytes=1 << 20,
+        batch_bytes=1 << 20,
         file=path.name,
         known=None if known is None else parse_gtids(known),
     )
@@ -328,11 +329,11 @@ def test_a_whole_file_that_ends_inside_an_event_is_told(tmp_path: Path, lost: in
 def test_a_file_has_its_name_when_the_server_has_gone_to_the_next(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     writer = ArchiveWriter(Archive(tmp_path))
-    assert writer.take([("log.000001", b""), ("log.000001", data[4:100])]) == []
+    assert writer.accept([("log.000001", b""), ("log.000001", data[4:100])]) == []
     writer.close()
     assert (tmp_path / "log.000001.part").read_bytes() == data[:100]
     writer = ArchiveWriter(Archive(tmp_path))  # which goes on behind what is there
-    whole = writer.take([("log.000001", data[100:]), ("log.000002", b""), ("log.000003", b"")])
+    whole = writer.accept([("log.000001", data[100:]), ("log.000002", b""), ("log.000003", b"")])
     assert whole == ["log.000001", "log.000002"]
     writer.close()
     names = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -345,9 +346,9 @@ def test_everything_is_synced_before_a_file_has_its_name(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("sync"), sync(descriptor)))
     monkeypatch.setattr(Path, "rename", lambda path, to: (done.append(Path(to).name), rename(path, to))[1])
     writer = ArchiveWriter(Archive(tmp_path))
-    writer.take([("log.000001", b"x")])
+    writer.accept([("log.000001", b"x")])
     done.clear()
-    writer.take([("log.000002", b"")])
+    writer.accept([("log.000002", b"")])
     assert done[:3] == ["sync", "log.000001", "sync"]
     writer.close()
 
@@ -372,7 +373,7 @@ def test_what_a_dump_must_not_have_is_told_with_its_place(
     with pytest.raises(CorruptBinlog, match=why) as raised:
         for _ in range(100):
             frames.receive(source, 0)
-            raw.take()
+            raw.drain()
     place = 4 + sum(map(len, sent[:-1]))
     assert (raised.value.where["file"], raised.value.where["pos"]) == ("log.000007", place)
     assert raised.value.where["event"] == kind
@@ -388,7 +389,7 @@ def test_a_second_heartbeat_and_an_artificial_event_are_not_the_files() -> None:
     beat = sealed(struct.pack("<IBIIIH", 0, 41, 1, 19 + 2 + 4, 200, 0) + b"\0\0" + bytes(4))
     made = sealed(second[:17] + struct.pack("<H", ARTIFICIAL) + second[19:])
     sent = [rotate("log.000007", 4), first, beat, second, made, *events]
-    found = taken(packets(sent), 1)
+    found = drained(packets(sent), 1)
     assert b"".join(part for _, part in found) == data[4:]
 
 
@@ -396,7 +397,7 @@ def test_a_file_that_is_being_written_is_kept_as_it_is() -> None:
     """Its checksum is that of the format description without the flag."""
     data = bytearray(LOG.read_bytes())
     data[4 + 17] |= 1
-    found = taken(packets([rotate("log.000007", 4), *events_of(bytes(data))]), 1)
+    found = drained(packets([rotate("log.000007", 4), *events_of(bytes(data))]), 1)
     assert b"".join(part for _, part in found) == data[4:]
 
 
@@ -405,7 +406,7 @@ def test_mariadbs_events_without_places_are_kept() -> None:
     log.begin()
     log.event(160, b"INSERT", log_pos=0)
     log.commit()
-    found = taken(packets([rotate("log.000007", 4), *events_of(log.data)]), 1)
+    found = drained(packets([rotate("log.000007", 4), *events_of(log.data)]), 1)
     assert b"".join(part for _, part in found) == log.data[4:]
 
 
@@ -415,8 +416,8 @@ def test_what_is_archived_can_be_read_by_its_owner_alone(tmp_path: Path) -> None
         archive.belong("5b37")
         writer = ArchiveWriter(archive)
         data = LOG.read_bytes()
-        writer.take(taken(packets([rotate("log.000007", 4), *events_of(data), rotate("log.000008", 4)]), 1))
-        writer.take([("log.000008", b"")])
+        writer.accept(drained(packets([rotate("log.000007", 4), *events_of(data), rotate("log.000008", 4)]), 1))
+        writer.accept([("log.000008", b"")])
         writer.close()
     modes = {path.name: path.stat().st_mode & 0o7777 for path in archive.folder.iterdir()}
     assert modes == dict.fromkeys(("source.json", "log.000007", "log.000008.part"), 0o600)

@@ -70,7 +70,7 @@ class Reading:
             EventFrames(),
             filters=ALL,
             service="t",
-            piece_bytes=1,
+            batch_bytes=1,
             file=file.name,
             known=None if self._decode_all else known,
         )

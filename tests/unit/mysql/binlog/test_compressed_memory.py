@@ -30,7 +30,7 @@ from connector.mysql.binlog.reader import BinlogReader
 from connector.config.model import Filters
 from connector.errors import ConnectorError
 
-reader = BinlogReader.from_file(Path(sys.argv[1]), filters=Filter(Filters()), service="t", piece_bytes=1 << 20)
+reader = BinlogReader.from_file(Path(sys.argv[1]), filters=Filter(Filters()), service="t", batch_bytes=1 << 20)
 before, rows, error = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, None
 try:
     while not reader.ended:

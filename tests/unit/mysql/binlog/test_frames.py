@@ -70,7 +70,7 @@ def stream_of(log: LogWriter, *, file: bytes = b"f.000001") -> list[bytes]:
 
 
 def read(data: bytes, sizes: Iterator[int], *, buffer: int = 1 << 16) -> list[Logged]:
-    reader = BinlogReader(Pieces(data, sizes), PacketFrames(buffer), filters=ALL, service="test", piece_bytes=1 << 20)
+    reader = BinlogReader(Pieces(data, sizes), PacketFrames(buffer), filters=ALL, service="test", batch_bytes=1 << 20)
     found: list[Logged] = []
     with pytest.raises(EndOfTest):
         while True:
@@ -138,22 +138,28 @@ def test_a_lost_packet_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packet", "error", "text"),
+    ("packet", "error", "code", "hint"),
     [
-        (b"\xff\xd4\x04#HY000Could not find first log file name", PreflightError, "cannot give"),
-        (b"\xff\xd4\x04#HY000A replica with the same server_uuid/server_id as", PreflightError, "same server_uuid"),
-        (b"\xff\xcb\x04#42000Access denied", PreflightError, "refuses"),
-        (b"\xff\x1d\x04#08S01Server shutdown in progress", SourceUnavailable, "shutdown"),
-        (b"\xff\x01\x00no state", ConnectorError, "no state"),
-        (b"\xfe\x00\x00\x02\x00", SourceUnavailable, "ended"),
-        (b"", CorruptBinlog, "empty"),
-        (b"\x01abc", CorruptBinlog, "neither"),
-        (b"\0abc", CorruptBinlog, "length points outside"),
+        (b"\xff\xd4\x04#HY000Could not find first log file name", PreflightError, 1236, "SHOW BINARY LOGS"),
+        (b"\xff\xd4\x04#HY000A replica with the same server_uuid/server_id as", PreflightError, 1236, "server_id"),
+        (b"\xff\xd4\x04#HY000anonymous transaction", PreflightError, 1236, "ON_PERMISSIVE"),
+        (b"\xff\xcb\x04#42000Access denied", PreflightError, 1227, "REPLICATION SLAVE"),
+        (b"\xff\x1d\x04#08S01Server shutdown in progress", SourceUnavailable, 1053, ""),
+        (b"\xff\x01\x00no state", ConnectorError, 1, ""),
+        (b"\xfe\x00\x00\x02\x00", SourceUnavailable, None, ""),
+        (b"", CorruptBinlog, None, ""),
+        (b"\x01abc", CorruptBinlog, None, ""),
+        (b"\0abc", CorruptBinlog, None, ""),
     ],
 )
-def test_packets_that_are_no_events(packet: bytes, error: type[ConnectorError], text: str) -> None:
-    with pytest.raises(error, match=text):
+def test_packet_that_is_no_event_raises_the_error_of_its_code(
+    packet: bytes, error: type[ConnectorError], code: int | None, hint: str
+) -> None:
+    with pytest.raises(error) as raised:
         whole([*stream_of(small_log())[:2], packet])
+    assert type(raised.value) is error
+    assert raised.value.where.get("code") == code
+    assert hint in raised.value.hint
 
 
 def test_an_event_that_is_not_as_long_as_its_packet_is_corrupt() -> None:
@@ -169,7 +175,7 @@ def test_what_was_whole_before_an_error_is_handed_out_first() -> None:
         PacketFrames(),
         filters=ALL,
         service="test",
-        piece_bytes=1 << 20,
+        batch_bytes=1 << 20,
     )
     assert len(row_changes(reader.read(), "t")) == 30
     for _ in range(2):

@@ -18,7 +18,7 @@ from connector.log.transaction.batch import PositionAdvance, Statement, Transact
 from connector.log.transaction.position import SourcePosition
 from connector.mysql import compression
 from connector.mysql.binlog.events import mariadb
-from connector.mysql.binlog.events.heartbeat import heartbeat
+from connector.mysql.binlog.events.stream_messages import dump_heartbeat
 from connector.mysql.binlog.events.table_map import table_layout, table_map
 from connector.mysql.values.collations import charset_of
 from tests.support.binlog import changes, row_changes, whole_file
@@ -219,11 +219,11 @@ def test_a_streamed_place_is_found_behind_where_we_are(offset: int, skipped: int
 
 
 def test_a_heartbeat_beyond_four_gigabytes() -> None:
-    with pytest.raises(CorruptBinlog, match="without a place"):
-        heartbeat(b"\xff" * 8 + b"f", False, 0, 4, mariadb=True)
+    with pytest.raises(CorruptBinlog):
+        dump_heartbeat(b"\xff" * 8 + b"f", False, 0, 4, mariadb=True)
     body = struct.pack("<Q", 5 << 32 | 7) + b"mariadb-bin.000009"
-    assert heartbeat(body, False, 0, 4, mariadb=True) == ("mariadb-bin.000009", 5 << 32 | 7)
-    assert heartbeat(b"mariadb-bin.000009", False, 900, 4, mariadb=True) == ("mariadb-bin.000009", 900)
+    assert dump_heartbeat(body, False, 0, 4, mariadb=True) == ("mariadb-bin.000009", 5 << 32 | 7)
+    assert dump_heartbeat(b"mariadb-bin.000009", False, 900, 4, mariadb=True) == ("mariadb-bin.000009", 900)
 
 
 def test_collations_by_groups() -> None:
@@ -232,8 +232,9 @@ def test_collations_by_groups() -> None:
     ]  # fmt: skip
     assert [charset_of(n) for n in (576, 608, 1032, 1069)] == ["utf8mb3", "utf8mb4", "latin1", "utf8mb4"]
     for unknown in (3328, 1024, 500, 2047):
-        with pytest.raises(Unsupported, match=str(unknown)):
+        with pytest.raises(Unsupported) as raised:
             charset_of(unknown)
+        assert raised.value.where["collation"] == unknown
 
 
 def test_times_of_the_old_format_are_refused_only_in_mariadbs_log() -> None:

@@ -73,9 +73,9 @@ def test_places_follow_each_other_without_a_gap() -> None:
     assert starts[1:] == ends[:-1]
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 60, 150])
-def test_the_size_of_pieces_changes_nothing_but_their_number(piece_bytes: int) -> None:
-    whole, cut = whole_file(LOG), whole_file(LOG, piece_bytes=piece_bytes)
+@pytest.mark.parametrize("batch_bytes", [1, 60, 150])
+def test_the_size_of_pieces_changes_nothing_but_their_number(batch_bytes: int) -> None:
+    whole, cut = whole_file(LOG), whole_file(LOG, batch_bytes=batch_bytes)
     assert row_changes(cut, "t") == row_changes(whole, "t")
     assert len(cut) > len(whole)
     assert next(change for change in changes(cut) if isinstance(change, Rows)).layout.key == (0,)
@@ -88,7 +88,7 @@ def test_a_log_cut_off_anywhere_gives_whole_transactions_and_then_an_error(tmp_p
     for size in range(len(data)):
         path = tmp_path / "cut.000001"
         path.write_bytes(data[:size])
-        reader = BinlogReader.from_file(path, filters=ALL, service="test", piece_bytes=1 << 20)
+        reader = BinlogReader.from_file(path, filters=ALL, service="test", batch_bytes=1 << 20)
         if size in borders:
             while not reader.ended:
                 reader.read()

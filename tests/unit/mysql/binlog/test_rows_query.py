@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.config.model import Filters
 from connector.log.transaction.batch import Rows, TransactionBatch
-from connector.mysql.binlog.events.rows_query import rows_query
+from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, images, whole_file
 from tests.support.binlog_command import binlog
@@ -44,11 +44,11 @@ def statement(log: LogWriter, text: str | bytes | None, *numbers: int) -> None:
     log.rows(30, 1, b"".join(map(row, numbers)))
 
 
-def told(log: LogWriter, folder: Path, filters: Filter, *, piece_bytes: int = 1 << 20) -> list[tuple[str | None, int]]:
+def told(log: LogWriter, folder: Path, filters: Filter, *, batch_bytes: int = 1 << 20) -> list[tuple[str | None, int]]:
     """Of every row, the statement and the number."""
     path = folder / "log.000001"
     path.write_bytes(log.data)
-    found = whole_file(path, filters=filters, piece_bytes=piece_bytes)
+    found = whole_file(path, filters=filters, batch_bytes=batch_bytes)
     return [
         (change.query, after[0])
         for change in changes(found)
@@ -73,9 +73,9 @@ def log() -> LogWriter:
     return log
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 10, 1 << 20])
-def test_each_row_has_its_own_statement(log: LogWriter, tmp_path: Path, piece_bytes: int) -> None:
-    assert told(log, tmp_path, wanted(), piece_bytes=piece_bytes) == [
+@pytest.mark.parametrize("batch_bytes", [1, 10, 1 << 20])
+def test_each_row_has_its_own_statement(log: LogWriter, tmp_path: Path, batch_bytes: int) -> None:
+    assert told(log, tmp_path, wanted(), batch_bytes=batch_bytes) == [
         ("INSERT 1, 2", 1), ("INSERT 1, 2", 2), ("INSERT 3", 3), (None, 4), (None, 5),
     ]  # fmt: skip
 
@@ -152,7 +152,7 @@ def test_texts_count_as_what_they_take(tmp_path: Path) -> None:
         statement(log, f"{number:03}" + "x" * 997, number)
     log.commit()
     assert len(told(log, tmp_path, wanted())) == 100
-    pieces = whole_file(tmp_path / "log.000001", filters=wanted(), piece_bytes=10_000)
+    pieces = whole_file(tmp_path / "log.000001", filters=wanted(), batch_bytes=10_000)
     sizes = [
         sum(len(change.query or "") for change in item.changes) for item in pieces if isinstance(item, TransactionBatch)
     ]

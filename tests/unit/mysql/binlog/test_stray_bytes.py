@@ -107,8 +107,8 @@ def test_the_history_of_tables_does_not_guess_a_label() -> None:
     history = TableHistory(Definitions(), ALL)
     for number, sql in enumerate((b"CREATE TABLE t (a ENUM('\xff'))", b"CREATE TABLE u (a INT) -- \xff")):
         body = struct.pack("<IIBHH", 1, 0, 1, 0, len(UTF8)) + UTF8 + b"s\0" + sql
-        history.statement(query(body, 0), None, SourcePosition("log.000001", 100 + number))
-    tables = history.taken().tables
+        history.follow(query(body, 0), None, SourcePosition("log.000001", 100 + number))
+    tables = history.drain().tables
     unknown, known = tables[TableName("s", "t")], tables[TableName("s", "u")]
     assert unknown is not None
     assert "bytes that mean nothing" in unknown.unknown

@@ -45,7 +45,7 @@ def numbers(piece: TransactionBatch) -> list[object]:
 def in_small_pieces(log: LogWriter, folder: Path, *, filters: Filter | None = None) -> list[Logged]:
     path = folder / "log.000001"
     path.write_bytes(log.data)
-    return whole_file(path, piece_bytes=1, **({"filters": filters} if filters else {}))
+    return whole_file(path, batch_bytes=1, **({"filters": filters} if filters else {}))
 
 
 def test_a_prepared_transaction_is_told_apart(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import Query
 from connector.mysql.preflight import cascades
-from connector.mysql.preflight.cascades import CascadesRefused
-from connector.mysql.schema_history.column_names import Refused
+from connector.mysql.preflight.cascades import CascadeGuard
+from connector.mysql.schema_history.column_names import RefusingResolver
 from connector.mysql.server.connection import Connection
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.transforms.filters import Filter
@@ -39,9 +39,9 @@ INLINE = f"CREATE TABLE c (p INT {CASCADE})"
 def read(
     sql: str, *, facts: SourceFacts = MARIADB, schema: str = "shop", gtid: str | None = f"{UUID}:6", **options: str
 ) -> bool:
-    naming = CascadesRefused(Refused(), Filter(Filters(do=("shop",), ignore=("shop.not",))), facts, POSITION)
+    naming = CascadeGuard(RefusingResolver(), Filter(Filters(do=("shop",), ignore=("shop.not",))), facts, POSITION)
     query = Query(Statement(schema, sql, options), "", (), "utf8mb4")
-    return naming.statement(query, gtid, SourcePosition("bin.000002", 2000))
+    return naming.follow(query, gtid, SourcePosition("bin.000002", 2000))
 
 
 @pytest.mark.parametrize(

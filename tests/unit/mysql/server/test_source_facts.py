@@ -57,8 +57,10 @@ def test_what_is_not_told_before_8(version: str) -> None:
     found = facts(version)
     assert (found.tells_names, found.binlog_row_metadata, found.set_variable) == (False, "NONE", "SET GLOBAL")
     assert (found.flush_privilege, found.expire_seconds) == ("RELOAD", 3 * 86400)
-    assert found.untold == {"explicit_defaults_for_timestamp": "0"}
-    assert facts(version, explicit_defaults_for_timestamp="ON").untold == {"explicit_defaults_for_timestamp": "1"}
+    assert found.unlogged_options == {"explicit_defaults_for_timestamp": "0"}
+    assert facts(version, explicit_defaults_for_timestamp="ON").unlogged_options == {
+        "explicit_defaults_for_timestamp": "1"
+    }
 
 
 def test_newer_servers_tell_it() -> None:
@@ -66,7 +68,7 @@ def test_newer_servers_tell_it() -> None:
     old, new = facts("8.0.11", **more), facts("8.0.43", **more)
     assert (new.tells_names, new.binlog_row_metadata, new.set_variable) == (True, "MINIMAL", "SET PERSIST")
     assert (old.flush_privilege, new.flush_privilege, new.expire_seconds) == ("RELOAD", "FLUSH_TABLES", 60)
-    assert new.untold == {}
+    assert new.unlogged_options == {}
     assert facts("8.0.43", **more | {"binlog_expire_logs_seconds": "0"}).expire_seconds == 0
 
 

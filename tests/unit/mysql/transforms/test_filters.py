@@ -22,15 +22,15 @@ def a_filter(do: tuple[str, ...] = (), ignore: tuple[str, ...] = (), case: int =
 
 def test_without_patterns_everything_but_the_system_is_wanted() -> None:
     everything = a_filter()
-    assert everything.wants("shop", "orders")
-    assert everything.wants_schema("shop")
+    assert everything.captures("shop", "orders")
+    assert everything.captures_schema("shop")
     for schema in SYSTEM_SCHEMAS:
-        assert not everything.wants(schema, "user")
-        assert not everything.wants_schema(schema)
+        assert not everything.captures(schema, "user")
+        assert not everything.captures_schema(schema)
 
 
 def test_system_schemas_cannot_be_asked_for() -> None:
-    assert not a_filter(do=("mysql.user", "mysql")).wants("mysql", "user")
+    assert not a_filter(do=("mysql.user", "mysql")).captures("mysql", "user")
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_system_schemas_cannot_be_asked_for() -> None:
     ],
 )
 def test_a_pattern_finds(pattern: str, schema: str, table: str, found: bool) -> None:
-    assert a_filter(do=(pattern,)).wants(schema, table) is found
-    assert a_filter(ignore=(pattern,)).wants(schema, table) is not found
+    assert a_filter(do=(pattern,)).captures(schema, table) is found
+    assert a_filter(ignore=(pattern,)).captures(schema, table) is not found
 
 
 @pytest.mark.parametrize(
@@ -81,24 +81,24 @@ def test_a_pattern_of_columns_has_three_parts(pattern: str) -> None:
 
 def test_ignore_wins_over_do() -> None:
     both = a_filter(do=("shop",), ignore=("shop.tmp_*",))
-    assert both.wants("shop", "orders")
-    assert not both.wants("shop", "tmp_1")
+    assert both.captures("shop", "orders")
+    assert not both.captures("shop", "tmp_1")
 
 
 def test_a_schema_is_wanted_while_one_of_its_tables_can_be() -> None:
-    assert a_filter(do=("shop.orders",)).wants_schema("shop")
-    assert not a_filter(do=("shop.orders",)).wants_schema("other")
-    assert a_filter(ignore=("shop.orders",)).wants_schema("shop")
-    assert not a_filter(ignore=("shop",)).wants_schema("shop")
-    assert not a_filter(ignore=("shop.*",)).wants_schema("shop")
+    assert a_filter(do=("shop.orders",)).captures_schema("shop")
+    assert not a_filter(do=("shop.orders",)).captures_schema("other")
+    assert a_filter(ignore=("shop.orders",)).captures_schema("shop")
+    assert not a_filter(ignore=("shop",)).captures_schema("shop")
+    assert not a_filter(ignore=("shop.*",)).captures_schema("shop")
 
 
 def test_case_counts_as_the_server_says() -> None:
-    assert not a_filter(do=("Shop.Orders",), case=0).wants("shop", "orders")
-    assert a_filter(do=("Shop.Orders",), case=1).wants("shop", "orders")
-    assert a_filter(do=("shop.orders",), case=2).wants("Shop", "ORDERS")
-    assert a_filter(case=0).wants("MYSQL", "mine")
-    assert not a_filter(case=1).wants("MYSQL", "mine")
+    assert not a_filter(do=("Shop.Orders",), case=0).captures("shop", "orders")
+    assert a_filter(do=("Shop.Orders",), case=1).captures("shop", "orders")
+    assert a_filter(do=("shop.orders",), case=2).captures("Shop", "ORDERS")
+    assert a_filter(case=0).captures("MYSQL", "mine")
+    assert not a_filter(case=1).captures("MYSQL", "mine")
 
 
 @pytest.mark.parametrize("pattern", ["", " ", ".orders", "shop.", "."])
@@ -115,14 +115,14 @@ def test_stars_and_question_marks_mean_what_a_shell_means(
     expected = fnmatch.fnmatchcase(schema, glob_schema.translate(literal)) and fnmatch.fnmatchcase(
         table, glob_table.translate(literal)
     )
-    assert a_filter(do=(f"{glob_schema}.{glob_table}",)).wants(schema, table) is expected
+    assert a_filter(do=(f"{glob_schema}.{glob_table}",)).captures(schema, table) is expected
 
 
 @given(do=st.lists(globs, max_size=3), ignore=st.lists(globs, max_size=3), schema=names, table=names)
 def test_a_wanted_table_is_in_a_wanted_schema(do: list[str], ignore: list[str], schema: str, table: str) -> None:
     some = a_filter(do=tuple(do), ignore=tuple(f"{g}.{g}" for g in ignore))
-    if some.wants(schema, table):
-        assert some.wants_schema(schema)
+    if some.captures(schema, table):
+        assert some.captures_schema(schema)
 
 
 def test_a_fingerprint_tells_what_is_published_apart() -> None:

@@ -18,7 +18,7 @@ from connector.errors import ConfigError, CorruptBinlog, Unsupported
 from connector.log.format import avro
 from connector.log.ids import Action
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.mysql.transforms.table_rules import hash_key, shape
+from connector.mysql.transforms.table_rules import hash_key, row_transform
 from connector.mysql.values.row_transform import Does, RowTransform
 from connector.schema import fragment_schema
 
@@ -152,43 +152,43 @@ def text(name: str, type: str = "varchar(64)") -> Column:
 
 def test_a_layout_is_that_of_what_is_published() -> None:
     layout = table(text("a"), text("B"), Column("d", "datetime(3)", nullable=False), key=(3, 0))
-    made = shape(layout, rule(drop=["b?", "A"], zero_dates=["*"], mask={"x": {"fixed": None}}), KEY)
+    made = row_transform(layout, rule(drop=["b?", "A"], zero_dates=["*"], mask={"x": {"fixed": None}}), KEY)
     assert made is not None
     assert [column.name for column in made.layout.columns] == ["id", "B", "d"]
     assert made.layout.key == (2, 0)
     assert not made.layout.columns[2].nullable  # of the key: it stays as it is
-    made = shape(table(*layout.columns[1:]), rule(zero_dates=["*"], mask={"a": {"fixed": None}}), KEY)
+    made = row_transform(table(*layout.columns[1:]), rule(zero_dates=["*"], mask={"a": {"fixed": None}}), KEY)
     assert made is not None
     assert [column.nullable for column in made.layout.columns] == [False, True, False, True]
 
 
 def test_columns_under_other_names_are_another_layout_and_no_row_is_looked_at() -> None:
     layout = table(text("a"), text("B"), key=(0, 2))
-    made = shape(layout, rule(rename={"ID": "number", "b": "A2", "x": "y"}), KEY)
+    made = row_transform(layout, rule(rename={"ID": "number", "b": "A2", "x": "y"}), KEY)
     assert made is not None
     assert made.layout == TableLayout(NAME, (replace(layout.columns[0], name="number"), text("a"), text("A2")), (0, 2))
     assert made.rows(Action.UPDATE, b"as it is", b"8 bytes.", b"b", b"a") == (b"as it is", b"8 bytes.", b"b", b"a")
-    swapped = shape(layout, rule(rename={"a": "B", "b": "a"}), KEY)
+    swapped = row_transform(layout, rule(rename={"a": "B", "b": "a"}), KEY)
     assert swapped is not None
     assert [column.name for column in swapped.layout.columns] == ["id", "B", "a"]
-    assert shape(layout, rule(rename={"x": "y"}), KEY) is None
-    assert shape(layout, rule(rename={"b": "B"}), KEY) is None
+    assert row_transform(layout, rule(rename={"x": "y"}), KEY) is None
+    assert row_transform(layout, rule(rename={"b": "B"}), KEY) is None
 
 
 def test_a_column_may_be_masked_and_get_another_name_or_that_of_one_that_is_dropped() -> None:
     layout = table(text("mail"), text("hash"))
     fields = {"mask": {"MAIL": {"fixed": None}}, "drop": ["hash"], "rename": {"mail": "hash"}}
-    made = shape(layout, rule(**fields), KEY)
+    made = row_transform(layout, rule(**fields), KEY)
     assert made is not None
     assert made.layout == table(replace(text("hash"), nullable=True))
     data, ends, _, _ = made.rows(Action.INSERT, *written([{"before": None, "after": [1, "m", "h"]}]), b"", b"")
     assert read(data, ends) == [{"before": None, "after": [1, None]}]
     with pytest.raises(Unsupported, match="publishes two columns under the name Id"):
-        shape(layout, rule(rename={"mail": "Id"}), KEY)
+        row_transform(layout, rule(rename={"mail": "Id"}), KEY)
 
 
 def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
-    assert shape(table(text("a")), rule(drop=["b"], mask={"c": {"truncate": 1}}, zero_dates=["*"]), KEY) is None
+    assert row_transform(table(text("a")), rule(drop=["b"], mask={"c": {"truncate": 1}}, zero_dates=["*"]), KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
 def test_a_rule_that_cannot_be_followed_stops(fields: dict[str, Any], message: str) -> None:
     layout = table(text("short", "varchar(16)"), Column("n", "bigint"), Column("d", "date"))
     with pytest.raises(Unsupported, match=message):
-        shape(layout, rule(**fields), KEY)
+        row_transform(layout, rule(**fields), KEY)
 
 
 def test_without_a_key_all_columns_but_one_may_go() -> None:
     with pytest.raises(Unsupported, match="drops every column"):
-        shape(table(key=()), rule(drop=["*"]), KEY)
-    assert shape(table(text("a"), key=()), rule(drop=["id"]), KEY) is not None
+        row_transform(table(key=()), rule(drop=["*"]), KEY)
+    assert row_transform(table(text("a"), key=()), rule(drop=["id"]), KEY) is not None
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def packets(*payloads: bytes, sequence: int = 5) -> bytes:
 
 
 def decoded(rows: TextRows) -> list[list[Any]]:
-    data, ends = rows.take()
+    data, ends = rows.drain()
     stream = io.BytesIO(bytes(data))
     found = []
     for end in ends:
