@@ -29,7 +29,7 @@ from tests.support.certificates import write_certificates
 from tests.support.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
 from tests.support.servers.environment import Broker
-from tests.support.spark import PROFILES, Profile, session
+from tests.support.spark import READERS, Reader, session
 
 pytestmark = pytest.mark.servers
 ROLES = ("producer", "consumer", "operator", "stranger")
@@ -76,9 +76,9 @@ def test_what_is_published_is_read_back(config: Config) -> None:
         assert reader.control().epochs[-1].epoch == 1
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, profile: Profile) -> None:
-    stream = profile(spark, config.kafka, config.topic, OFFSETS)
+@pytest.mark.parametrize("opened", READERS)
+def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, opened: Reader) -> None:
+    stream = opened(spark, config.kafka, config.topic, OFFSETS)
     found: list[pa.Table] = []
 
     def whole() -> bool:
@@ -106,9 +106,9 @@ def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, short_pa
         reader.control()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, spark: Session, profile: Profile) -> None:
-    stream = profile(spark, broker.kafka(password="guessed"), config.topic, OFFSETS)
+@pytest.mark.parametrize("opened", READERS)
+def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, spark: Session, opened: Reader) -> None:
+    stream = opened(spark, broker.kafka(password="guessed"), config.topic, OFFSETS)
     try:
         with pytest.raises(BrokerUnavailable, match="Authentication failed"):
             until(lambda: stream.next(0.2) is not None)
@@ -199,9 +199,9 @@ def test_consumers_and_operators_read(ruled: Config, broker: SecureBroker, role:
     assert found == [0, 1]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_spark_reads_as_a_consumer(ruled: Config, broker: SecureBroker, spark: Session, profile: Profile) -> None:
-    stream = profile(spark, role_of(ruled, broker, "consumer").kafka, ruled.topic, OFFSETS)
+@pytest.mark.parametrize("opened", READERS)
+def test_spark_reads_as_a_consumer(ruled: Config, broker: SecureBroker, spark: Session, opened: Reader) -> None:
+    stream = opened(spark, role_of(ruled, broker, "consumer").kafka, ruled.topic, OFFSETS)
     try:
         until(lambda: stream.next(0.2) is not None)
     finally:
