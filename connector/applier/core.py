@@ -25,7 +25,7 @@ from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, cut
 from connector.clock import Clock
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns, Value
 from connector.log.compact.net_changes import Ddl, once_more
@@ -380,13 +380,17 @@ class ApplyCore:
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Add service and seqnos to an error of the target."""
+        """Add the service, the events and, where an event can be skipped, the option to an error of the target."""
         try:
             yield
         except ConnectorError as error:
             first, last = self.position.seqno + 1, self._open.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
             error.where = {"service": self.position.service, "seqno": seqno, **error.where}
+            if isinstance(error, TargetDiffers | ValueNotRepresentable) and "--done-seqno" not in error.hint:
+                skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
+                skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
+                error.hint = f"{error.hint}; {skip}" if error.hint else skip
             raise
 
     def _forget(self) -> None:

@@ -18,6 +18,10 @@ POSTGRES_NAME_BYTES = 63
 # Each table has these without being told so.
 POSTGRES_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 
+OTHER_TABLE = (
+    "give it another name: RENAME TABLE on the source, or publish_as in a rule of source.filters.tables for what is "
+    "published from then on"
+)
 OTHER_COLUMN = (
     "give it another name: ALTER TABLE … RENAME COLUMN on the source, or rename in a rule of source.filters.tables for "
     "what is published from then on"
@@ -48,7 +52,7 @@ class SqliteNaming:
         text = str(name)
         # Cannot be equal to a name of the bookkeeping: those have no dot.
         if self.fold(text).startswith("sqlite_"):
-            raise ValueNotRepresentable(f"SQLite keeps names like {text} for itself")
+            raise ValueNotRepresentable(f"SQLite reserves names like {text}", hint=OTHER_TABLE)
         return (text,)
 
     def column(self, name: str) -> str:
@@ -72,7 +76,9 @@ class PostgresNaming:
         """`("schema", "table")`."""
         schema, table = self.column(name.schema), self.column(name.table)
         if schema.startswith("pg_") or schema in ("information_schema", "thl"):
-            raise ValueNotRepresentable(f"schema {schema} is PostgreSQL's or our bookkeeping's own (table {name})")
+            raise ValueNotRepresentable(
+                f"schema {schema} is reserved by PostgreSQL or the connector (table {name})", hint=OTHER_TABLE
+            )
         return schema, table
 
     def column(self, name: str) -> str:
@@ -102,7 +108,9 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
         place = tuple(naming.fold(part) for part in naming.table(table.name))
         other = taken.setdefault(place, table.name)
         if other != table.name:
-            raise ValueNotRepresentable(f"tables {other} and {table.name} would be one table on the target")
+            raise ValueNotRepresentable(
+                f"tables {other} and {table.name} would be one table on the target", hint=OTHER_TABLE
+            )
         columns: dict[str, str] = {}
         for column in table.columns:
             if naming.reserved(naming.column(column.name)):
@@ -114,7 +122,9 @@ def check_names(naming: Naming, tables: Iterable[Table]) -> None:
             same = columns.setdefault(naming.fold(naming.column(column.name)), column.name)
             if same != column.name:
                 raise ValueNotRepresentable(
-                    f"columns {same} and {column.name} of {table.name} would be one column on the target"
+                    f"columns {same} and {column.name} of {table.name} would be one column on the target",
+                    hint=OTHER_COLUMN,
+                    table=table.name,
                 )
         for column in table.transaction:
             if (same := columns.get(naming.fold(column.name), "")) != "":

@@ -129,14 +129,15 @@ def test_events_of_a_batch_are_one_commit() -> None:
     assert [event.rows for event in target.events] == [1, 2, 0]
 
 
-@pytest.mark.parametrize(("events", "told"), [(3, "0..2"), (1, 0)])
-def test_what_the_target_refuses_is_told_with_service_and_events(events: int, told: object) -> None:
+@pytest.mark.parametrize(("events", "seqno", "skip"), [(3, "0..2", "--skip-seqno N"), (1, 0, "--skip-seqno 0")])
+def test_refusal_of_target_names_service_events_and_skip_option(events: int, seqno: object, skip: str) -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], events - 1))
     target.failing["before commit"] = TargetDiffers("a row is missing", rows="id=9")
     with pytest.raises(TargetDiffers) as raised:
         rig.core.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
-    assert raised.value.where == {"service": "shop", "seqno": told, "rows": "id=9"}
+    assert raised.value.where == {"service": "shop", "seqno": seqno, "rows": "id=9"}
+    assert skip in raised.value.hint
 
 
 def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:

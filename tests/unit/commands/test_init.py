@@ -46,6 +46,12 @@ def test_given_fields_are_written_and_load(sets: list[str]) -> None:
     assert load(Path("some.yaml")) == given(sets).config
 
 
+def test_single_copy_of_topics_is_accepted_as_sandbox() -> None:
+    single, refused = given(["kafka.replication=1"]).config, given(["kafka.replication=1", "kafka.allow_unsafe=false"])
+    assert (single.kafka.min_isr, single.kafka.allow_unsafe) == (1, True)
+    assert (refused.config.kafka.min_isr, refused.config.kafka.allow_unsafe) == (1, False)
+
+
 def test_secret_of_a_file_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("hidden-there\n")
     assert cli.run(["init", "--set", f"source.password_file={tmp_path}/password"]) == 0
