@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.ddl import ast
-from connector.ddl.ast_table import LikeTable, TableReference
-from connector.ddl.parse import parse
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_column import TableReference
+from connector.ddl.syntax.ast_table import LikeTable
+from connector.ddl.syntax.clauses import ExchangeRows, RenameTo, naming_another_table
+from connector.ddl.syntax.parse import parse
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
@@ -41,7 +43,7 @@ class AffectedTables:
 
     @property
     def truncates(self) -> bool:
-        """Whether it takes all rows away and no more."""
+        """True if it takes all rows away and no more."""
         return self.verb == "TRUNCATE"
 
 
@@ -66,46 +68,51 @@ def _affected(parsed: ast.ParsedStatement, default_schema: str) -> AffectedTable
     match command:
         case ast.OtherStatement():
             return NONE
-        case ast.CreateSchema(schema, replace, _):
+        case ast.CreateSchemaStatement(schema, replace, _):
             return AffectedTables(schema=schema.text, drops=replace, places=(schema.span,))
-        case ast.AlterSchema(named, _):
+        case ast.AlterSchemaStatement(named, _):
             if named is None:
                 return AffectedTables(schema=default_schema)
             return AffectedTables(schema=named.text, places=(named.span,))
-        case ast.DropSchema(schema):
+        case ast.DropSchemaStatement(schema):
             return AffectedTables(schema=schema.text, drops=True, places=(schema.span,))
-        case ast.CreateTable(table, _, _, LikeTable(_, other)):
+        case ast.CreateTableStatement(table, _, _, LikeTable(_, other)):
             return _of("CREATE", table, like=other)
-        case ast.CreateTable(table, _, _, _) | ast.CreateSequence(table, _):
+        case ast.CreateTableStatement(table, _, _, _) | ast.CreateSequenceStatement(table, _):
             return _of("CREATE", table)
-        case ast.AlterTable():
+        case ast.AlterTableStatement():
             return _altered(command)
-        case ast.AlterSequence(table):
+        case ast.AlterSequenceStatement(table):
             return _of("ALTER", table)
-        case ast.DropTables(tables, _, _):
+        case ast.DropTablesStatement(tables, _, _):
             return _of("DROP", *tables)
-        case ast.RenameTables(pairs, _):
+        case ast.RenameTablesStatement(pairs, _):
             return _of("RENAME", *(table for pair in pairs for table in pair))
-        case ast.TruncateTable(table, _):
+        case ast.TruncateTableStatement(table, _):
             if parsed.rest is not None:
                 parsed.rest.stop()
             return _of("TRUNCATE", table)
-        case ast.CreateIndex(table, _) | ast.DropIndex(table, _):
+        case ast.CreateIndexStatement(table, _) | ast.DropIndexStatement(table, _):
             return _of("INDEX", table)
         case _:
             assert_never(command)
 
 
-def _altered(command: ast.AlterTable) -> AffectedTables:
+def _altered(command: ast.AlterTableStatement) -> AffectedTables:
     """Clauses that name another table begin behind the table's name, or behind a comma."""
     renames: list[TableReference] = []
     partners: list[TableReference] = []
     for part in command.parts:
-        match part.clauses[0]:
-            case ast.RenameTo(_, table):
+        clause = naming_another_table(part.clauses[0])
+        match clause:
+            case None:
+                pass
+            case RenameTo(_, table):
                 renames.append(table)
-            case ast.ExchangeRows(_, table):
+            case ExchangeRows(_, table):
                 partners.append(table)
+            case _:
+                assert_never(clause)
     if len(renames) + len(partners) > 1:
         raise Unsupported("DDL not understood: an ALTER TABLE that names several tables")
     return _of("ALTER", command.table, *renames, partner=next(iter(partners), None))

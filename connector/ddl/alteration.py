@@ -1,6 +1,6 @@
 """ALTER TABLE: all its clauses together are one change from the columns before to the columns after.
 
-What a change means for the rows that are there is not decided here but by whoever asks: `Meaning`.
+What a change means for existing rows is decided by the caller: `Meaning`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from connector.ddl.ast import (
+from connector.ddl.column_spec import ColumnSpec, column_spec
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax.ast import AlterTableStatement
+from connector.ddl.syntax.ast_column import After, DefinedColumn, First, NotUnderstood, stop
+from connector.ddl.syntax.ast_table import (
+    Check,
+    Constraint,
+    ForeignKey,
+    Index,
+    OtherOption,
+    Partitioning,
+    PrimaryKey,
+    TableCharset,
+)
+from connector.ddl.syntax.clauses import (
     AddColumn,
     AddColumns,
     AddConstraint,
     AlterColumn,
-    AlterTable,
     ChangeColumn,
     Clause,
     ConvertCharset,
@@ -25,29 +38,12 @@ from connector.ddl.ast import (
     NoEffect,
     OrderBy,
     PartitionClause,
+    PartitionEffect,
     RenameColumn,
     RenameTo,
     UnknownClause,
 )
-from connector.ddl.ast_table import (
-    After,
-    Check,
-    Constraint,
-    DefinedColumn,
-    First,
-    ForeignKey,
-    Index,
-    NotUnderstood,
-    OtherOption,
-    PartitionEffect,
-    Partitioning,
-    PrimaryKey,
-    TableCharset,
-    stop,
-)
-from connector.ddl.column_spec import ColumnSpec, column_spec
-from connector.ddl.mariadb import Dialect
-from connector.ddl.type_names import CHARACTERS
+from connector.ddl.syntax.type_names import CHARACTERS
 from connector.log.transaction.layout import Column, TableName
 
 Origin = TypeVar("Origin")
@@ -75,7 +71,7 @@ class Altered(Generic[Origin]):
 
 
 class Meaning(Protocol[Origin]):
-    """What clauses mean for rows. Each method raises `Unsupported` where it is not known."""
+    """The meaning of clauses for rows. Each method raises `Unsupported` where it is not known."""
 
     def added(self, spec: ColumnSpec) -> Origin:
         """A column is new."""
@@ -108,7 +104,7 @@ class Alteration(Generic[Origin]):
     name: TableName
     columns: list[Altered[Origin]]
     charset: str
-    dialect: Dialect
+    dialect: ServerDialect
     meaning: Meaning[Origin]
     key: tuple[str, ...] | None = None
     rename: TableName | None = None
@@ -121,7 +117,7 @@ class Alteration(Generic[Origin]):
         self._before = frozenset(item.old.casefold() for item in self.columns)
 
     def had(self, name: str) -> bool:
-        """Whether a column was called so before the statement: that is what IF EXISTS asks."""
+        """True if a column had this name before the statement: that is what IF EXISTS tests."""
         return name.casefold() in self._before
 
     def mention(self, optional: bool, *names: str) -> None:
@@ -133,11 +129,11 @@ class Alteration(Generic[Origin]):
         self._optional |= folded if optional else set()
 
     def index(self, name: str) -> int:
-        """Where the column stands that is called so now."""
+        """The index of the column that has this name now."""
         return self._index(name, lambda item: item.column.name)
 
     def old_index(self, name: str) -> int:
-        """Where the column stands that was called so before the statement: that is what its clauses mean."""
+        """The index of the column that had this name before the statement: clauses mean the names of before."""
         return self._index(name, lambda item: item.old)
 
     def _index(self, name: str, called: Callable[[Altered[Origin]], str]) -> int:
@@ -158,7 +154,7 @@ class Alteration(Generic[Origin]):
         return tuple(self.columns[at].column.name for at in places)
 
 
-def alter(command: AlterTable, state: Alteration[Origin], begin: Callable[[], object]) -> None:
+def alter(command: AlterTableStatement, state: Alteration[Origin], begin: Callable[[], object]) -> None:
     """Apply all clauses.
 
     Args:
@@ -179,7 +175,7 @@ def alter(command: AlterTable, state: Alteration[Origin], begin: Callable[[], ob
 
 
 def _touches(clause: Clause) -> bool:
-    """Whether a clause touches rows or columns, or may."""
+    """True if a clause touches rows or columns, or may."""
     match clause:
         case NoEffect() | AlterColumn() | OrderBy() | Partitioning():
             return False
@@ -189,8 +185,12 @@ def _touches(clause: Clause) -> bool:
             return isinstance(constraint, PrimaryKey)
         case DropConstraint(_, primary):
             return primary
-        case _:
+        case AddColumn() | AddColumns() | ModifyColumn() | ChangeColumn() | RenameColumn() | DropColumn() | RenameTo():
             return True
+        case ConvertCharset() | TableCharset() | OtherOption() | ExchangeRows() | UnknownClause() | NotUnderstood():
+            return True
+        case _:
+            assert_never(clause)
 
 
 def _charset(clause: Clause) -> str:

@@ -1,8 +1,8 @@
-"""What of a definition is published: of its tables some may be captured, some not.
+"""The part of a definition that is published, where only some of its tables are captured.
 
-The result says what the statement did to the captured tables alone. A table that gets a name which is not captured is
-gone for whoever sees captured tables only, so that is DROP TABLE. One that gets a captured name brings rows which the
-log does not have, so that stops; and so does a definition by a table that the log does not know.
+The result is what the statement did to the captured tables. A captured table that gets a name which is not captured
+is published as DROP TABLE. A table that gets a captured name brings rows that are not in the log, so that stops; so
+does a table that is created like one that is not captured.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from connector.log.transaction.layout import TableName
 RULES_HINT: Final = "change the rules of these tables (source.filters.tables), and begin a new log (another `service`)"
 
 
-class Capture(Enum):
-    """What is captured of a table."""
+class CaptureLevel(Enum):
+    """The part of a table that is captured."""
 
     WHOLE = auto()  # its rows and this definition
     ROWS = auto()  # its rows; a rule leaves this definition out
@@ -41,7 +41,7 @@ class Captured:
         self,
         statement: Statement,
         about: AffectedTables,
-        capture: Callable[[TableName], Capture],
+        capture: Callable[[TableName], CaptureLevel],
         fold: Callable[[str], str],
     ) -> None:
         self._statement = statement
@@ -50,24 +50,26 @@ class Captured:
         self._fold = fold
 
     def statements(self) -> tuple[Statement, ...]:
-        """What of it is published, in order; nothing where it is about no captured table.
+        """The statements that are published, in order; none if no captured table is affected.
 
         Raises:
             Unsupported: what it does to captured tables cannot be said without those that are not.
         """
         about = self._about
         if about.verb == "DROP":
-            return self._part([n for n, name in enumerate(about.tables) if self._capture(name) is Capture.WHOLE], 1)
+            return self._part(
+                [n for n, name in enumerate(about.tables) if self._capture(name) is CaptureLevel.WHOLE], 1
+            )
         if about.verb == "RENAME" or len(about.tables) > 1:
             return self._renamed()
         found = self._capture(about.tables[0])
         if about.partner is not None:
             other = self._capture(about.partner)
-            if found is not other or found is Capture.ROWS:
+            if found is not other or found is CaptureLevel.ROWS:
                 self._stop(f"rows of {about.tables[0]} and {about.partner} are exchanged, and not both are captured")
-        if found is not Capture.WHOLE:
+        if found is not CaptureLevel.WHOLE:
             return ()
-        if about.like is not None and self._capture(about.like) is not Capture.WHOLE:
+        if about.like is not None and self._capture(about.like) is not CaptureLevel.WHOLE:
             self._stop(f"{about.tables[0]} is made like {about.like}, whose definitions are not captured", about.tables)
         return (self._statement,)
 
@@ -88,17 +90,17 @@ class Captured:
         for chain in chains:
             old, new = pairs[chain[0]][0], pairs[chain[-1]][1]
             before, after = self._capture(old), self._capture(new)
-            if before is Capture.NOTHING and after is not Capture.NOTHING:
+            if before is CaptureLevel.NOTHING and after is not CaptureLevel.NOTHING:
                 self._stop(f"{old}, which is not captured, gets the name {new}: its rows are not in the log", (new,))
-            if {before, after} == {Capture.WHOLE, Capture.ROWS}:
+            if {before, after} == {CaptureLevel.WHOLE, CaptureLevel.ROWS}:
                 raise Unsupported(
                     f"{old} gets the name {new}: a definition about tables whose definitions are published and about "
                     "some whose are not",
                     hint=RULES_HINT,
                     sql=self._statement.sql[:500],
                 )
-            if before is Capture.WHOLE:
-                if after is Capture.WHOLE:
+            if before is CaptureLevel.WHOLE:
+                if after is CaptureLevel.WHOLE:
                     kept += chain
                 else:
                     gone.append(old)
@@ -134,7 +136,7 @@ class Captured:
         names = [
             str(name)
             for name in captured or (*self._about.tables, *partner)
-            if self._capture(name) is not Capture.NOTHING
+            if self._capture(name) is not CaptureLevel.NOTHING
         ]
         raise Unsupported(
             f"a definition is about captured tables and about some that are not: {why}",

@@ -1,16 +1,19 @@
-"""What a column's definition makes, once it is known what its table and its session add."""
+"""A column as its definition makes it, with what its table and its session add."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.ddl.ast_table import (
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax.ast_column import (
     Attribute,
     AutoIncrement,
     CharacterSet,
     Collate,
+    Computed,
     DataType,
+    Default,
     DefaultClause,
     DefinedColumn,
     Generated,
@@ -23,9 +26,7 @@ from connector.ddl.ast_table import (
     Unsigned,
     stop,
 )
-from connector.ddl.column_default import Computed, Default
-from connector.ddl.mariadb import Dialect
-from connector.ddl.type_names import BLOBS, FLOATS, TEXTS, charset_of, width
+from connector.ddl.syntax.type_names import BLOBS, FLOATS, TEXTS, charset_of, width
 from connector.log.transaction.layout import Column
 
 _AS_BYTES = {"char": "binary", "varchar": "varbinary"} | dict(zip(TEXTS, BLOBS, strict=True))
@@ -60,8 +61,8 @@ class ColumnSpec:
     collation: str = ""
 
 
-def column_spec(defined: DefinedColumn, charset: str, dialect: Dialect) -> ColumnSpec:
-    """Make sense of a definition.
+def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) -> ColumnSpec:
+    """Resolve a definition.
 
     Args:
         defined: its tree.
@@ -109,7 +110,7 @@ def column_spec(defined: DefinedColumn, charset: str, dialect: Dialect) -> Colum
 
 @dataclass(slots=True)
 class _Said:
-    """What attributes say, the later ones of what the earlier ones said, too."""
+    """The attributes read so far; later ones override earlier ones."""
 
     unsigned: bool
     nullable: bool
@@ -149,8 +150,8 @@ def _attribute(attribute: Attribute, said: _Said) -> None:
             assert_never(attribute)
 
 
-def _not_null_unsaid(base: str, said: _Said, dialect: Dialect) -> bool:
-    """Whether a TIMESTAMP is NOT NULL though the statement does not say so."""
+def _not_null_unsaid(base: str, said: _Said, dialect: ServerDialect) -> bool:
+    """True if a TIMESTAMP is NOT NULL though the statement does not say so."""
     if not (dialect.implicit and base == "timestamp") or said.null:
         return False
     if said.generated:

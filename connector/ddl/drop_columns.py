@@ -1,4 +1,4 @@
-"""A definition without some columns: what is published of a table some of whose columns are not.
+"""A definition without the columns that a rule drops.
 
 Parts of the text are left out as they stand between their commas; the rest stays to the letter. The result is read
 again and must be, token for token, what was to be left. What cannot be written so is `Unsupported`: nothing is guessed.
@@ -10,36 +10,38 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from connector.ddl import ast
 from connector.ddl.affected_tables import affected_tables
-from connector.ddl.ast_table import (
+from connector.ddl.column_spec import column_spec
+from connector.ddl.mariadb import ServerDialect, of_mariadb
+from connector.ddl.syntax import ast, clauses
+from connector.ddl.syntax.ast_column import (
     After,
-    Check,
-    Constraint,
     DefinedColumn,
     Expression,
-    ForeignKey,
-    Index,
     IndexColumn,
     IndexParts,
-    LikeTable,
     Name,
     NotUnderstood,
+    References,
+    SourceSpan,
+    stop,
+)
+from connector.ddl.syntax.ast_table import (
+    Check,
+    Constraint,
+    ForeignKey,
+    Index,
+    LikeTable,
     OtherOption,
     Partitioning,
     PrimaryKey,
-    References,
-    Span,
     TableBody,
     TableCharset,
     TableItem,
-    stop,
 )
-from connector.ddl.column_spec import column_spec
-from connector.ddl.mariadb import Dialect, of_mariadb
-from connector.ddl.parse import parse
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.ddl.table_spec import table_spec
-from connector.ddl.tokens import Lexeme, Token
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -49,18 +51,18 @@ Said = tuple[tuple[Lexeme, str], ...]
 
 
 class ColumnRules(Protocol):
-    """What becomes of a table's columns."""
+    """The rules for a table's columns."""
 
     def drops(self, column: str) -> bool:
-        """Whether it is left out."""
+        """True if it is left out."""
 
     def treats(self, column: str) -> object:
-        """What is done with it: another is treated alike when this is equal."""
+        """The treatment of a column; equal for columns that are treated alike."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a statement's visitor wants to know.
+class DropContext:
+    """The rules and tables that `drop_columns` needs.
 
     Args:
         rules: of a table; None: all its columns are published as they are. The same object for the same rule.
@@ -71,7 +73,7 @@ class Asked:
     after: Callable[[TableName], TableLayout | None]
 
 
-def drop_columns(statement: Statement, asked: Asked) -> Statement | None:
+def drop_columns(statement: Statement, asked: DropContext) -> Statement | None:
     """The statement without the columns that are not published.
 
     Returns:
@@ -105,32 +107,37 @@ class _Part:
 class _Dropping:
     """One reading of one statement."""
 
-    def __init__(self, statement: Statement, parsed: ast.ParsedStatement, asked: Asked) -> None:
+    def __init__(self, statement: Statement, parsed: ast.ParsedStatement, asked: DropContext) -> None:
         self._statement = statement
         self._parsed = parsed
         self._asked = asked
-        self._dialect = Dialect(mariadb=of_mariadb(statement))
+        self._dialect = ServerDialect(mariadb=of_mariadb(statement))
 
     def text(self) -> str | None:
         """The text that is left; None for nothing."""
         sql, command, rules_of = self._parsed.sql, self._parsed.command, self._asked.rules
         match command:
-            case ast.OtherStatement() | ast.CreateSchema() | ast.AlterSchema() | ast.DropSchema():
+            case (
+                ast.OtherStatement()
+                | ast.CreateSchemaStatement()
+                | ast.AlterSchemaStatement()
+                | ast.DropSchemaStatement()
+            ):
                 return sql
-            case ast.DropTables() | ast.TruncateTable() | ast.DropIndex():
+            case ast.DropTablesStatement() | ast.TruncateTableStatement() | ast.DropIndexStatement():
                 return sql
-            case ast.CreateSequence() | ast.AlterSequence():
+            case ast.CreateSequenceStatement() | ast.AlterSequenceStatement():
                 return sql
-            case ast.RenameTables(pairs, _):
+            case ast.RenameTablesStatement(pairs, _):
                 for old, new in pairs:
                     self._same(rules_of(old.name), rules_of(new.name))
                 return sql
-            case ast.CreateIndex(table, parts):
+            case ast.CreateIndexStatement(table, parts):
                 rules = rules_of(table.name)
                 return None if rules is not None and self._over_dropped(parts, rules) else sql
-            case ast.CreateTable():
+            case ast.CreateTableStatement():
                 return self._create(command, rules_of(command.table.name))
-            case ast.AlterTable():
+            case ast.AlterTableStatement():
                 return self._alter(command, rules_of(command.table.name))
             case _:
                 assert_never(command)
@@ -139,7 +146,7 @@ class _Dropping:
         if before is not after:
             stop("a table gets the name of one that has another rule")
 
-    def _create(self, command: ast.CreateTable, rules: ColumnRules | None) -> str:
+    def _create(self, command: ast.CreateTableStatement, rules: ColumnRules | None) -> str:
         parsed, body = self._parsed, command.body
         if isinstance(body, LikeTable):
             if parsed.rest is not None:
@@ -164,7 +171,7 @@ class _Dropping:
         before = table_spec(body, self._dialect)
         shown = tuple(spec for spec in before.specs if not rules.drops(spec.column.name))
         for parsed in parse(_with_text(self._statement, sql)):
-            if isinstance(parsed.command, ast.CreateTable):
+            if isinstance(parsed.command, ast.CreateTableStatement):
                 after = table_spec(parsed.command.body, self._dialect)
                 if shown and (shown, before.key) == (after.specs, after.key):
                     return
@@ -214,52 +221,58 @@ class _Dropping:
                     assert_never(part)
         return False
 
-    def _names_dropped(self, span: Span, rules: ColumnRules) -> bool:
-        """Whether a part has a word or name that is one of a dropped column."""
+    def _names_dropped(self, span: SourceSpan, rules: ColumnRules) -> bool:
+        """True if a part has a word or name that is one of a dropped column."""
         names = (token.text for token in self._parsed.within(span) if token.kind in (Lexeme.WORD, Lexeme.NAME))
         return any(map(rules.drops, names))
 
-    def _alter(self, command: ast.AlterTable, rules: ColumnRules | None) -> str | None:
-        new = [clause.table.name for clause in command.clauses if isinstance(clause, ast.RenameTo)]
+    def _alter(self, command: ast.AlterTableStatement, rules: ColumnRules | None) -> str | None:
+        new = [clause.table.name for clause in command.clauses if isinstance(clause, clauses.RenameTo)]
         for name in new:
             self._same(rules, self._asked.rules(name))
         if rules is None or not command.parts:
             return self._parsed.sql
         kept = [left for part in command.parts if (left := self._clause(part, command.table.name, rules)) is not None]
-        inside = Span(command.parts[0].span.start, command.parts[-1].span.end)
+        inside = SourceSpan(command.parts[0].span.start, command.parts[-1].span.end)
         return self._joined(kept, inside) if kept else None
 
-    def _clause(self, part: ast.AlterPart, table: TableName, rules: ColumnRules) -> _Part | None:
+    def _clause(self, part: clauses.AlterPart, table: TableName, rules: ColumnRules) -> _Part | None:
         """A clause, with what stands behind it without a comma, as it is published; None: not at all."""
         whole, clause = self._part(part.span), part.clauses[0]
         match clause:
-            case ast.AddColumn(_, _, column) | ast.ModifyColumn(_, _, column):
+            case clauses.AddColumn(_, _, column) | clauses.ModifyColumn(_, _, column):
                 if not rules.drops(column.name.text):
                     return self._positioned(part, column, table, rules)
                 self._check_alone(part, column)
                 return None
-            case ast.AddColumns(span, _, _):
+            case clauses.AddColumns(span, _, _):
                 if self._names_dropped(span, rules):
                     stop("several columns are added in parentheses, some of them dropped")
                 return whole
-            case ast.AddConstraint(_, constraint):
+            case clauses.AddConstraint(_, constraint):
                 return whole if self._constraint_stays(constraint, rules) else None
-            case ast.ChangeColumn(_, _, old, column):
+            case clauses.ChangeColumn(_, _, old, column):
                 self._alike(old, column.name, rules)
                 if not rules.drops(old.text):
                     return self._positioned(part, column, table, rules)
                 self._check_alone(part, column)
                 return None
-            case ast.RenameColumn(_, _, old, new):
+            case clauses.RenameColumn(_, _, old, new):
                 self._alike(old, new, rules)
                 return None if rules.drops(old.text) else whole
-            case ast.AlterColumn(column=name) | ast.DropColumn(column=name):
+            case clauses.AlterColumn(column=name) | clauses.DropColumn(column=name):
                 return None if rules.drops(name.text) else whole
             case NotUnderstood():
                 return clause.stop()
-            case ast.DropConstraint() | ast.RenameTo() | ast.ConvertCharset() | ast.OrderBy() | ast.PartitionClause():
+            case (
+                clauses.DropConstraint()
+                | clauses.RenameTo()
+                | clauses.ConvertCharset()
+                | clauses.OrderBy()
+                | clauses.PartitionClause()
+            ):
                 return whole
-            case ast.ExchangeRows() | ast.NoEffect() | ast.UnknownClause():
+            case clauses.ExchangeRows() | clauses.NoEffect() | clauses.UnknownClause():
                 return whole
             case TableCharset() | OtherOption() | Partitioning():
                 return whole
@@ -270,14 +283,16 @@ class _Dropping:
         if rules.treats(old.text) != rules.treats(new.text):
             stop(f"column {old.text} gets the name {new.text}, for which the rule says something else")
 
-    def _check_alone(self, part: ast.AlterPart, column: DefinedColumn) -> None:
+    def _check_alone(self, part: clauses.AlterPart, column: DefinedColumn) -> None:
         """A column's definition that is left out is nothing more than that."""
         if column_spec(column, "", self._dialect).primary:
             stop("the key is over a column that is dropped")
         if len(part.clauses) > 1:
             stop("something stands behind a column that is dropped")
 
-    def _positioned(self, part: ast.AlterPart, column: DefinedColumn, table: TableName, rules: ColumnRules) -> _Part:
+    def _positioned(
+        self, part: clauses.AlterPart, column: DefinedColumn, table: TableName, rules: ColumnRules
+    ) -> _Part:
         """A column's definition that stays; its place may be behind one that does not."""
         position, whole = column.position, self._part(part.span)
         if not isinstance(position, After) or not rules.drops(position.column.text):
@@ -293,7 +308,7 @@ class _Dropping:
         return _Part(text, (*whole.said[:-2], *said))
 
     def _positions(self) -> int:
-        """How many columns get places."""
+        """The number of columns that get places."""
         words = [token.text.upper() for token in self._parsed.tokens if token.kind is Lexeme.WORD]
         return words.count("AFTER") + words.count("FIRST")
 
@@ -309,10 +324,10 @@ class _Dropping:
             found = found if rules.drops(other.name) else other.name
         return stop(f"column {column} is not in {table}")
 
-    def _part(self, span: Span) -> _Part:
+    def _part(self, span: SourceSpan) -> _Part:
         return _Part(self._parsed.text(span), _said(self._parsed.within(span)))
 
-    def _joined(self, kept: Sequence[_Part], inside: Span) -> str:
+    def _joined(self, kept: Sequence[_Part], inside: SourceSpan) -> str:
         """The text with these parts alone in place of all, which must say just what is wanted."""
         parsed = self._parsed
         sql = f"{parsed.sql[: inside.start]}{','.join(part.text for part in kept)}{parsed.sql[inside.end :]}"

@@ -1,4 +1,4 @@
-"""Where a column stands in an expression of a definition: CHECK, GENERATED ALWAYS AS, DEFAULT, an index's part.
+"""Tells columns from other words in an expression of a definition: CHECK, GENERATED ALWAYS AS, DEFAULT, an index.
 
 MySQL allows less there than elsewhere (no subqueries, variables, stored functions). An operand stands between
 operators, commas and parentheses, and two never follow each other. What else stands there alone are units and types
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from connector.ddl.tokens import Lexeme, Token
+from connector.ddl.syntax.tokens import Lexeme, Token
 
 _SIGNS: Final = frozenset("+-*/%<>=!&|^~,")
 _BEFORE: Final = frozenset(
@@ -41,7 +41,7 @@ _ENDED: Final = (Lexeme.NUMBER, Lexeme.STRING, Lexeme.NAME)
 
 
 def is_column(tokens: Sequence[Token], at: int) -> bool | None:
-    """Whether a word or name that a column has is that column here.
+    """Decide whether a word or name that a column has is that column here.
 
     Args:
         tokens: an expression in its parentheses, and at least one token more before it.

@@ -6,23 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from connector.ddl.ast import ParsedStatement, UnknownClause, defined_items
-from connector.ddl.ast_table import (
-    Check,
-    DefinedColumn,
-    ForeignKey,
-    Index,
-    InlineReferences,
-    NotUnderstood,
-    PrimaryKey,
-    References,
-    TableItem,
-    stop,
-)
-from connector.ddl.parse import parse
-from connector.ddl.parse_column import references
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme, Token
+from connector.ddl.syntax.ast import ParsedStatement, defined_items
+from connector.ddl.syntax.ast_column import DefinedColumn, InlineReferences, NotUnderstood, References, stop
+from connector.ddl.syntax.ast_table import Check, ForeignKey, Index, PrimaryKey, TableItem
+from connector.ddl.syntax.clauses import UnknownClause
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.parse_column import references
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.log.transaction.batch import Statement
 
 _IDLE: Final = frozenset({"RESTRICT", "NO ACTION"})

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from connector.ddl.ast import ParsedStatement, UnknownClause, defined_items
-from connector.ddl.ast_table import DefinedColumn, Generated, NotUnderstood, TableItem
-from connector.ddl.parse import parse
-from connector.ddl.tokens import Lexeme, Token, readings
+from connector.ddl.syntax.ast import ParsedStatement, defined_items
+from connector.ddl.syntax.ast_column import DefinedColumn, Generated, NotUnderstood
+from connector.ddl.syntax.ast_table import TableItem
+from connector.ddl.syntax.clauses import UnknownClause
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme, Token, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
@@ -21,8 +23,8 @@ NOT_LOGGED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """What a definition means besides its text.
+class ServerDialect:
+    """The settings of the server that a definition depends on.
 
     Args:
         mariadb: whether a MariaDB executed it.
@@ -33,18 +35,18 @@ class Dialect:
     implicit: bool = False
 
 
-def dialect_of(statement: Statement) -> Dialect:
+def dialect_of(statement: Statement) -> ServerDialect:
     """The dialect of a statement, as its options tell it."""
-    return Dialect(of_mariadb(statement), implicit_timestamps(statement))
+    return ServerDialect(of_mariadb(statement), implicit_timestamps(statement))
 
 
 def of_mariadb(statement: Statement) -> bool:
-    """Whether a MariaDB executed it."""
+    """True if a MariaDB executed it."""
     return statement.options.get(DIALECT) == MARIADB_DIALECT
 
 
 def implicit_timestamps(statement: Statement) -> bool:
-    """Whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
+    """True if a TIMESTAMP is NOT NULL unless it says NULL: explicit_defaults_for_timestamp=OFF.
 
     A MariaDB logs it when it is ON alone.
     """
@@ -53,7 +55,7 @@ def implicit_timestamps(statement: Statement) -> bool:
 
 
 def brings_virtual(statement: Statement) -> bool:
-    """Whether a statement defines a table's column that is computed and not stored, as far as it is understood."""
+    """True if a statement defines a generated column that is not stored, as far as it is understood."""
     try:
         return any(_is_virtual(item, parsed) for parsed in parse(statement) for item in defined_items(parsed.command))
     except Unsupported:
@@ -74,7 +76,7 @@ def _is_virtual(item: TableItem | UnknownClause, parsed: ParsedStatement) -> boo
 
 
 def _may_be_virtual(tokens: Sequence[Token]) -> bool:
-    """Whether what is not understood has an `AS (`, or is not to be read at all."""
+    """True if a part that is not understood has an `AS (`, or cannot be split into tokens."""
     words = [token.text.upper() if token.kind in (Lexeme.WORD, Lexeme.SIGN) else "" for token in tokens]
     unread = any(token.kind is Lexeme.UNREAD for token in tokens)
     return unread or any(pair == ("AS", "(") for pair in pairwise(words))

@@ -1,4 +1,4 @@
-"""A definition in which columns have other names: those that they are published under.
+"""A definition with the names under which columns are published.
 
 The rule goes by the name that a column has in the source when a clause is about it: CHANGE and RENAME COLUMN lead to
 whatever the rule says for the new name. Only names of the table's own columns are written anew, whole and quoted; the
@@ -13,47 +13,49 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from connector.ddl import ast
 from connector.ddl.affected_tables import affected_tables
-from connector.ddl.ast_table import (
+from connector.ddl.column_spec import column_spec
+from connector.ddl.expression_words import is_column
+from connector.ddl.mariadb import ServerDialect, of_mariadb
+from connector.ddl.syntax import ast, clauses
+from connector.ddl.syntax.ast_column import (
     After,
     Attribute,
     AutoIncrement,
     CharacterSet,
-    Check,
     Collate,
     DefaultClause,
     DefinedColumn,
     Expression,
-    ForeignKey,
     Generated,
-    Index,
     IndexColumn,
     IndexParts,
     InlineCheck,
     InlinePrimaryKey,
     InlineReferences,
-    LikeTable,
     Name,
     NotUnderstood,
     Nullability,
     OtherAttribute,
-    OtherOption,
-    Partitioning,
-    PrimaryKey,
     References,
-    TableBody,
-    TableCharset,
-    TableItem,
     Unsigned,
     stop,
 )
-from connector.ddl.column_spec import column_spec
-from connector.ddl.expression_words import is_column
-from connector.ddl.mariadb import Dialect, of_mariadb
-from connector.ddl.parse import parse
+from connector.ddl.syntax.ast_table import (
+    Check,
+    ForeignKey,
+    Index,
+    LikeTable,
+    OtherOption,
+    Partitioning,
+    PrimaryKey,
+    TableBody,
+    TableCharset,
+    TableItem,
+)
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme, Token, readings
 from connector.ddl.table_spec import table_spec
-from connector.ddl.tokens import Lexeme, Token, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -63,7 +65,7 @@ class ColumnNames(Protocol):
     """The names of a table's columns."""
 
     def drops(self, column: str) -> bool:
-        """Whether it is left out."""
+        """True if it is left out."""
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -71,8 +73,8 @@ class ColumnNames(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a statement's visitor wants to know.
+class RenameContext:
+    """The names and tables that `rename_columns` needs.
 
     Args:
         names: of a table's columns; None: they are published under their own.
@@ -85,7 +87,7 @@ class Wanted:
     fold: Callable[[str], str]
 
 
-def rename_columns(statement: Statement, wanted: Wanted) -> Statement:
+def rename_columns(statement: Statement, wanted: RenameContext) -> Statement:
     """The statement with the names under which columns are published.
 
     Args:
@@ -102,7 +104,7 @@ def rename_columns(statement: Statement, wanted: Wanted) -> Statement:
     if rules is None or not any(_touches(token, rules) for tokens in ways for token in tokens):
         return statement
     after = wanted.after(about.tables[-1])
-    dialect = Dialect(mariadb=of_mariadb(statement))
+    dialect = ServerDialect(mariadb=of_mariadb(statement))
     found = []
     for parsed in parse(statement):
         found.append(_Mentions(parsed, about.tables[0], dialect, rules, wanted.fold))
@@ -118,7 +120,7 @@ def rename_columns(statement: Statement, wanted: Wanted) -> Statement:
 
 
 def _touches(token: Token, rules: ColumnNames) -> bool:
-    """Whether a token may mean a column that has another name, or one that has the name of another."""
+    """True if a token may mean a column that has another name, or one that has the name of another."""
     if token.kind not in (Lexeme.WORD, Lexeme.NAME):
         return False
     name = token.text.lower()
@@ -126,7 +128,7 @@ def _touches(token: Token, rules: ColumnNames) -> bool:
 
 
 def _said(tokens: Iterable[Token], places: Mapping[tuple[int, int], str] | None = None) -> list[tuple[Lexeme, str]]:
-    """What tokens say, with other names in these places."""
+    """The kinds and texts of tokens, with other names in these places."""
     anew = places or {}
     return [
         (Lexeme.NAME, anew[token.at, token.end]) if (token.at, token.end) in anew else (token.kind, token.text)
@@ -149,7 +151,7 @@ class _Mentions:
         self,
         parsed: ast.ParsedStatement,
         table: TableName,
-        dialect: Dialect,
+        dialect: ServerDialect,
         rules: ColumnNames,
         fold: Callable[[str], str],
     ) -> None:
@@ -175,17 +177,27 @@ class _Mentions:
         """
         command = self._parsed.command
         match command:
-            case ast.OtherStatement() | ast.CreateSchema() | ast.AlterSchema() | ast.DropSchema():
+            case (
+                ast.OtherStatement()
+                | ast.CreateSchemaStatement()
+                | ast.AlterSchemaStatement()
+                | ast.DropSchemaStatement()
+            ):
                 pass
-            case ast.DropTables() | ast.RenameTables() | ast.TruncateTable() | ast.DropIndex():
+            case (
+                ast.DropTablesStatement()
+                | ast.RenameTablesStatement()
+                | ast.TruncateTableStatement()
+                | ast.DropIndexStatement()
+            ):
                 pass
-            case ast.CreateSequence() | ast.AlterSequence():
+            case ast.CreateSequenceStatement() | ast.AlterSequenceStatement():
                 pass
-            case ast.CreateIndex(_, parts):
+            case ast.CreateIndexStatement(_, parts):
                 self._parts(parts)
-            case ast.CreateTable(_, _, _, body):
+            case ast.CreateTableStatement(_, _, _, body):
                 self._create(body)
-            case ast.AlterTable():
+            case ast.AlterTableStatement():
                 for clause in command.clauses:
                     self._clause(clause)
                 self._check(None if after is None else [column.name for column in after.columns])
@@ -252,7 +264,7 @@ class _Mentions:
                 assert_never(item)
 
     def _parts(self, parts: IndexParts) -> None:
-        """What an index, a foreign key or partitions are over."""
+        """The columns of an index, a foreign key or a partitioning."""
         if isinstance(parts, NotUnderstood):
             parts.stop()
         for part in parts:
@@ -265,7 +277,7 @@ class _Mentions:
                     assert_never(part)
 
     def _referenced(self, end: References) -> None:
-        """What REFERENCES names are columns of this table where it refers to itself."""
+        """The columns behind REFERENCES are of this table where it refers to itself."""
         fold, schema = self._fold, end.schema or self._table.schema
         if (fold(schema), fold(end.table)) == (fold(self._table.schema), fold(self._table.table)):
             self._parts(end.columns)
@@ -298,49 +310,49 @@ class _Mentions:
             case _:
                 assert_never(attribute)
 
-    def _clause(self, clause: ast.Clause) -> None:
+    def _clause(self, clause: clauses.Clause) -> None:
         match clause:
-            case ast.AddColumn(_, optional, column) | ast.ModifyColumn(_, optional, column):
+            case clauses.AddColumn(_, optional, column) | clauses.ModifyColumn(_, optional, column):
                 self._defined(column, optional=optional)
-            case ast.AddColumns(_, optional, items):
+            case clauses.AddColumns(_, optional, items):
                 if optional:
                     stop("a condition about several columns")
                 for item in items:
                     self._item(item)
-            case ast.AddConstraint(_, constraint):
+            case clauses.AddConstraint(_, constraint):
                 self._item(constraint)
-            case ast.ChangeColumn(_, optional, old, column):
+            case clauses.ChangeColumn(_, optional, old, column):
                 self._own(old, optional=optional)
                 self._defined(column, optional=optional)
-            case ast.RenameColumn(_, optional, old, new):
+            case clauses.RenameColumn(_, optional, old, new):
                 self._own(old, optional=optional)
                 self._own(new, optional=optional)
-            case ast.AlterColumn(_, optional, name, _, expression):
+            case clauses.AlterColumn(_, optional, name, _, expression):
                 self._own(name, optional=optional)
                 if expression is not None:
                     self._expression(expression)
-            case ast.DropColumn(_, optional, name):
+            case clauses.DropColumn(_, optional, name):
                 self._own(name, optional=optional)
             case NotUnderstood():
                 clause.stop()
-            case ast.OrderBy(_, columns):
+            case clauses.OrderBy(_, columns):
                 for name in columns:
                     self._own(name)
             case Partitioning(_, over):
                 self._parts(over)
-            case ast.UnknownClause():
+            case clauses.UnknownClause():
                 self._unknown(clause)
-            case ast.DropConstraint() | ast.RenameTo() | ast.ConvertCharset() | ast.PartitionClause():
+            case clauses.DropConstraint() | clauses.RenameTo() | clauses.ConvertCharset() | clauses.PartitionClause():
                 pass
             case OtherOption(_, doubt):
                 if doubt:
                     stop(doubt)
-            case ast.ExchangeRows() | ast.NoEffect() | TableCharset():
+            case clauses.ExchangeRows() | clauses.NoEffect() | TableCharset():
                 pass
             case _:
                 assert_never(clause)
 
-    def _unknown(self, clause: ast.UnknownClause) -> None:
+    def _unknown(self, clause: clauses.UnknownClause) -> None:
         """A clause that names no column, as far as we know: at least none of those that have other names."""
         for token in self._parsed.within(clause.span):
             if token.kind in (Lexeme.WORD, Lexeme.NAME) and token.text.lower() in self._names:

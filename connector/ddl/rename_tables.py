@@ -1,4 +1,4 @@
-"""A definition in which tables and schemas have other names: those that they are published under.
+"""A definition with the names under which tables and schemas are published.
 
 Only names that say what a statement is about are written anew (`affected_tables`), whole and quoted; all else stays
 to the letter, and the result is read again. What a definition names besides (a foreign key's other table, a view's

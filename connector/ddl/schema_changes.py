@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from connector.ddl import ast
 from connector.ddl.alteration import Alteration, Altered, alter
-from connector.ddl.ast_table import LikeTable, NotUnderstood, TableCharset, TableReference, stop
 from connector.ddl.column_spec import ColumnSpec
-from connector.ddl.mariadb import Dialect, dialect_of
-from connector.ddl.parse import parse
+from connector.ddl.mariadb import ServerDialect, dialect_of
+from connector.ddl.syntax import ast, clauses
+from connector.ddl.syntax.ast_column import NotUnderstood, TableReference, stop
+from connector.ddl.syntax.ast_table import LikeTable, TableCharset
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.type_names import TEXTS, width
 from connector.ddl.table_spec import table_spec
-from connector.ddl.type_names import TEXTS, width
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
@@ -29,7 +30,7 @@ _WITH_CHARSET = ("char", "varchar", "enum", "set", *TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the server and the configuration say.
+    """The server's and the configuration's rules for names.
 
     Args:
         fold: how the server compares names of schemas and tables.
@@ -142,9 +143,9 @@ class _Draft:
 
 
 class _Structure:
-    """What ALTER TABLE's clauses mean for columns alone: nothing more than they say."""
+    """The meaning of ALTER TABLE's clauses for columns: no more than they say."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: ServerDialect) -> None:
         self._dialect = dialect
 
     def added(self, spec: ColumnSpec) -> None:
@@ -174,7 +175,7 @@ class _Structure:
 
 
 class _Changes:
-    """What one reading of a statement does to a draft."""
+    """Applies one reading of a statement to a draft."""
 
     def __init__(self, draft: _Draft, statement: Statement, server_charset: str) -> None:
         self._draft = draft
@@ -191,29 +192,34 @@ class _Changes:
         """
         command = parsed.command
         match command:
-            case ast.OtherStatement() | ast.TruncateTable() | ast.CreateIndex() | ast.AlterSequence():
+            case (
+                ast.OtherStatement()
+                | ast.TruncateTableStatement()
+                | ast.CreateIndexStatement()
+                | ast.AlterSequenceStatement()
+            ):
                 pass
-            case ast.CreateSchema():
+            case ast.CreateSchemaStatement():
                 self._create_schema(command)
-            case ast.AlterSchema(schema, options):
+            case ast.AlterSchemaStatement(schema, options):
                 self._whole()
                 name = self._schema if schema is None else schema.text
                 self._put_schema(name, options, self._draft.charset(name))
-            case ast.DropSchema(schema):
+            case ast.DropSchemaStatement(schema):
                 self._draft.drop_schema(schema.text)
-            case ast.CreateTable():
+            case ast.CreateTableStatement():
                 self._create(command, parsed.rest)
-            case ast.AlterTable():
+            case ast.AlterTableStatement():
                 self._alter(command)
-            case ast.DropTables(tables, _, _):
+            case ast.DropTablesStatement(tables, _, _):
                 for table in tables:
                     if self._draft.find(self._name(table)) is not None:
                         self._draft.drop(self._name(table))
-            case ast.RenameTables():
+            case ast.RenameTablesStatement():
                 self._rename(command)
-            case ast.DropIndex(table, primary):
+            case ast.DropIndexStatement(table, primary):
                 self._drop_index(table, primary=primary)
-            case ast.CreateSequence(table, optional):
+            case ast.CreateSequenceStatement(table, optional):
                 name_ = self._name(table)
                 if not (optional and self._draft.find(name_) is not None):
                     self._draft.forget(name_, Unsupported("a sequence"))
@@ -224,11 +230,11 @@ class _Changes:
         return self._draft.named(table.name)
 
     def _whole(self) -> None:
-        """Nobody knows how much of it was done."""
+        """Stop if the statement failed: how much of it was done is not known."""
         if self._failed:
             stop("a statement that failed")
 
-    def _rename(self, command: ast.RenameTables) -> None:
+    def _rename(self, command: ast.RenameTablesStatement) -> None:
         self._whole()
         for old, new in command.pairs:
             name = self._name(old)
@@ -256,7 +262,7 @@ class _Changes:
         if primary and table is not None:
             self._draft.put(replace(table, layout=replace(table.layout, key=())))
 
-    def _create_schema(self, command: ast.CreateSchema) -> None:
+    def _create_schema(self, command: ast.CreateSchemaStatement) -> None:
         self._whole()
         schema = command.schema.text
         if command.replace:
@@ -269,7 +275,7 @@ class _Changes:
             options.stop()
         self._draft.put_schema(schema, options.charset or charset)
 
-    def _create(self, command: ast.CreateTable, rest: NotUnderstood | None) -> None:
+    def _create(self, command: ast.CreateTableStatement, rest: NotUnderstood | None) -> None:
         draft, name, body = self._draft, self._name(command.table), command.body
         if command.replace and self._failed:  # MariaDB has dropped the old one
             draft.drop(name)
@@ -293,7 +299,7 @@ class _Changes:
         except Unsupported as error:
             draft.forget(name, error)
 
-    def _alter(self, command: ast.AlterTable) -> None:
+    def _alter(self, command: ast.AlterTableStatement) -> None:
         draft, name = self._draft, self._name(command.table)
         table = draft.find(name)
         if table is None or table.unknown:
@@ -326,17 +332,16 @@ class _Changes:
                 self._move(name, new)
 
 
-def _conversions(command: ast.AlterTable) -> int:
-    return sum(isinstance(clause, ast.ConvertCharset) for clause in command.clauses)
+def _conversions(command: ast.AlterTableStatement) -> int:
+    return sum(isinstance(clause, clauses.ConvertCharset) for clause in command.clauses)
 
 
-def _check_conversion(command: ast.AlterTable, server: str) -> None:
+def _check_conversion(command: ast.AlterTableStatement, server: str) -> None:
     """CONVERT TO also converts columns that the same ALTER TABLE defines, whatever set they name; and what becomes of
     the table's own set and collation when it names these too is one or the other. A MySQL before 8.0 does the same."""
     if not _conversions(command):
         return
-    defining = (ast.AddColumn, ast.AddColumns, ast.AddConstraint, ast.ModifyColumn, ast.ChangeColumn)
-    if any(isinstance(clause, defining) for clause in command.clauses):
+    if any(map(clauses.items_of, command.clauses)):
         stop(f"a conversion beside definitions of columns, which {server} converts with it")
     if _conversions(command) > 1 or any(isinstance(clause, TableCharset) for clause in command.clauses):
         stop("a conversion beside the table's own character set")

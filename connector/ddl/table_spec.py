@@ -1,27 +1,25 @@
-"""What CREATE TABLE's columns, key and options are, once it is known what its session and its schema add."""
+"""CREATE TABLE's columns, key and character set, with what its session and its schema add."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.ddl.ast_table import (
+from connector.ddl.column_spec import ColumnSpec, column_spec
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax.ast_column import DefinedColumn, NotUnderstood, stop
+from connector.ddl.syntax.ast_table import (
     Check,
-    DefinedColumn,
     ForeignKey,
     Index,
     LikeTable,
-    NotUnderstood,
     OtherOption,
     Partitioning,
     PrimaryKey,
     TableBody,
     TableCharset,
     TableOption,
-    stop,
 )
-from connector.ddl.column_spec import ColumnSpec, column_spec
-from connector.ddl.mariadb import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,8 @@ class TableSpec:
     charset: str
 
 
-def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: Dialect, charset: str = "") -> TableSpec:
-    """Make sense of a definition.
+def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDialect, charset: str = "") -> TableSpec:
+    """Resolve a definition.
 
     Args:
         body: its tree.

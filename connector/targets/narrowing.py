@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from connector.ddl.type_names import CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS, width
+from connector.ddl.syntax.type_names import CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS, width
 from connector.log.transaction.layout import Column
 from connector.targets.types import BYTES, Type, parse, room_of, whole_range
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from connector.ddl.type_names import BLOBS, CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS
+from connector.ddl.syntax.type_names import BLOBS, CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.errors import Unsupported
 from connector.log.transaction.layout import Column
 

@@ -75,7 +75,11 @@ def whole_file(path: Path, *, batch_bytes: int = 1 << 20, filters: Filter = ALL)
 
 def source_of(server: SqlServer, **settings: Any) -> Source:
     return Source(
-        host=server.host, port=server.port, user=server.user, password=server.password, **{"heartbeat": 1.0} | settings
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        **{"dump_heartbeat": 1.0} | settings,
     )
 
 

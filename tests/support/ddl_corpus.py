@@ -50,7 +50,7 @@ def _strings(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         elif isinstance(node, ast.JoinedStr):
-            yield "".join(one.value if isinstance(one, ast.Constant) else "a" for one in node.values)
+            yield "".join(str(one.value) if isinstance(one, ast.Constant) else "a" for one in node.values)
 
 
 def _within(text: str) -> Iterator[str]:

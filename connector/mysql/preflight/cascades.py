@@ -14,7 +14,7 @@ import pymysql
 
 from connector.ddl.affected_tables import affected_tables
 from connector.ddl.foreign_keys import CascadingReference, cascading_references
-from connector.ddl.tokens import Lexeme, readings
+from connector.ddl.syntax.tokens import Lexeme, readings
 from connector.errors import PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Redefined

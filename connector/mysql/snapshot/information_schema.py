@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 
 from connector.config.model import Filters
-from connector.ddl.type_names import charset_name, charset_of
+from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.server.connection import Connection, Row, as_double, query, quoted

@@ -19,9 +19,9 @@ from types import MappingProxyType
 
 from connector.config.model import LARGEST_EVENT, Filters, Source, TableRule
 from connector.ddl.affected_tables import AffectedTables, affected_tables
-from connector.ddl.captured import RULES_HINT, Capture, Captured
-from connector.ddl.drop_columns import Asked, drop_columns
-from connector.ddl.rename_columns import Wanted, rename_columns
+from connector.ddl.captured import RULES_HINT, Captured, CaptureLevel
+from connector.ddl.drop_columns import DropContext, drop_columns
+from connector.ddl.rename_columns import RenameContext, rename_columns
 from connector.ddl.rename_tables import rename_tables
 from connector.errors import ConfigError, PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
@@ -208,10 +208,10 @@ class Filter:
         """
         try:
             if self._ruled:
-                left = drop_columns(statement, Asked(self._columns, known))
+                left = drop_columns(statement, DropContext(self._columns, known))
                 if left is None:
                     return None
-                statement = rename_columns(left, Wanted(self._columns, known, self.fold))
+                statement = rename_columns(left, RenameContext(self._columns, known, self.fold))
             if any(rule.publish_as for _, rule in self._rules):
                 self._check_dropped(affected_tables(statement))
                 statement = rename_tables(statement, self.published_name, self.published_schema)
@@ -304,10 +304,10 @@ class Filter:
             return (statement,) if wanted else ()
         action = "delete" if about.truncates else "ddl"
 
-        def capture(name: TableName) -> Capture:
+        def capture(name: TableName) -> CaptureLevel:
             if not self.captures(*name):
-                return Capture.NOTHING
-            return Capture.WHOLE if action in self.actions(*name) else Capture.ROWS
+                return CaptureLevel.NOTHING
+            return CaptureLevel.WHOLE if action in self.actions(*name) else CaptureLevel.ROWS
 
         return Captured(statement, about, capture, self.fold).statements()
 

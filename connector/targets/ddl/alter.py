@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
-from connector.ddl import ast
 from connector.ddl.alteration import Alteration, Altered, alter
-from connector.ddl.ast_table import stop
 from connector.ddl.column_spec import ColumnSpec
-from connector.ddl.mariadb import Dialect
-from connector.ddl.type_names import FLOATS
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_column import stop
+from connector.ddl.syntax.clauses import ExchangeRows, RenameTo, naming_another_table
+from connector.ddl.syntax.type_names import FLOATS
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.column_defaults import default, fill
 from connector.targets.ddl.session import Session
@@ -23,7 +25,7 @@ Origin = Kept | Filled | Unknowable
 
 
 class _Rows:
-    """What clauses mean for a target's rows: every value stays what it is, or the statement stops.
+    """The meaning of clauses for a target's rows: every value stays what it is, or the statement stops.
 
     Args:
         session: the statement's.
@@ -51,7 +53,7 @@ class _Rows:
 
 
 class _ByHand:
-    """Somebody has seen to the rows."""
+    """The meaning of clauses where rows are changed by hand."""
 
     def added(self, spec: ColumnSpec) -> Origin:
         return Filled(None)
@@ -67,7 +69,12 @@ class _ByHand:
 
 
 def alter_table(
-    command: ast.AlterTable, catalog: TargetSchema, dialect: Dialect, session: Session, *, by_hand: bool = False
+    command: ast.AlterTableStatement,
+    catalog: TargetSchema,
+    dialect: ServerDialect,
+    session: Session,
+    *,
+    by_hand: bool = False,
 ) -> tuple[list[Operation], TargetSchema]:
     """The operations of ALTER TABLE (none, if no clause changes rows), and the tables after.
 
@@ -135,18 +142,20 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Sess
     return found
 
 
-def _of_excluded(command: ast.AlterTable, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
+def _of_excluded(command: ast.AlterTableStatement, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
     """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
     new = name = command.table.name
-    for clause in command.clauses:
+    for clause in map(naming_another_table, command.clauses):
         match clause:
-            case ast.RenameTo(_, after):
+            case None:
+                pass
+            case RenameTo(_, after):
                 new = after.name
-            case ast.ExchangeRows(_, partner):
+            case ExchangeRows(_, partner):
                 if partner.name not in catalog.excluded:
                     stop(f"rows of {name}, which the applier goes on without, and of {partner.name} are exchanged")
             case _:
-                pass
+                assert_never(clause)
     if new == name:
         return [], catalog
     table, entry = catalog.find(name), catalog.excluded[name]
@@ -157,7 +166,7 @@ def _of_excluded(command: ast.AlterTable, catalog: TargetSchema) -> tuple[list[O
 
 
 def drop_key(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
-    """What DROP INDEX `PRIMARY` does."""
+    """The operations of DROP INDEX `PRIMARY`, and the tables after."""
     before = catalog.get(name)
     after = replace(before, layout=replace(before.layout, key=()))
     origins = tuple(Kept(column.name) for column in before.columns)
@@ -165,7 +174,7 @@ def drop_key(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], T
 
 
 def _changed(item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
-    """Where the values of a changed column come from: from itself, if each of them stays what it is."""
+    """The origin of a changed column's values: itself, if each of them stays what it is."""
     old, new = item.column, spec.column
     if not isinstance(item.origin, Kept):
         stop("a column is changed twice")
@@ -184,7 +193,7 @@ def _changed(item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
 
 
 def _compute_anew(state: Alteration[Origin], before: Table) -> None:
-    """What the source computes from columns whose text, or whose bytes, are others may be another value."""
+    """Generated columns have unknown values if a column changes its text or bytes."""
     for item in state.columns:
         old = before.column(item.old)
         if item.generated or old is None or not isinstance(item.origin, Kept):

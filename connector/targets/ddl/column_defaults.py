@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from connector.ddl.column_default import Computed, Literal, Now, Null
 from connector.ddl.column_spec import ColumnSpec
-from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
+from connector.ddl.syntax.ast_column import Computed, Literal, Now, Null
+from connector.ddl.syntax.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.log.transaction.layout import Column
 from connector.targets.ddl.conversion_times import now
 from connector.targets.ddl.conversions import converted, single

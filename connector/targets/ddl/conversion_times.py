@@ -7,7 +7,7 @@ from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from connector.ddl.column_default import Now
+from connector.ddl.syntax.ast_column import Now
 from connector.log.transaction.layout import Column
 from connector.targets.ddl.literals import Bytes, Number, Said, Text
 from connector.targets.ddl.session import Session, zone_of

@@ -14,10 +14,10 @@ from ipaddress import IPv4Address, IPv6Address
 from math import floor, isfinite
 from uuid import UUID
 
-from connector.ddl.column_default import Literal
 from connector.ddl.column_spec import ColumnSpec
-from connector.ddl.tokens import Lexeme
-from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
+from connector.ddl.syntax.ast_column import Literal
+from connector.ddl.syntax.tokens import Lexeme
+from connector.ddl.syntax.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.log.transaction.layout import Column
 from connector.mysql.values.charsets import BINARY, WIDE
 from connector.targets.ddl.characters import decoded, holds

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from connector.ddl import ast
-from connector.ddl.ast_table import LikeTable, NotUnderstood, TableBody, stop
-from connector.ddl.mariadb import Dialect
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_column import NotUnderstood, stop
+from connector.ddl.syntax.ast_table import LikeTable, TableBody
 from connector.ddl.table_spec import table_spec
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
@@ -16,7 +17,7 @@ from connector.targets.target_schema import TargetSchema
 
 
 def create_table(
-    command: ast.CreateTable, catalog: TargetSchema, dialect: Dialect, session: Session
+    command: ast.CreateTableStatement, catalog: TargetSchema, dialect: ServerDialect, session: Session
 ) -> tuple[list[Operation], TargetSchema]:
     """The operations of CREATE TABLE, and the tables after.
 
@@ -53,7 +54,7 @@ def create_table(
 def _definition(
     body: TableBody | NotUnderstood,
     name: TableName,
-    dialect: Dialect,
+    dialect: ServerDialect,
     session: Session,
     transaction: tuple[Column, ...],
 ) -> Table:

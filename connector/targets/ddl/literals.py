@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from connector.ddl.column_default import Literal
-from connector.ddl.tokens import Lexeme
+from connector.ddl.syntax.ast_column import Literal
+from connector.ddl.syntax.tokens import Lexeme
 from connector.mysql.values.charsets import BINARY, UTF8, WIDE
 from connector.targets.ddl.characters import decoded, encoded, holds
 from connector.targets.ddl.session import Session

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.ddl import ast
 from connector.ddl.affected_tables import affected_tables
-from connector.ddl.ast_table import NotUnderstood, TableReference, stop
-from connector.ddl.mariadb import Dialect
-from connector.ddl.parse import parse
-from connector.ddl.tokens import Lexeme
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_column import NotUnderstood, TableReference, stop
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme
 from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.log.ids import Seqno
 from connector.log.transaction import statement_options as replay
@@ -31,7 +31,7 @@ WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a statement does.
+    """The effect of a statement on a target.
 
     Args:
         command: its first words, for the count of those without effect.
@@ -45,7 +45,7 @@ class Plan:
 
 
 def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_hand: bool = False) -> Plan:
-    """Understand a statement.
+    """Plan a statement.
 
     Args:
         statement: the text, its default schema and its session's options.
@@ -108,7 +108,7 @@ def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName
 
 
 class _Planner:
-    """What one reading of a statement does.
+    """Plans one reading of a statement.
 
     Args:
         parsed: the reading.
@@ -130,7 +130,7 @@ class _Planner:
         self._parsed = parsed
         self._catalog = catalog
         self._session = session
-        self._dialect = Dialect(session.mariadb, session.implicit and not by_hand)
+        self._dialect = ServerDialect(session.mariadb, session.implicit and not by_hand)
         self._by_hand = by_hand
         self._failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
 
@@ -149,34 +149,34 @@ class _Planner:
                 if doubt:
                     raise Unsupported(doubt)
                 return [], catalog
-            case ast.CreateIndex() | ast.AlterSchema():
+            case ast.CreateIndexStatement() | ast.AlterSchemaStatement():
                 return [], catalog
-            case ast.CreateSequence() | ast.AlterSequence():
+            case ast.CreateSequenceStatement() | ast.AlterSequenceStatement():
                 return stop("a statement that is not known")
-            case ast.CreateSchema(schema, replace, _):
+            case ast.CreateSchemaStatement(schema, replace, _):
                 if replace:
                     stop("CREATE OR REPLACE DATABASE")
                 return [CreateSchema(schema.text)], catalog
-            case ast.DropSchema(schema):
+            case ast.DropSchemaStatement(schema):
                 self._check_end()
                 return _drop_schema(catalog, schema.text)
-            case ast.TruncateTable(table, waits):
+            case ast.TruncateTableStatement(table, waits):
                 self._check_end()
                 if waits:
                     stop("a TRUNCATE with what MariaDB alone has")
                 return [] if table.name in catalog.excluded else [Truncate(catalog.get(table.name))], catalog
-            case ast.RenameTables(pairs, _):
+            case ast.RenameTablesStatement(pairs, _):
                 return _rename(catalog, pairs)
-            case ast.DropIndex(table, primary):
+            case ast.DropIndexStatement(table, primary):
                 if not primary or table.name in catalog.excluded:
                     return [], catalog
                 self._check_end()
                 return drop_key(catalog, table.name)
-            case ast.CreateTable():
+            case ast.CreateTableStatement():
                 return self._create(command)
-            case ast.DropTables(_, _, sequences):
+            case ast.DropTablesStatement(_, _, sequences):
                 return stop("a statement that is not known") if sequences else self._drop(command)
-            case ast.AlterTable():
+            case ast.AlterTableStatement():
                 self._check_whole()
                 return alter_table(command, catalog, self._dialect, self._session, by_hand=self._by_hand)
             case _:
@@ -190,7 +190,7 @@ class _Planner:
         if self._failed:
             stop("a statement that failed")
 
-    def _create(self, command: ast.CreateTable) -> tuple[list[Operation], TargetSchema]:
+    def _create(self, command: ast.CreateTableStatement) -> tuple[list[Operation], TargetSchema]:
         if self._failed and command.replace:  # MariaDB has dropped the old one
             return _dropped(self._catalog, command.table.name)
         self._check_whole()
@@ -198,7 +198,7 @@ class _Planner:
             self._check_end()
         return create_table(command, self._catalog, self._dialect, self._session)
 
-    def _drop(self, command: ast.DropTables) -> tuple[list[Operation], TargetSchema]:
+    def _drop(self, command: ast.DropTablesStatement) -> tuple[list[Operation], TargetSchema]:
         """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
         optional = command.optional or self._dialect.mariadb
         catalog, operations = self._catalog, list[Operation]()

@@ -8,7 +8,7 @@ from re import fullmatch
 from zoneinfo import ZoneInfo
 
 from connector.ddl.mariadb import implicit_timestamps, of_mariadb
-from connector.ddl.tokens import check_spaces, sql_modes
+from connector.ddl.syntax.tokens import check_spaces, sql_modes
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.mysql.values.collations import charset_of

@@ -22,7 +22,7 @@ What PostgreSQL has no value for stops with table, key and column: dates with a 
 
 from __future__ import annotations
 
-from connector.ddl.type_names import CHARACTERS, INTEGERS
+from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS
 from connector.log.transaction.layout import Column
 from connector.targets.postgres.copy import Kind
 from connector.targets.types import BYTES, parse

@@ -11,7 +11,7 @@ import sqlite3
 import struct
 from collections.abc import Iterator, Sequence
 
-from connector.ddl.type_names import FLOATS
+from connector.ddl.syntax.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.names import OTHER_COLUMN

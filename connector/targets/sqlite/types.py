@@ -14,7 +14,7 @@ A STRICT table converts nothing that is not already of its type, and ANY convert
 
 from __future__ import annotations
 
-from connector.ddl.type_names import FLOATS, INTEGERS
+from connector.ddl.syntax.type_names import FLOATS, INTEGERS
 from connector.log.transaction.layout import Column
 from connector.targets.types import BYTES, parse
 

@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from connector.ddl.rename_columns import Wanted, rename_columns
+from connector.ddl.rename_columns import RenameContext, rename_columns
 from connector.ddl.rename_tables import rename_tables
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Statement
@@ -57,7 +57,7 @@ class Everywhere:
 
 def mirrored(sql: str) -> str:
     """The definition, about schemas beside those that it is about, with other names of columns."""
-    statement = rename_columns(Statement(SCHEMA, sql), Wanted(lambda _: Everywhere(), lambda _: None, str))
+    statement = rename_columns(Statement(SCHEMA, sql), RenameContext(lambda _: Everywhere(), lambda _: None, str))
     return rename_tables(
         statement, lambda name: TableName(f"m {name.schema}", name.table), lambda name: name and f"m {name}"
     ).sql

@@ -8,19 +8,20 @@ from types import MappingProxyType
 
 import pytest
 
-from connector.ddl import ast
 from connector.ddl.affected_tables import affected_tables
-from connector.ddl.ast_table import Name, NotUnderstood, Span, TableBody, TableReference
-from connector.ddl.captured import Capture, Captured
-from connector.ddl.drop_columns import Asked, drop_columns
+from connector.ddl.captured import Captured, CaptureLevel
+from connector.ddl.drop_columns import DropContext, drop_columns
 from connector.ddl.foreign_keys import cascading_references
 from connector.ddl.mariadb import brings_virtual
-from connector.ddl.parse import parse
-from connector.ddl.reader import Reader
-from connector.ddl.rename_columns import Wanted, rename_columns
+from connector.ddl.rename_columns import RenameContext, rename_columns
 from connector.ddl.rename_tables import rename_tables
 from connector.ddl.schema_changes import Rules, schema_changes
-from connector.ddl.tokens import readings, sql_modes
+from connector.ddl.syntax import ast, clauses
+from connector.ddl.syntax.ast_column import Name, NotUnderstood, SourceSpan, TableReference
+from connector.ddl.syntax.ast_table import TableBody
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import readings, sql_modes
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, TableDefinition
@@ -106,15 +107,15 @@ def planned(statement: Statement) -> None:
 def captured(statement: Statement) -> None:
     about = affected_tables(statement)
     if about.tables:
-        kinds = tuple(Capture)
+        kinds = tuple(CaptureLevel)
         Captured(statement, about, lambda name: kinds[len(name.table) % len(kinds)], str).statements()
 
 
 def some_dropped(statement: Statement) -> None:
     after = TableLayout(TableName(SCHEMA, "t"), COLUMNS)
-    left = drop_columns(statement, Asked(lambda _: SOME, lambda _: after))
+    left = drop_columns(statement, DropContext(lambda _: SOME, lambda _: after))
     if left is not None:
-        rename_columns(left, Wanted(lambda _: SOME, lambda _: after, str.lower))
+        rename_columns(left, RenameContext(lambda _: SOME, lambda _: after, str.lower))
 
 
 def tables_renamed(statement: Statement) -> None:
@@ -149,8 +150,8 @@ def unchanged(statement: Statement) -> list[str]:
     """The statement after rules that change nothing, as far as it is understood."""
     found = []
     for change in (
-        lambda: drop_columns(statement, Asked(lambda _: NOTHING, lambda _: None)),
-        lambda: rename_columns(statement, Wanted(lambda _: NOTHING, lambda _: None, str)),
+        lambda: drop_columns(statement, DropContext(lambda _: NOTHING, lambda _: None)),
+        lambda: rename_columns(statement, RenameContext(lambda _: NOTHING, lambda _: None, str)),
         lambda: rename_tables(statement, lambda name: name, lambda name: name),
     ):
         try:
@@ -168,7 +169,7 @@ def test_rules_that_change_nothing_give_the_statement_back() -> None:
 
 def nodes(node: object) -> Iterator[object]:
     """A node of the tree and all below it."""
-    if isinstance(node, tuple) and not isinstance(node, Span | TableName):
+    if isinstance(node, tuple) and not isinstance(node, SourceSpan | TableName):
         for one in node:
             yield from nodes(one)
     elif is_dataclass(node):
@@ -177,8 +178,8 @@ def nodes(node: object) -> Iterator[object]:
             yield from nodes(getattr(node, one.name))
 
 
-def spans(node: object) -> list[Span]:
-    return [found for one in fields(node) if isinstance(found := getattr(node, one.name), Span)]  # type: ignore[arg-type]
+def spans(node: object) -> list[SourceSpan]:
+    return [found for one in fields(node) if isinstance(found := getattr(node, one.name), SourceSpan)]  # type: ignore[arg-type]
 
 
 def test_spans_cut_the_text_that_the_nodes_say() -> None:
@@ -189,7 +190,7 @@ def test_spans_cut_the_text_that_the_nodes_say() -> None:
             continue
         sql_mode = statement.options.get("sql_mode", "")
 
-        def read(span: Span, sql: str = statement.sql, sql_mode: str = sql_mode) -> Reader:
+        def read(span: SourceSpan, sql: str = statement.sql, sql_mode: str = sql_mode) -> Reader:
             return Reader(readings(sql[span.start : span.end], sql_mode)[0], SCHEMA, sql_modes(sql_mode))
 
         for node in nodes(tuple(tree.command for tree in trees)):
@@ -200,7 +201,7 @@ def test_spans_cut_the_text_that_the_nodes_say() -> None:
                     assert read(span).name() == text
                 case TableReference(span, name):
                     assert read(span).table().name == name
-                case NotUnderstood(_, reason) | ast.UnknownClause(_, reason):
+                case NotUnderstood(_, reason) | clauses.UnknownClause(_, reason):
                     assert reason
                 case _:
                     pass
@@ -215,13 +216,13 @@ def test_parts_between_commas_are_the_whole_list() -> None:
             continue
         for command in commands:
             match command:
-                case ast.AlterTable(_, parts) if parts:
+                case ast.AlterTableStatement(_, parts) if parts:
                     between = [part.span for part in parts]
-                case ast.CreateTable(_, _, _, TableBody(_, _, _, between_items)):
+                case ast.CreateTableStatement(_, _, _, TableBody(_, _, _, between_items)):
                     between = list(between_items)
                 case _:
                     continue
-            whole = Span(between[0].start, between[-1].end)
+            whole = SourceSpan(between[0].start, between[-1].end)
             sql = statement.sql
             assert ",".join(sql[one.start : one.end] for one in between) == sql[whole.start : whole.end].rstrip(",")
             lists += 1

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ddl.ast import CreateTable
-from connector.ddl.drop_columns import Asked, ColumnRules, drop_columns
-from connector.ddl.mariadb import Dialect
-from connector.ddl.parse import parse
+from connector.ddl.drop_columns import ColumnRules, DropContext, drop_columns
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax.ast import CreateTableStatement
+from connector.ddl.syntax.parse import parse
 from connector.ddl.table_spec import table_spec
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
@@ -40,7 +40,7 @@ def rules(name: TableName) -> ColumnRules | None:
 
 
 def published(sql: str, *, after: TableLayout | None = None, **options: str) -> str | None:
-    found = drop_columns(Statement("shop", sql, options), Asked(rules, lambda _: after))
+    found = drop_columns(Statement("shop", sql, options), DropContext(rules, lambda _: after))
     return None if found is None else found.sql
 
 
@@ -146,8 +146,8 @@ def test_what_is_left_of_a_table_is_the_rest_of_it(columns: list[tuple[str, str]
     left = published(sql)
     assert left is not None
     command = parse(Statement("shop", left))[0].command
-    assert isinstance(command, CreateTable)
-    assert [spec.column.name for spec in table_spec(command.body, Dialect()).specs] == kept
-    whole = drop_columns(Statement("shop", left), Asked(rules, lambda _: None))
+    assert isinstance(command, CreateTableStatement)
+    assert [spec.column.name for spec in table_spec(command.body, ServerDialect()).specs] == kept
+    whole = drop_columns(Statement("shop", left), DropContext(rules, lambda _: None))
     assert whole is not None
     assert whole.sql == left

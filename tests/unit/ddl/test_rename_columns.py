@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ddl.ast import CreateTable
-from connector.ddl.mariadb import Dialect
-from connector.ddl.parse import parse
-from connector.ddl.rename_columns import ColumnNames, Wanted, rename_columns
+from connector.ddl.mariadb import ServerDialect
+from connector.ddl.rename_columns import ColumnNames, RenameContext, rename_columns
 from connector.ddl.schema_changes import Rules, schema_changes
+from connector.ddl.syntax.ast import CreateTableStatement
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme, readings
 from connector.ddl.table_spec import table_spec
-from connector.ddl.tokens import Lexeme, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, TableDefinition
@@ -50,7 +50,7 @@ def table(*columns: str, name: TableName = T) -> TableLayout:
 
 def published(sql: str, after: TableLayout | None = None, schema: str = "shop", **options: str) -> str:
     known = {after.name: after} if after else {}
-    return rename_columns(Statement(schema, sql, options), Wanted(of, known.get, str.lower)).sql
+    return rename_columns(Statement(schema, sql, options), RenameContext(of, known.get, str.lower)).sql
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_columns_that_are_called_as_units_and_types_are(expression: str, named: 
     rules = Renamed({"day": "at`day", "date": "born"})
     statement = Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})")
     assert (
-        rename_columns(statement, Wanted(lambda _: rules, lambda _: None, str)).sql
+        rename_columns(statement, RenameContext(lambda _: rules, lambda _: None, str)).sql
         == f"ALTER TABLE t ADD CHECK ({named})"
     )
 
@@ -246,7 +246,8 @@ def test_what_may_be_a_column_or_not_stops(expression: str) -> None:
     rules = Renamed({"day": "at`day", "date": "born"})
     with pytest.raises(Unsupported, match="is that column in an expression"):
         rename_columns(
-            Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})"), Wanted(lambda _: rules, lambda _: None, str)
+            Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})"),
+            RenameContext(lambda _: rules, lambda _: None, str),
         )
 
 
@@ -363,7 +364,7 @@ mappings = st.permutations([f"{name}`2" for name in NAMES]).flatmap(
 
 
 def renamed(sql: str, names: Mapping[str, str]) -> str:
-    return rename_columns(Statement("shop", sql), Wanted(lambda _: Mapped(names), lambda _: None, str)).sql
+    return rename_columns(Statement("shop", sql), RenameContext(lambda _: Mapped(names), lambda _: None, str)).sql
 
 
 def said(sql: str) -> list[tuple[Lexeme, str]]:
@@ -393,8 +394,8 @@ def test_a_table_is_made_with_exactly_the_other_names(sql: str, names: Mapping[s
 
     def made(text: str) -> list[Column]:
         command = parse(Statement("shop", text))[0].command
-        assert isinstance(command, CreateTable)
-        return [spec.column for spec in table_spec(command.body, Dialect()).specs]
+        assert isinstance(command, CreateTableStatement)
+        return [spec.column for spec in table_spec(command.body, ServerDialect()).specs]
 
     assert [column.name for column in made(renamed(sql, names))] == [
         names.get(column.name.lower(), column.name) for column in made(sql)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ddl.type_names import INTEGERS
+from connector.ddl.syntax.type_names import INTEGERS
 from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.names import PostgresNaming, SqliteNaming, check_names

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from connector.ddl.tokens import CONTROLS, SPACES, in_tokens
+from connector.ddl.syntax.tokens import CONTROLS, SPACES, in_tokens
 from connector.errors import ConnectorError, Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement

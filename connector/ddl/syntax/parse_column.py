@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from connector.ddl.ast_table import (
+from connector.ddl.syntax.ast_column import (
     Attribute,
     AutoIncrement,
     CharacterSet,
@@ -28,10 +28,10 @@ from connector.ddl.ast_table import (
     References,
     Unsigned,
 )
-from connector.ddl.parse_default import read_default
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme
-from connector.ddl.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, charset_name
+from connector.ddl.syntax.parse_default import read_default
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme
+from connector.ddl.syntax.type_names import BLOBS, FLOATS, INTEGERS, TEXTS, charset_name
 from connector.errors import Unsupported
 
 # Names that mean the same type. Several words first.

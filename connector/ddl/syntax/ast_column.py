@@ -1,17 +1,16 @@
-"""The syntax tree of a table's definition: columns, keys, constraints and options, in CREATE TABLE and ALTER TABLE."""
+"""The syntax tree of a column's definition, and the nodes that stand in every part of a statement."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import NamedTuple, NoReturn
 
-from connector.ddl.column_default import Default
+from connector.ddl.syntax.tokens import Lexeme
 from connector.errors import Unsupported
 from connector.log.transaction.layout import TableName
 
 
-class Span(NamedTuple):
+class SourceSpan(NamedTuple):
     """A part of the statement's text: `sql[start:end]`."""
 
     start: int
@@ -22,7 +21,7 @@ class Span(NamedTuple):
 class NotUnderstood:
     """A part that the grammar does not have, with the message for those who need it."""
 
-    span: Span
+    span: SourceSpan
     reason: str
 
     def stop(self) -> NoReturn:
@@ -39,7 +38,7 @@ def stop(what: str) -> NoReturn:
 class Name:
     """A column's name where the text has it; `text` without quotes."""
 
-    span: Span
+    span: SourceSpan
     text: str
 
 
@@ -47,7 +46,7 @@ class Name:
 class TableReference:
     """A table's name where the text has it; `name` with the default schema."""
 
-    span: Span
+    span: SourceSpan
     name: TableName
 
 
@@ -55,7 +54,7 @@ class TableReference:
 class Expression:
     """An expression in its parentheses."""
 
-    span: Span
+    span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,63 @@ class ReferenceAction:
 class References:
     """The other end of a foreign key; `schema` is "" where the text names none."""
 
-    span: Span
+    span: SourceSpan
     schema: str
     table: str
     columns: IndexParts
     actions: tuple[ReferenceAction, ...]
+
+
+# A column's default
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant default.
+
+    Args:
+        kind: a token's: string, number, hex or bits.
+        text: the token's; of a string without quotes and escapes.
+        negative: whether a minus stands before it.
+        charset: the character set that it is said to be in: _latin1'a'; "" for that of the session.
+        type: DATE, TIME or TIMESTAMP of a string with such a word before it, else "".
+        parts: of how many adjacent strings it is made.
+        computed: whether it stands in parentheses.
+    """
+
+    kind: Lexeme
+    text: str
+    negative: bool = False
+    charset: str = ""
+    type: str = ""
+    parts: int = 1
+    computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """DEFAULT CURRENT_TIMESTAMP, or CURRENT_DATE.
+
+    Args:
+        places: how many digits its fraction has.
+        date: whether it is the day alone.
+    """
+
+    places: int = 0
+    date: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A default, or a column, that the source computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """DEFAULT NULL."""
+
+
+Default = Literal | Now | Computed | Null
 
 
 # A column's definition
@@ -105,7 +156,7 @@ class DataType:
         declared: the name in lower case where `base` does not tell it: uuid, inet4, inet6.
     """
 
-    span: Span
+    span: SourceSpan
     base: str
     sizes: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
@@ -118,7 +169,7 @@ class DataType:
 class Nullability:
     """NULL or NOT NULL."""
 
-    span: Span
+    span: SourceSpan
     null: bool
 
 
@@ -126,7 +177,7 @@ class Nullability:
 class AutoIncrement:
     """AUTO_INCREMENT, or SERIAL DEFAULT VALUE, which is NOT NULL, too."""
 
-    span: Span
+    span: SourceSpan
     serial: bool
 
 
@@ -134,14 +185,14 @@ class AutoIncrement:
 class Unsigned:
     """UNSIGNED or ZEROFILL."""
 
-    span: Span
+    span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultClause:
     """DEFAULT; `expression` is what stands in parentheses, also a function's arguments."""
 
-    span: Span
+    span: SourceSpan
     value: Default
     expression: Expression | None
 
@@ -150,7 +201,7 @@ class DefaultClause:
 class CharacterSet:
     """CHARACTER SET, ASCII, UNICODE or BYTE, by the log's name."""
 
-    span: Span
+    span: SourceSpan
     charset: str
 
 
@@ -158,7 +209,7 @@ class CharacterSet:
 class Collate:
     """COLLATE, as the statement names it."""
 
-    span: Span
+    span: SourceSpan
     collation: str
 
 
@@ -166,14 +217,14 @@ class Collate:
 class InlinePrimaryKey:
     """[PRIMARY] KEY."""
 
-    span: Span
+    span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
     """[GENERATED ALWAYS] AS (…), and whether STORED or PERSISTENT follows at once."""
 
-    span: Span
+    span: SourceSpan
     expression: Expression
     stored: bool
 
@@ -182,7 +233,7 @@ class Generated:
 class InlineCheck:
     """[CONSTRAINT name] CHECK (…)."""
 
-    span: Span
+    span: SourceSpan
     expression: Expression
 
 
@@ -190,7 +241,7 @@ class InlineCheck:
 class InlineReferences:
     """REFERENCES."""
 
-    span: Span
+    span: SourceSpan
     references: References
 
 
@@ -198,7 +249,7 @@ class InlineReferences:
 class OtherAttribute:
     """An attribute that means nothing to rows: COMMENT, UNIQUE, INVISIBLE, ON UPDATE …"""
 
-    span: Span
+    span: SourceSpan
 
 
 Attribute = (
@@ -218,9 +269,9 @@ Attribute = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """What stands behind a column's name."""
+    """A column's type and attributes."""
 
-    span: Span
+    span: SourceSpan
     type: DataType
     attributes: tuple[Attribute, ...]
 
@@ -229,14 +280,14 @@ class ColumnDefinition:
 class First:
     """FIRST."""
 
-    span: Span
+    span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True)
 class After:
     """AFTER a column."""
 
-    span: Span
+    span: SourceSpan
     column: Name
 
 
@@ -244,113 +295,7 @@ class After:
 class DefinedColumn:
     """A column with its definition, and its position where ALTER TABLE gives one."""
 
-    span: Span
+    span: SourceSpan
     name: Name
     definition: ColumnDefinition | NotUnderstood
     position: First | After | None = None
-
-
-# Keys and constraints
-
-
-@dataclass(frozen=True, slots=True)
-class PrimaryKey:
-    """PRIMARY KEY (…)."""
-
-    span: Span
-    columns: tuple[IndexColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """INDEX, KEY, UNIQUE, FULLTEXT or SPATIAL."""
-
-    span: Span
-    parts: IndexParts
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """FOREIGN KEY; `name` is the constraint's, "" without one."""
-
-    span: Span
-    name: str
-    parts: IndexParts
-    references: References | NotUnderstood
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """CHECK (…)."""
-
-    span: Span
-    expression: Expression | NotUnderstood
-
-
-Constraint = PrimaryKey | Index | ForeignKey | Check
-TableItem = DefinedColumn | PrimaryKey | Index | ForeignKey | Check | NotUnderstood
-
-
-# What stands behind the items
-
-
-@dataclass(frozen=True, slots=True)
-class TableCharset:
-    """The table's own character set or collation; `charset` is "" where the collation does not tell it."""
-
-    span: Span
-    charset: str
-
-
-@dataclass(frozen=True, slots=True)
-class OtherOption:
-    """A table option that means nothing to rows; `doubt`: why this one may, "" for all others."""
-
-    span: Span
-    doubt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Partitioning:
-    """PARTITION BY; `over` is what decides where a row lies."""
-
-    span: Span
-    over: IndexParts
-
-
-TableOption = TableCharset | OtherOption | Partitioning | NotUnderstood
-
-
-@dataclass(frozen=True, slots=True)
-class LikeTable:
-    """CREATE TABLE … LIKE."""
-
-    span: Span
-    table: TableReference
-
-
-@dataclass(frozen=True, slots=True)
-class TableBody:
-    """`(column or constraint, …)` and the options behind it.
-
-    Args:
-        span: all of it.
-        inside: between its parentheses.
-        items: in order.
-        parts: what stands between the commas around each item.
-        options: behind the parenthesis.
-    """
-
-    span: Span
-    inside: Span
-    items: tuple[TableItem, ...]
-    parts: tuple[Span, ...]
-    options: tuple[TableOption, ...]
-
-
-class PartitionEffect(Enum):
-    """What a clause about partitions does to rows."""
-
-    NONE = auto()
-    ROWS_GONE = auto()
-    UNKNOWN = auto()

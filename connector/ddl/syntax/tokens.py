@@ -50,7 +50,7 @@ _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 class Lexeme(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = auto()  # a keyword or an unquoted name
     NAME = auto()  # a quoted name
@@ -112,7 +112,7 @@ def check_spaces(statement: Statement) -> None:
 
 
 def in_tokens(statement: Statement, found: Callable[[str], bool]) -> bool:
-    """Whether something is found in a statement's tokens, and not in its comments alone."""
+    """True if something is found in a statement's tokens, not only in its comments."""
     sql = statement.sql
     ways = readings(sql, statement.options.get("sql_mode", ""), whole=False)
     return any(found(sql[token.at : token.end]) for tokens in ways for token in tokens)

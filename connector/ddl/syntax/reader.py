@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import NoReturn
 
-from connector.ddl.ast_table import Name, Span, TableReference
-from connector.ddl.tokens import Lexeme, Token
+from connector.ddl.syntax.ast_column import Name, SourceSpan, TableReference
+from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.errors import Unsupported
 from connector.log.transaction.layout import TableName
 
@@ -33,37 +33,37 @@ class Reader:
 
     @property
     def mark(self) -> int:
-        """Where we are, to come back to with `back`."""
+        """The current place, for `back`."""
         return self._next
 
     @property
     def start(self) -> int:
-        """Where in the text the next token begins."""
+        """The offset in the text of the next token."""
         return self.token.at
 
     @property
     def passed(self) -> int:
-        """Where in the text the last token ended."""
+        """The offset in the text behind the last token."""
         return self._tokens[self._next - 1].end
 
-    def since(self, start: int) -> Span:
+    def since(self, start: int) -> SourceSpan:
         """The text from there to where the last token ended."""
-        return Span(start, max(start, self.passed))
+        return SourceSpan(start, max(start, self.passed))
 
-    def until_end(self, start: int) -> Span:
+    def until_end(self, start: int) -> SourceSpan:
         """The text from there to its end."""
-        return Span(start, self._tokens[-1].at)
+        return SourceSpan(start, self._tokens[-1].at)
 
     def back(self, mark: int) -> None:
         """Go back to a mark."""
         self._next = mark
 
     def stop(self, what: str) -> NoReturn:
-        """Say that the statement is not understood here."""
+        """Raise `Unsupported`: the statement is not understood here."""
         raise Unsupported(f"DDL not understood: {what} at {self.token.text!r}")
 
     def peek(self, *words: str) -> bool:
-        """Whether these words or signs come next."""
+        """True if these words or signs come next."""
         for ahead, word in enumerate(words):
             token = self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
             if token.kind not in (Lexeme.WORD, Lexeme.SIGN) or token.text.upper() != word:
@@ -98,7 +98,7 @@ class Reader:
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing but a semicolon is left."""
+        """True if nothing but a semicolon is left."""
         return self.token.kind is Lexeme.END or (self.peek(";") and self._tokens[self._next + 1].kind is Lexeme.END)
 
     def expect_end(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from connector.ddl.ast import (
+from connector.ddl.syntax.ast_column import Expression, Name, NotUnderstood, SourceSpan
+from connector.ddl.syntax.clauses import (
     AddColumn,
     AddColumns,
     AddConstraint,
@@ -20,16 +21,23 @@ from connector.ddl.ast import (
     NoEffect,
     OrderBy,
     PartitionClause,
+    PartitionEffect,
     RenameColumn,
     RenameTo,
     UnknownClause,
 )
-from connector.ddl.ast_table import Expression, Name, NotUnderstood, PartitionEffect, Span
-from connector.ddl.parse_column import parenthesized
-from connector.ddl.parse_table import attempt, constraint, defined_column, partitioning, table_items, table_option
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme
-from connector.ddl.type_names import charset_name, charset_of
+from connector.ddl.syntax.parse_column import parenthesized
+from connector.ddl.syntax.parse_table import (
+    attempt,
+    constraint,
+    defined_column,
+    partitioning,
+    table_items,
+    table_option,
+)
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme
+from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 
 _UNKNOWN: Final = "an ALTER TABLE clause that is not known"
@@ -51,7 +59,7 @@ def alter_parts(reader: Reader) -> tuple[AlterPart, ...]:
         clauses = [_clause(reader)]
         while not (reader.at_end or reader.peek(",") or reader.peek(")")):
             clauses.append(_following(reader))
-        parts.append(AlterPart(Span(start, reader.start), tuple(clauses)))
+        parts.append(AlterPart(SourceSpan(start, reader.start), tuple(clauses)))
         if not reader.at_end:
             reader.expect(",")
             start = reader.passed
@@ -59,7 +67,7 @@ def alter_parts(reader: Reader) -> tuple[AlterPart, ...]:
 
 
 def _following(reader: Reader) -> Clause:
-    """What stands behind a clause without a comma: table options may, and partitioning."""
+    """A clause behind another without a comma: table options may stand there, and partitioning."""
     if reader.peek("PARTITION") or reader.peek("REMOVE") or _begins_option(reader):
         return _clause(reader)
     return _unknown(reader)

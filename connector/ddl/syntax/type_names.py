@@ -18,7 +18,7 @@ _WIDE = {
 
 
 def width(charset: str) -> int:
-    """How many bytes a character of the set can have; the widest set's where it is not known: ""."""
+    """The most bytes that a character of the set has; the widest set's for an unknown set, ""."""
     return _WIDE.get(charset, 1) if charset else 4
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from connector.ddl.column_default import Computed, Default, Literal, Now, Null
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme
+from connector.ddl.syntax.ast_column import Computed, Default, Literal, Now, Null
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme
 from connector.errors import Unsupported
 
 _LITERALS = (Lexeme.STRING, Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS)

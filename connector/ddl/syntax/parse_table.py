@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from connector.ddl.ast_table import (
+from connector.ddl.syntax.ast_column import (
     After,
-    Check,
     ColumnDefinition,
-    Constraint,
     DefinedColumn,
     First,
-    ForeignKey,
-    Index,
     IndexColumn,
     IndexPart,
     IndexParts,
-    LikeTable,
     NotUnderstood,
+    References,
+    SourceSpan,
+)
+from connector.ddl.syntax.ast_table import (
+    Check,
+    Constraint,
+    ForeignKey,
+    Index,
+    LikeTable,
     OtherOption,
     Partitioning,
     PrimaryKey,
-    References,
-    Span,
     TableBody,
     TableCharset,
     TableItem,
     TableOption,
 )
-from connector.ddl.parse_column import column_definition, index_parts, parenthesized, references
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Lexeme
-from connector.ddl.type_names import charset_name, charset_of
+from connector.ddl.syntax.parse_column import column_definition, index_parts, parenthesized, references
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme
+from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 
 Part = TypeVar("Part")
@@ -94,7 +96,7 @@ def table_body(reader: Reader) -> TableBody:
     while not reader.at_end:
         if not reader.accept(","):
             options.append(_body_option(reader))
-    return TableBody(reader.since(start), Span(inside, end), items, parts, tuple(options))
+    return TableBody(reader.since(start), SourceSpan(inside, end), items, parts, tuple(options))
 
 
 def table_items(reader: Reader) -> tuple[TableItem, ...]:
@@ -104,14 +106,14 @@ def table_items(reader: Reader) -> tuple[TableItem, ...]:
     return items
 
 
-def _items(reader: Reader) -> tuple[tuple[TableItem, ...], tuple[Span, ...], int]:
+def _items(reader: Reader) -> tuple[tuple[TableItem, ...], tuple[SourceSpan, ...], int]:
     """The items, the text between commas of each, and where the closing parenthesis begins."""
     items: list[TableItem] = []
-    parts: list[Span] = []
+    parts: list[SourceSpan] = []
     while True:
         start = reader.passed
         items.append(attempt(reader, _item))
-        parts.append(Span(start, reader.start))
+        parts.append(SourceSpan(start, reader.start))
         if not reader.accept(","):
             break
     end = reader.start
@@ -230,7 +232,7 @@ def _other_end(reader: Reader) -> References:
 
 
 def _parts_behind(reader: Reader) -> IndexParts:
-    """What an index is over: behind its name and type."""
+    """The columns of an index, behind its name and type."""
     start = reader.start
     while not (reader.at_end or any(map(reader.peek, "(,)"))):
         reader.take()

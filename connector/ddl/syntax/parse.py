@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from connector.ddl import ast
-from connector.ddl.ast_table import LikeTable, NotUnderstood, Span, TableBody, TableReference
-from connector.ddl.parse_alter import alter_parts
-from connector.ddl.parse_column import index_parts
-from connector.ddl.parse_table import like_table, table_body
-from connector.ddl.reader import Reader
-from connector.ddl.tokens import Token, check_spaces, readings, sql_modes
-from connector.ddl.type_names import charset_name, charset_of
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_column import NotUnderstood, SourceSpan, TableReference
+from connector.ddl.syntax.ast_table import LikeTable, TableBody
+from connector.ddl.syntax.parse_alter import alter_parts
+from connector.ddl.syntax.parse_column import index_parts
+from connector.ddl.syntax.parse_table import like_table, table_body
+from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes
+from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 
@@ -56,7 +57,7 @@ def _parsed(statement: Statement, tokens: list[Token], reader: Reader) -> ast.Pa
     command = _command(reader, prefixed=variables != ())
     rest = None
     if not (reader.at_end or isinstance(command, ast.OtherStatement)):
-        span = Span(reader.start, len(statement.sql))
+        span = SourceSpan(reader.start, len(statement.sql))
         rest = NotUnderstood(span, f"DDL not understood: expected the end at {reader.token.text!r}")
     return ast.ParsedStatement(statement.sql, tuple(tokens), command, variables, rest)
 
@@ -123,11 +124,11 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
         return _drop(reader, optional=optional, sequences=kind == "SEQUENCE")
     table = reader.table()
     if kind == "SEQUENCE":
-        return ast.CreateSequence(table, optional) if verb == "CREATE" else ast.AlterSequence(table)
+        return ast.CreateSequenceStatement(table, optional) if verb == "CREATE" else ast.AlterSequenceStatement(table)
     if verb == "CREATE":
-        return ast.CreateTable(table, optional, replace, _body(reader))
+        return ast.CreateTableStatement(table, optional, replace, _body(reader))
     _pass_wait(reader)
-    return ast.AlterTable(table, alter_parts(reader))
+    return ast.AlterTableStatement(table, alter_parts(reader))
 
 
 def _other(reader: Reader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStatement:
@@ -137,16 +138,16 @@ def _other(reader: Reader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStat
     return ast.OtherStatement(f"DDL not understood: {doubt} at {reader.token.text!r}")
 
 
-def _truncate(reader: Reader) -> ast.TruncateTable:
+def _truncate(reader: Reader) -> ast.TruncateTableStatement:
     reader.accept("TABLE")
     table, mark = reader.table(), reader.mark
     _pass_wait(reader)
     if not reader.accept("DROP", "STORAGE"):  # MariaDB's, for Oracle's sake
         reader.accept("REUSE", "STORAGE")
-    return ast.TruncateTable(table, waits=reader.mark != mark)
+    return ast.TruncateTableStatement(table, waits=reader.mark != mark)
 
 
-def _rename(reader: Reader) -> ast.RenameTables:
+def _rename(reader: Reader) -> ast.RenameTablesStatement:
     optional = reader.accept("IF", "EXISTS")
     pairs: list[tuple[TableReference, TableReference]] = []
     while True:
@@ -156,10 +157,10 @@ def _rename(reader: Reader) -> ast.RenameTables:
         pairs.append((old, reader.table()))
         if not reader.accept(","):
             reader.expect_end()
-            return ast.RenameTables(tuple(pairs), optional)
+            return ast.RenameTablesStatement(tuple(pairs), optional)
 
 
-def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTables:
+def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTablesStatement:
     """Nothing but how to wait may follow the names: no table is overlooked."""
     tables = [reader.table()]
     while reader.accept(","):
@@ -167,7 +168,7 @@ def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTables:
     _pass_wait(reader)
     reader.accept_any("RESTRICT", "CASCADE")
     reader.expect_end()
-    return ast.DropTables(tuple(tables), optional, sequences)
+    return ast.DropTablesStatement(tuple(tables), optional, sequences)
 
 
 def _accept_index(reader: Reader) -> bool:
@@ -180,7 +181,7 @@ def _accept_index(reader: Reader) -> bool:
     return False
 
 
-def _create_index(reader: Reader) -> ast.CreateIndex:
+def _create_index(reader: Reader) -> ast.CreateIndexStatement:
     """The table stands behind the first ON."""
     while not reader.accept("ON"):
         reader.take()
@@ -191,15 +192,15 @@ def _create_index(reader: Reader) -> ast.CreateIndex:
         parts = index_parts(reader)
     except Unsupported as error:
         parts = NotUnderstood(reader.since(start), error.message)
-    return ast.CreateIndex(table, parts)
+    return ast.CreateIndexStatement(table, parts)
 
 
-def _drop_index(reader: Reader) -> ast.DropIndex:
+def _drop_index(reader: Reader) -> ast.DropIndexStatement:
     reader.accept("IF", "EXISTS")
     primary = reader.name().upper() == "PRIMARY"
     while not reader.accept("ON"):
         reader.take()
-    return ast.DropIndex(reader.table(), primary)
+    return ast.DropIndexStatement(reader.table(), primary)
 
 
 def _body(reader: Reader) -> TableBody | LikeTable | NotUnderstood:
@@ -218,10 +219,10 @@ def _schema(reader: Reader, verb: str, *, replace: bool) -> ast.Command:
     unnamed = verb == "ALTER" and any(map(reader.peek, SCHEMA_OPTIONS))
     schema = None if unnamed else reader.column()
     if schema is None or verb == "ALTER":
-        return ast.AlterSchema(schema, _schema_options(reader))
+        return ast.AlterSchemaStatement(schema, _schema_options(reader))
     if verb == "DROP":
-        return ast.DropSchema(schema)
-    return ast.CreateSchema(schema, replace, _schema_options(reader))
+        return ast.DropSchemaStatement(schema)
+    return ast.CreateSchemaStatement(schema, replace, _schema_options(reader))
 
 
 def _schema_options(reader: Reader) -> ast.SchemaOptions | NotUnderstood:

@@ -1,0 +1,7 @@
+"""The grammar of MySQL's and MariaDB's DDL: text in, syntax tree out.
+
+The tree     `ast` (statements), `clauses` (of ALTER TABLE), `ast_table` (keys, constraints, options), `ast_column`
+             (columns, their types, attributes and defaults; names and spans)
+Parsing      `tokens` → `reader` (a cursor over them) → `parse` (statements), `parse_alter`, `parse_table`,
+             `parse_column`, `parse_default`; `type_names` (of types and character sets)
+"""
