@@ -1,4 +1,4 @@
-"""Addresses of servers: whether what is sent to one leaves this machine."""
+"""Decides whether traffic to a server's address leaves this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def on_this_machine(host: str) -> bool:
-    """Whether a host is loopback, or a folder with a socket."""
+    """Return True for a loopback host or the path of a socket."""
     if not host or host.startswith(("/", "@")) or host.rstrip(".").lower() == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Log lines: events with fields, as text for people or JSON for machines, on standard error."""
+"""Writes log lines, events with fields, to standard error: as text for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from connector.redaction import redacted
 Format = Literal["text", "json"]
 
 LOG = logging.getLogger("connector.thread")
-REPEATED = 60.0  # seconds in which librdkafka says something once
-KINDS = 1000  # of its lines that are remembered
+REPEATED = 60.0  # seconds for which a repeated line of librdkafka is suppressed
+KINDS = 1000  # different lines of librdkafka that are remembered
 _NUMBERS = re.compile(r"[0-9]+")
 _PLAIN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName"}
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What was given as `extra` with the event."""
+    """Return the fields that were passed as `extra` with the event."""
     return {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
 
 
 class TextFormatter(logging.Formatter):
-    """`2025-03-19T11:07:32.123Z INFO publish epoch begun epoch=3`."""
+    """`2025-03-19T11:07:32.123Z INFO publish epoch started epoch=3`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback where there is one."""
+        """Return one line, followed by the traceback if there is one."""
         stage = record.name.removeprefix("connector.")
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
         line = escaped(f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}")
@@ -43,10 +43,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line, in ASCII: nothing in it moves a terminal or looks like a line's end to anybody."""
+    """One ASCII object per line: no character moves a terminal's cursor or ends a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, logger and event, then the fields."""
+        """Return time, level, logger and event, then the fields."""
         event: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname,
@@ -61,7 +61,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logs(format: Format, level: int = logging.INFO) -> None:
-    """Let everything of ours log to standard error; of others only what warns."""
+    """Log events of this package from `level` on to standard error, and warnings of other packages."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     handler.addFilter(_not_raised_too)
@@ -72,41 +72,41 @@ def set_up_logs(format: Format, level: int = logging.INFO) -> None:
 
 
 def _thread_failed(failed: threading.ExceptHookArgs) -> None:
-    """Log what ended a thread, as everything else is logged: Python's own words would show secrets."""
+    """Log the exception that ended a thread; Python's own traceback could show secrets."""
     if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
         LOG.error("a thread has failed", exc_info=failed.exc_value)
 
 
 class Repetitions(logging.Filter):
-    """Lets what librdkafka says pass once in a while: of brokers that are gone it tells many times a second.
+    """Suppresses repeated lines of librdkafka, which reports an unavailable broker many times a second.
 
-    Each line is known by its text without numbers. What was left out is counted in the next one that passes.
+    Lines are equal if their texts without numbers are. The next line that passes has the number of suppressed ones.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[str, tuple[float, int]] = {}  # when it passed last, and how often it was left out since
+        self._seen: dict[str, tuple[float, int]] = {}  # time of the last line, number suppressed since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it passes."""
+        """Return False to suppress the line."""
         text = record.getMessage()
         if "[thrd:" not in text:
             return True
         kind = _NUMBERS.sub("0", text)
-        last, left_out = self._seen.get(kind, (-REPEATED, 0))
+        last, suppressed = self._seen.get(kind, (-REPEATED, 0))
         if record.created - last < REPEATED:
-            self._seen[kind] = last, left_out + 1
+            self._seen[kind] = last, suppressed + 1
             return False
         if len(self._seen) >= KINDS:
             self._seen.clear()
         self._seen[kind] = record.created, 0
-        if left_out:
-            record.repeated = left_out
+        if suppressed:
+            record.repeated = suppressed
         return True
 
 
 def _not_raised_too(record: logging.LogRecord) -> bool:
-    """Leave out what py4j writes of a lost connection, with a traceback: it raises that as well."""
+    """Suppress tracebacks that py4j logs for a lost connection: it also raises the error."""
     return not record.exc_info or "py4j" not in PurePath(record.pathname).parts
 
 

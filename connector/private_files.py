@@ -1,8 +1,8 @@
-"""Folders and files in which no other user of this machine can read, write, or put something in place of ours.
+"""Creates folders and files that no other user of this machine can read, write or replace.
 
-A folder of ours is only as safe as what it lies in: who may write to a folder above can rename ours away and put
-another one there. So a folder is used only if each one above it belongs to root or to us, and if others may write to
-one of them, it keeps each user's entries from the others (the sticky bit, as /tmp has it).
+A user with write access to a parent folder can rename a folder and put another one in its place. So a folder is used
+only if every parent belongs to root or to this user, and is either not writable by others or has the sticky bit, as
+/tmp does.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LINKS: Final = 40  # as many as Linux follows
 
 
 def new_folder(prefix: str, parent: Path | None, option: str) -> Path:
-    """A new, empty folder that is ours alone.
+    """Create an empty folder that only this user can access.
 
     Args:
         prefix: the first part of its name.
-        parent: where; made where it is missing. None: the system's folder for temporary files (TMPDIR).
-        option: what the user sets to have it elsewhere, for the error.
+        parent: its parent, created if missing. None: the system's folder for temporary files (TMPDIR).
+        option: the configuration field that names another parent, for the error.
 
     Raises:
-        ConfigError: another user could put another folder in its place, or it cannot be made.
+        ConfigError: another user could replace it, or it cannot be created.
     """
     try:
         checked = guarded(parent or Path(tempfile.gettempdir()), option)
@@ -42,47 +42,47 @@ def new_folder(prefix: str, parent: Path | None, option: str) -> Path:
 
 
 def guarded(folder: Path, option: str) -> Path:
-    """A folder whose entries no other user can exchange; made (0700) where it is missing.
+    """Return a folder whose entries no other user can replace; created with mode 0700 if missing.
 
     Args:
-        folder: may have symbolic links in its path, which are checked like folders.
-        option: what the user sets to have another one, for the error.
+        folder: its path; symbolic links in it are checked like folders.
+        option: the configuration field that names another folder, for the error.
 
     Returns:
-        The same folder, without links.
+        The path without symbolic links.
 
     Raises:
-        ConfigError: another user owns it or a folder above it, or may write there; or it cannot be made.
+        ConfigError: another user owns it or a parent, or may write to one of them; or it cannot be created.
     """
-    place = Path("/")
-    _check(place, option)
-    ahead = list(reversed(folder.absolute().parts[1:]))
+    current = Path("/")
+    _check(current, option)
+    parts = list(reversed(folder.absolute().parts[1:]))
     links = 0
-    while ahead:
-        name = ahead.pop()
+    while parts:
+        name = parts.pop()
         if name == "..":
-            place = place.parent
+            current = current.parent
             continue
-        place /= name
+        current /= name
         try:
-            _make(place)
-            _check(place, option)
-            if place.is_symlink():
+            _make(current)
+            _check(current, option)
+            if current.is_symlink():
                 links += 1
-                target = place.readlink()
+                target = current.readlink()
                 if links > _LINKS:
                     raise ConfigError(f"{option}: too many symbolic links", folder=folder)
-                place = Path("/") if target.is_absolute() else place.parent
-                ahead += reversed([part for part in target.parts if part != "/"])
+                current = Path("/") if target.is_absolute() else current.parent
+                parts += reversed([part for part in target.parts if part != "/"])
         except OSError as error:
             raise _unusable(folder, error, option) from error
-    if not place.is_dir():
+    if not current.is_dir():
         raise ConfigError(f"{option}: not a folder", folder=folder)
-    return place
+    return current
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a file to write, empty, that no other user may read; a symbolic link or another user's file is refused.
+    """Open an empty file for writing, readable by this user only; refuse a symbolic link or another user's file.
 
     Raises:
         OSError: it cannot be written.
@@ -93,7 +93,7 @@ def open_new(path: Path) -> BinaryIO:
 
 
 def open_to_append(path: Path) -> BinaryIO:
-    """Open a file to write at its end, made where it is missing, as `open_new` does.
+    """Open a file for appending, as `open_new` does; create it if missing.
 
     Raises:
         OSError: it cannot be written.
@@ -101,8 +101,8 @@ def open_to_append(path: Path) -> BinaryIO:
     return _opened(path, os.O_WRONLY | os.O_APPEND, "ab")
 
 
-def ours(path: Path) -> bool:
-    """Whether a folder (and no symbolic link to one) belongs to the user as whom we run."""
+def owned(path: Path) -> bool:
+    """Return True for a folder (not a symbolic link to one) of the user of this process."""
     found = path.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
@@ -117,23 +117,23 @@ def _make(folder: Path) -> None:
             raise
 
 
-def _check(place: Path, option: str) -> None:
-    """Refuse a folder, or a link, that another user can exchange or write to."""
-    found = place.lstat()
+def _check(folder: Path, option: str) -> None:
+    """Refuse a folder or link that another user can replace or write to."""
+    found = folder.lstat()
     if found.st_uid not in {0, os.geteuid()}:
-        _refuse(place, f"belongs to the user {_name(found.st_uid)}", option)
+        _refuse(folder, f"belongs to the user {_name(found.st_uid)}", option)
     if stat.S_ISLNK(found.st_mode):
-        return  # its mode means nothing
+        return  # a link's mode has no meaning
     if found.st_mode & OTHERS and not found.st_mode & stat.S_ISVTX:
-        _refuse(place, "can be written by other users", option)
+        _refuse(folder, "can be written by other users", option)
 
 
-def _refuse(place: Path, why: str, option: str) -> None:
+def _refuse(folder: Path, reason: str, option: str) -> None:
     raise ConfigError(
-        f"{option}: {place} {why}, who could put their files in place of ours",
+        f"{option}: {folder} {reason}, who could replace its files",
         hint=f"let {option} name a folder that only {_name(os.geteuid())} may write to, all folders above it included "
         f"(chmod go-w, or chmod +t where others must write)",
-        folder=place,
+        folder=folder,
     )
 
 
@@ -158,5 +158,5 @@ def _opened(path: Path, flags: int, mode: Literal["wb", "ab"]) -> BinaryIO:
     if owner != os.geteuid():
         file.close()
         raise PermissionError(errno.EPERM, f"it belongs to the user {_name(owner)}", str(path))
-    os.fchmod(file.fileno(), FILE)  # one that was there before us
+    os.fchmod(file.fileno(), FILE)  # an existing file may have another mode
     return file

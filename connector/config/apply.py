@@ -20,7 +20,7 @@ _POSTGRES_URL: Final = re.compile(
 
 
 class Apply(Section):
-    """How Spark reads the log, and how much is applied at once."""
+    """Spark session, batch sizes and continuous mode of `thl apply`."""
 
     master: str = Field("local[2]", description="Spark master for the session that `thl apply` starts.")
     batch_messages: int = Field(1000, ge=1, description="Messages in the first micro-batches (maxOffsetsPerTrigger).")

@@ -18,7 +18,7 @@ NewColumn = Annotated[str, Field(pattern=r"^[^\x00]*[^\x00\s]$", max_length=64)]
 
 
 class Mask(Section):
-    """What replaces a column's value. Set exactly one field."""
+    """The value that replaces a column's. Set exactly one field."""
 
     fixed: str | int | float | None = Field(
         None, description="The same value in every row; `null`: NULL. Text for a text column, a number for a number."
@@ -100,12 +100,12 @@ class TableRule(Section):
 
     @property
     def transforms_rows(self) -> bool:
-        """Whether the rule changes the content of rows."""
+        """True if the rule changes the content of rows."""
         return bool(self.drop or self.mask or self.zero_dates)
 
 
 def finds_column(patterns: tuple[str, ...], column: str) -> bool:
-    """Whether one of a rule's patterns matches a column. Column names have no case."""
+    """Match a column against a rule's patterns. Column names have no case."""
     return any(glob(pattern.lower()).fullmatch(column.lower()) for pattern in patterns)
 
 

@@ -33,7 +33,7 @@ class Shard(Section):
 
 
 class Publish(Section):
-    """How events are assigned to shards, split into fragments and committed to Kafka."""
+    """Shards, fragments and Kafka transactions of `thl produce`."""
 
     shard_by: Literal["schema", "table"] = Field(
         "schema",

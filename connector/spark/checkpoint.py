@@ -33,7 +33,7 @@ def fresh(parent: Path | None) -> Path:
     folder = private.new_folder(f"thl-apply-{os.getpid()}-", parent, OPTION)
     for old in folder.parent.iterdir():
         named = _OURS.fullmatch(old.name)
-        if named and not _alive(int(named[1])) and private.ours(old):
+        if named and not _alive(int(named[1])) and private.owned(old):
             shutil.rmtree(old, ignore_errors=True)
     return folder
 

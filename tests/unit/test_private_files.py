@@ -1,4 +1,4 @@
-"""A folder is ours alone: no other user can put something in its place, whoever came first."""
+"""A private folder cannot be read, written or replaced by another user, also one who created it first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another
 
 
 def as_user(uid: int, act: Callable[[], str]) -> str:
-    """What an act says that is done as another user, in a process of its own."""
+    """Run a function as another user in a child process; return its text, or its error."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
@@ -30,7 +30,7 @@ def as_user(uid: int, act: Callable[[], str]) -> str:
             os.setgid(uid)
             os.setuid(uid)
             said = act()
-        except BaseException as error:  # noqa: BLE001 (it is told to the test)
+        except BaseException as error:  # noqa: BLE001 (reported to the test)
             said = f"{type(error).__name__}: {error}"
         os.write(into, said.encode())
         os._exit(0)
@@ -43,7 +43,7 @@ def as_user(uid: int, act: Callable[[], str]) -> str:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder like /tmp: everybody may write, nobody may take away what is another's."""
+    """A folder like /tmp: everyone may write, only the owner may remove an entry."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o1777)
     yield folder
@@ -56,19 +56,19 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_new_folder_is_readable_by_its_owner_alone_and_so_is_what_is_made_above_it(tmp_path: Path) -> None:
+def test_new_folder_and_created_parents_are_owner_only(tmp_path: Path) -> None:
     folder = private.new_folder("x-", tmp_path / "a" / "b", OPTION)
     assert folder.parent == tmp_path / "a" / "b"
     assert {stat.S_IMODE(one.stat().st_mode) for one in (folder, folder.parent, tmp_path / "a")} == {0o700}
 
 
-def test_a_folder_for_everybody_with_the_sticky_bit_is_used(shared: Path) -> None:
+def test_shared_folder_with_sticky_bit_is_used(shared: Path) -> None:
     assert private.new_folder("x-", shared / "mine", OPTION).parent == shared / "mine"
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
 @pytest.mark.parametrize("inside", ["", "deeper/still"])
-def test_a_folder_that_others_may_write_to_is_refused_with_the_option(tmp_path: Path, mode: int, inside: str) -> None:
+def test_folder_writable_by_others_is_refused_with_option(tmp_path: Path, mode: int, inside: str) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     (folder / "deeper").mkdir()
@@ -79,14 +79,14 @@ def test_a_folder_that_others_may_write_to_is_refused_with_the_option(tmp_path: 
     assert list((folder / "deeper").iterdir()) == []
 
 
-def test_a_link_into_such_a_folder_is_refused_too_and_any_other_is_followed(tmp_path: Path) -> None:
+def test_link_into_writable_folder_is_refused_and_other_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "safe").mkdir(0o700)
     (tmp_path / "bad").symlink_to("open")
     (tmp_path / "good").symlink_to(tmp_path / "open" / ".." / "safe")
     assert "can be written by other users" in refusal(tmp_path / "bad")
-    assert "can be written by other users" in refusal(tmp_path / "good")  # its way leads through it
+    assert "can be written by other users" in refusal(tmp_path / "good")  # its path leads through `open`
     (tmp_path / "good").unlink()
     (tmp_path / "good").symlink_to("safe/../safe")
     assert private.new_folder("x-", tmp_path / "good", OPTION).parent == tmp_path / "safe"
@@ -94,7 +94,7 @@ def test_a_link_into_such_a_folder_is_refused_too_and_any_other_is_followed(tmp_
     assert "too many symbolic links" in refusal(tmp_path / "round")
 
 
-def test_what_is_no_folder_or_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+def test_unusable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "not a folder" in refusal(tmp_path / "file")
     assert f"{OPTION}: the folder cannot be used" in refusal(tmp_path / "file" / "below")
@@ -102,7 +102,7 @@ def test_what_is_no_folder_or_cannot_be_made_is_one_error(tmp_path: Path) -> Non
 
 
 @as_root
-def test_a_folder_that_another_user_made_first_is_refused(shared: Path) -> None:
+def test_folder_created_first_by_another_user_is_refused(shared: Path) -> None:
     def squat() -> str:
         (shared / "thl-spark").mkdir()
         (shared / "link").symlink_to("/root")
@@ -116,7 +116,7 @@ def test_a_folder_that_another_user_made_first_is_refused(shared: Path) -> None:
 
 
 @as_root
-def test_an_ordinary_user_is_as_safe_and_may_use_the_same_shared_folder(shared: Path) -> None:
+def test_ordinary_user_in_shared_folder_is_protected_as_well(shared: Path) -> None:
     (shared / "roots").mkdir()
     other = shared / "others"
     other.mkdir()
@@ -130,17 +130,15 @@ def test_an_ordinary_user_is_as_safe_and_may_use_the_same_shared_folder(shared: 
     said = as_user(NOBODY, lambda: str(private.new_folder("x-", other, OPTION)))
     assert "ConfigError" in said
     assert "belongs to the user" in said
-    # Root's folder above is no danger; that one may not write there is told.
+    # A parent of root's is accepted, but this user cannot write there.
     said = as_user(NOBODY, lambda: str(private.new_folder("x-", shared / "roots" / "mine", OPTION)))
     assert f"ConfigError: {OPTION}: the folder cannot be used: Permission denied" in said
 
 
 @as_root
-def test_without_an_option_nobody_can_be_first_and_leftovers_of_others_stay(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_folder_is_new_and_leftovers_of_others_stay(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
-    theirs, mine = shared / "thl-apply-4194304-theirs", shared / "thl-apply-4194304-mine"  # no process has that id
+    theirs, mine = shared / "thl-apply-4194304-theirs", shared / "thl-apply-4194304-mine"  # no process has this ID
     for folder in (theirs, mine):
         folder.mkdir()
     os.chown(theirs, NOBODY, NOBODY)
@@ -151,7 +149,7 @@ def test_without_an_option_nobody_can_be_first_and_leftovers_of_others_stay(
     assert not mine.exists()
 
 
-def test_files_are_their_owners_alone_and_no_link_is_written_through(tmp_path: Path) -> None:
+def test_files_are_owner_only_and_links_are_refused(tmp_path: Path) -> None:
     for opened in (private.open_new, private.open_to_append):
         path = tmp_path / opened.__name__
         for _ in range(2):
@@ -171,7 +169,7 @@ def test_files_are_their_owners_alone_and_no_link_is_written_through(tmp_path: P
 
 
 @as_root
-def test_a_file_that_another_user_made_first_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_file_created_first_by_another_user_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "theirs"
     path.write_bytes(b"theirs")
     path.chmod(0o666)
