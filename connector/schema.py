@@ -1,4 +1,4 @@
-"""The fragment's Avro schema, and what messages begin with.
+"""The fragment's Avro schema, what messages begin with, and whole messages decoded by fastavro.
 
 Without a registry Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the
 schema's CRC-64-AVRO fingerprint as eight bytes little-endian, then the value. With one Confluent's wire format: a zero
@@ -7,6 +7,7 @@ byte, the schema's number there as four bytes big-endian, then the value. `log.f
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from connector.errors import LogDamaged
+from connector.log.format.fragment_reader import check_change, check_fragment
 from connector.log.format.framing import SCHEMA, SINGLE_OBJECT, registered
 
 SCHEMA_FILE: Final = "fragment.avsc"
@@ -79,3 +83,57 @@ def framing(number: int | None = None) -> Framing:
     if number is None:
         return Framing(single_object_header(), {})
     return Framing(registered(number), {SCHEMA: schema_fingerprint()})
+
+
+def read_fragment(value: bytes, at: str) -> dict[str, Any]:
+    """Decode a message: its fields by name, as the schema has them.
+
+    Args:
+        value: the message.
+        at: topic-partition@offset, for errors.
+
+    Raises:
+        LogDamaged: it is not a fragment of this schema, or is damaged.
+    """
+    return decoded(_parsed(), value, check_fragment(value, at), at)
+
+
+def read_change(data: bytes, at: str) -> dict[str, Any]:
+    """Decode one change: what a change that came in parts is when they are joined.
+
+    Raises:
+        LogDamaged: it is damaged.
+    """
+    check_change(data, at)
+    return decoded(_parsed_change(), data, 0, at)
+
+
+def decoded(schema: Any, value: bytes, start: int, at: str) -> dict[str, Any]:
+    """Decode by fastavro what begins at an index.
+
+    fastavro accepts numbers that the log does not allow: of a message of this schema, check first.
+
+    Args:
+        schema: parsed by fastavro.
+
+    Raises:
+        LogDamaged: the bytes are not what the schema says.
+    """
+    stream = io.BytesIO(value)
+    stream.seek(start)
+    try:
+        found: Any = schemaless_reader(stream, schema, None)
+    except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
+        raise LogDamaged(f"a fragment cannot be decoded: {error!r}", at=at) from error
+    fields: dict[str, Any] = found
+    return fields
+
+
+@cache
+def _parsed() -> Any:
+    return parse_schema(fragment_schema())
+
+
+@cache
+def _parsed_change() -> Any:
+    return parse_schema(change_schema(fragment_schema()))

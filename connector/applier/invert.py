@@ -17,8 +17,7 @@ import fastavro
 from connector.errors import LogDamaged
 from connector.log.format import checked
 from connector.log.format.decoded_parts import Change, DecodedParts
-from connector.log.format.framing import body_at
-from connector.schema import change_schema, fragment_schema, single_object_header
+from connector.schema import fragment_schema, read_change, read_fragment, single_object_header
 
 CRC_BYTES: Final = 4
 _INVERSE: Final = {"insert": "delete", "delete": "insert", "update": "update"}
@@ -40,7 +39,7 @@ def invert(fragments: Sequence[bytes], at: str = "") -> Iterator[bytes]:
     schema = _schema()
     parts: list[Change] = []  # of a change in several fragments: the last one comes first
     for fragment in reversed(fragments):
-        decoded = _read(fragment[body_at(fragment) :], at, schema)
+        decoded = read_fragment(fragment, at)
         found = decoded["changes"]
         if any("data" in change for change in found):
             if len(found) != 1:
@@ -71,22 +70,10 @@ def _inverse(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(parts: Sequence[Change], at: str) -> Sequence[Change]:
-    row_parts = DecodedParts(partial(_read, at=at, schema=_change_schema()), at)
+    row_parts = DecodedParts(partial(read_change, at=at), at)
     return [change for part in reversed(parts) for change in row_parts.whole(part["start"], [part])]
-
-
-def _read(data: bytes, at: str, schema: Any) -> Any:
-    try:
-        return fastavro.schemaless_reader(io.BytesIO(data), schema, None)
-    except (EOFError, ValueError, IndexError, OverflowError) as error:
-        raise LogDamaged(f"an event cannot be read to be inverted: {error}", at=at) from error
 
 
 @cache
 def _schema() -> Any:
     return fastavro.parse_schema(fragment_schema())
-
-
-@cache
-def _change_schema() -> Any:
-    return fastavro.parse_schema(change_schema(fragment_schema()))

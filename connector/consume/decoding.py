@@ -7,11 +7,10 @@ its rule the first branch of the reader's union that fits is taken, and to a col
 
 from __future__ import annotations
 
-import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import fastavro
@@ -20,11 +19,13 @@ from fastavro.schema import SchemaParseException, fingerprint, to_parsing_canoni
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.log.format import checked
 from connector.log.format.decoded_parts import Change, DecodedParts
-from connector.log.format.framing import REGISTERED, SINGLE_OBJECT_BYTES, body_at, schema_of
+from connector.log.format.first_fields import body_of
+from connector.log.format.fragment_reader import check_change, check_fragment, fingerprint_of, header_of
+from connector.log.format.framing import FINGERPRINT
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
 from connector.log.transaction.layout import Column
-from connector.schema import change_schema, fragment_schema
+from connector.schema import change_schema, decoded, fragment_schema
 
 CHECKSUM: Final = 4  # bytes behind the Avro body
 
@@ -104,9 +105,10 @@ class Decoder:
             try:
                 text = to_parsing_canonical_form(schema)
                 header = _header_of(schema)
-                self._known[fingerprint(text, "CRC-64-AVRO")] = _Written(
-                    *map(fastavro.parse_schema, (header, schema, change_schema(schema)))
-                )
+                named = fingerprint(text, "CRC-64-AVRO")
+                parts: list[Any] = [header, schema, change_schema(schema)]
+                parsed: list[Any] = [fastavro.parse_schema(part) for part in parts]
+                self._known[named] = _Written(named == FINGERPRINT, *parsed)
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
             if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:
@@ -123,10 +125,13 @@ class Decoder:
             LogDamaged: it is no fragment, or its bytes were changed.
             Unsupported: it was written with a schema that is not known.
         """
-        body = _body_of(value, place)
+        body = body_of(value, place)
         if zlib.crc32(memoryview(value)[body:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
             raise LogDamaged("A fragment's checksum is wrong", at=place)
-        found = self._read(value, place, self._schema_of(value, place).header)
+        written = self._schema_of(value, place)
+        if written.own:
+            return header_of(value, place)
+        found = decoded(written.header, value, body, place)
         try:
             return FragmentHeader(
                 **{
@@ -155,16 +160,16 @@ class Decoder:
         chunks: DecodedParts | None = None
         for value in values:
             written = self._schema_of(value, place)
-            fragment = self._read(value, place, written.whole)
+            body = check_fragment(value, place) if written.own else body_of(value, place)
+            fragment = decoded(written.whole, value, body, place)
             if chunks is None:
-                chunks = DecodedParts(partial(self._read, place=place, written=written.change, at=0), place)
+                chunks = DecodedParts(partial(_change, written=written, place=place), place)
             for change in chunks.whole(fragment["fragno"], fragment["changes"]):
                 rows = "rows" in change
                 yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])
 
     def _schema_of(self, value: bytes, place: str) -> _Written:
-        metadata = self._read(value, place, _beginning())["metadata"] if value[:1] == REGISTERED else None
-        named = schema_of(value, metadata)
+        named = fingerprint_of(value, place)
         written = self._known.get(named or "")
         if written is not None:
             return written
@@ -175,46 +180,28 @@ class Decoder:
             fingerprint=named,
         )
 
-    def _read(self, value: bytes, place: str, written: Any, at: int | None = None) -> dict[str, Any]:
-        stream = io.BytesIO(value)
-        stream.seek(_body_of(value, place) if at is None else at)
-        try:
-            found: Any = fastavro.schemaless_reader(stream, written, None)
-        except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
-            raise LogDamaged(f"a message cannot be read as a fragment: {error!r}", at=place) from error
-        fragment: dict[str, Any] = found
-        return fragment
-
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A schema that messages were written with, the beginning of it up to where the changes are, and one change's."""
+    """A schema that messages were written with, its fields before the changes, one change's; `own`: this version's."""
 
+    own: bool
     header: Any
     whole: Any
     change: Any
 
 
-def _header_of(schema: dict[str, Any], end: str = "changes") -> dict[str, Any]:
+def _change(data: bytes, written: _Written, place: str) -> Change:
+    if written.own:
+        check_change(data, place)
+    return decoded(written.change, data, 0, place)
+
+
+def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
     """A value's beginning can be read alone: a record's fields follow each other, and the header comes first."""
     fields = schema["fields"]
-    until = [field["name"] for field in fields].index(end)
+    until = [field["name"] for field in fields].index("changes")
     return {**schema, "fields": fields[:until]}
-
-
-@cache
-def _beginning() -> Any:
-    """The fields that every version of the schema begins with: to the metadata."""
-    return fastavro.parse_schema(_header_of(fragment_schema(), "event_id"))
-
-
-def _body_of(value: bytes, place: str) -> int:
-    try:
-        return body_at(value)
-    except ValueError as error:
-        raise LogDamaged(
-            "a message of the event topic is not a fragment", at=place, begins=value[:SINGLE_OBJECT_BYTES].hex()
-        ) from error
 
 
 def _rows(change: Change) -> RowChanges:

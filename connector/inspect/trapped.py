@@ -15,7 +15,6 @@ from connector.log.gtid.source_gtids import lacking
 from connector.log.writing.fork import LoggedEvent
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
-from connector.schema import fragment_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def find_trapped(config: Config) -> Trapped:
     missing = lacking(position.gtid_set, executed)
     if not missing:
         return Trapped("", 0, 0, ())
-    events = trapped_events(config, control, position, executed, fragment_schema())
+    events = trapped_events(config, control, position, executed)
     return Trapped(str(missing), missing.count(), max(0, missing.count() - len(events)), tuple(map(_told, events)))
 
 

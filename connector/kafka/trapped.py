@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, Final
-
-import fastavro
+from functools import partial
 
 from connector.config.model import Config
-from connector.errors import HistoriesDiffer, LogDamaged
+from connector.errors import HistoriesDiffer
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.format.decoded_parts import DecodedParts
-from connector.log.format.first_fields import SHOWN, body_of, first_fields
+from connector.log.format.first_fields import first_fields
+from connector.log.format.fragment_reader import header_of
 from connector.log.gtid.source_gtids import lacking, parse_gtids
 from connector.log.ids import Kind, Seqno
 from connector.log.transaction.position import PositionRecord
@@ -22,17 +20,10 @@ from connector.log.transaction.xa import PREPARED
 from connector.log.writing.control import ControlState
 from connector.log.writing.fork import NEW_LOG, LoggedEvent, meets
 from connector.log.writing.history import History
-
-BODY: Final = "changes"
-"""The first field behind a fragment's header."""
-
-Schemas = tuple[Any, Any, Any]
-"""Of a whole fragment, of its header, and of one change."""
+from connector.schema import read_change, read_fragment
 
 
-def trapped_events(
-    config: Config, control: ControlState, position: PositionRecord, executed: str, schema: dict[str, Any]
-) -> list[LoggedEvent]:
+def trapped_events(config: Config, control: ControlState, position: PositionRecord, executed: str) -> list[LoggedEvent]:
     """The finished events whose GTIDs the source lacks, but for those that an earlier epoch went on without.
 
     Args:
@@ -40,7 +31,6 @@ def trapped_events(
         control: the log's.
         position: the log's, read before the source was asked: what comes behind it is not looked at.
         executed: what the source has.
-        schema: of fragments.
 
     Raises:
         HistoriesDiffer: retention may have deleted some.
@@ -61,12 +51,11 @@ def trapped_events(
         return gtid is not None and gtid not in there and not meets(history.trapped, seqno, seqno)
 
     check_tails(config)  # what a partition lost may be trapped, too
-    parsed = _schemas(schema)
     found: list[LoggedEvent] = []
     oldest: LoggedEvent | None = None
     with LogReader(config) as reader:
         for partition in position.tails:
-            for event in _events(f"{config.topic}-{partition}", reader.since(partition, bound), is_trapped, parsed):
+            for event in logged_events(f"{config.topic}-{partition}", reader.since(partition, bound), is_trapped):
                 if not bound <= event.seqno <= position.last_finished:
                     continue
                 if oldest is None or event.seqno < oldest.seqno:
@@ -83,12 +72,11 @@ def trapped_events(
     return sorted(found, key=lambda event: event.seqno)
 
 
-def _events(
-    at: str, values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool], schemas: Schemas
+def logged_events(
+    at: str, values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool]
 ) -> Iterator[LoggedEvent]:
-    """The finished events of a partition; of those that are wanted also what they change."""
-    whole, header, one = schemas
-    chunks = DecodedParts(lambda data: _read(data, one, at, whole=True), at)
+    """Read the finished events of a partition; of those that are wanted also what they change."""
+    chunks = DecodedParts(partial(read_change, at=at), at)
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
@@ -98,9 +86,9 @@ def _events(
         if place.kind is Kind.EPOCH or place.fragno != next_fragno:
             continue
         next_fragno += 1
-        fragment = _read(value, header, at)
-        if wanted(place.seqno, fragment["gtid"]):
-            for change in chunks.whole(place.fragno, _read(value, whole, at)[BODY]):
+        header = header_of(value, at)
+        if wanted(place.seqno, header.gtid):
+            for change in chunks.whole(place.fragno, read_fragment(value, at)["changes"]):
                 if "rows" in change:
                     rows[f"{change['schema']}.{change['table']}"] += len(change["rows"])
                 else:
@@ -109,33 +97,11 @@ def _events(
             yield LoggedEvent(
                 seqno=place.seqno,
                 epoch=place.epoch,
-                gtid=fragment["gtid"],
+                gtid=header.gtid,
                 kind=place.kind,
-                xa_prepared=fragment["metadata"].get(PREPARED),
-                event_id=fragment["event_id"] or "",
-                commit_time=fragment["commit_time"] or 0,
+                xa_prepared=header.metadata.get(PREPARED),
+                event_id=header.event_id or "",
+                commit_time=header.commit_time or 0,
                 rows=dict(rows),
                 statements=statements,
             )
-
-
-def _schemas(schema: dict[str, Any]) -> Schemas:
-    fields = schema["fields"]
-    before = next(at for at, field in enumerate(fields) if field["name"] == BODY)
-    # A record's fields follow each other: who knows the first ones can read these alone.
-    header = {**schema, "fields": fields[:before]}
-    return (
-        fastavro.parse_schema(schema),
-        fastavro.parse_schema(header),
-        fastavro.parse_schema(fields[before]["type"]["items"]),
-    )
-
-
-def _read(value: bytes, schema: Any, at: str, *, whole: bool = False) -> dict[str, Any]:
-    try:
-        body = io.BytesIO(value if whole else value[body_of(value, at) :])
-        fragment: Any = fastavro.schemaless_reader(body, schema, None)
-    except (EOFError, ValueError, IndexError) as error:
-        raise LogDamaged("a message of the event topic is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
-    found: dict[str, Any] = fragment
-    return found

@@ -38,7 +38,7 @@ from connector.producer.prepared_xa import PreparedTransactions
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.replica_gate import ReplicaGate
 from connector.producer.sources.source import Source
-from connector.schema import Framing, fragment_schema
+from connector.schema import Framing
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ class GoingOnline:
         missing = lacking(position.gtid_set, facts.executed)
         if not missing:
             return None
-        events = trapped_events(self.config, log.control, position, facts.executed, fragment_schema())
+        events = trapped_events(self.config, log.control, position, facts.executed)
         accepted = accept(position, str(missing), events, log.prepared.pending)
         LOG.warning(
             "going on without trapped transactions: targets that have applied them are refused",

@@ -25,7 +25,6 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import SourcePosition, TargetPosition
-from connector.schema import fragment_schema
 from connector.spark.source.ends import Ends
 from connector.status.collect import collect
 from connector.status.report import Limits
@@ -203,7 +202,7 @@ def _trapped(log: LogWriter) -> object:
     with LogReader(log.config) as reader:
         control, position = reader.control(), reader.position()
     assert position is not None
-    return trapped_events(log.config, control, position, "", fragment_schema())
+    return trapped_events(log.config, control, position, "")
 
 
 @pytest.mark.parametrize(

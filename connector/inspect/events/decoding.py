@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from functools import cache
+from dataclasses import fields
+from functools import partial
 from typing import Any, Final
 
-import fastavro
-
-from connector.errors import LogDamaged
-from connector.log.format import checked
+from connector.log.format import fragment_reader
 from connector.log.format.decoded_parts import DecodedParts
-from connector.log.format.framing import REGISTERED, body_at, schema_of
-from connector.schema import change_schema, fragment_schema, schema_fingerprint
+from connector.log.format.header import FragmentHeader
+from connector.schema import read_change, read_fragment
 
-SHOWN: Final = 10  # bytes of a message that is none, for the error
+_NAMES: Final = tuple(field.name for field in fields(FragmentHeader))
 
 
 def fragment_of(value: bytes, at: str) -> dict[str, Any]:
@@ -22,26 +19,33 @@ def fragment_of(value: bytes, at: str) -> dict[str, Any]:
 
     Args:
         value: a message.
-        at: where it stands, for the error.
+        at: topic-partition@offset, for the error.
 
     Raises:
         LogDamaged: it is not a fragment of our schema.
     """
-    return _read(value, _body(value, at), at, _schema(None))
+    return read_fragment(value, at)
 
 
 def chunks(at: str) -> DecodedParts:
-    """For the fragments of one event, of which one stands there: what is a change in parts becomes one."""
-    return DecodedParts(lambda data: _read(data, 0, at, _change_schema()), at)
+    """For the fragments of one event, whose position is `at`: joins the parts of a change."""
+    return DecodedParts(partial(read_change, at=at), at)
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:
-    """The same without `changes`, and without reading them: they stand behind everything else.
+    """The same without `changes`, and without reading them: they follow everything else.
 
     Raises:
         LogDamaged: as `fragment_of`.
     """
-    return _read(value, _body(value, at), at, _schema("changes"))
+    header = fragment_reader.header_of(value, at)
+    found = {name: getattr(header, name) for name in _NAMES}
+    outcome = header.outcome
+    return found | {
+        "kind": header.kind.name.lower(),
+        "metadata": dict(header.metadata),
+        "outcome": None if outcome is None else outcome.name.lower(),
+    }
 
 
 def body_of(value: bytes, at: str) -> bytes:
@@ -50,48 +54,4 @@ def body_of(value: bytes, at: str) -> bytes:
     Raises:
         LogDamaged: it is written with another schema.
     """
-    return value[_body(value, at) :]
-
-
-def _body(value: bytes, at: str) -> int:
-    """Where they begin, after it was found that they are of our schema."""
-    try:
-        body = body_at(value)
-    except ValueError as error:
-        raise LogDamaged("a message is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
-    metadata = None
-    if value[:1] == REGISTERED:
-        metadata = _read(value, body, at, _schema("event_id"))["metadata"]
-    if schema_of(value, metadata) != schema_fingerprint():
-        raise LogDamaged("a message is written with another schema than ours", at=at, begins=value[:SHOWN].hex())
-    return body
-
-
-def _read(value: bytes, body: int, at: str, schema: Any) -> dict[str, Any]:
-    stream = io.BytesIO(value)
-    stream.seek(body)
-    try:
-        decoded: Any = fastavro.schemaless_reader(stream, schema, None)
-    except (EOFError, ValueError, IndexError, OverflowError) as error:
-        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
-    fragment: dict[str, Any] = decoded
-    try:
-        checked.commit_time(fragment.get("commit_time"))
-    except ValueError as error:
-        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at) from error
-    return fragment
-
-
-@cache
-def _schema(before: str | None) -> Any:
-    """Of the whole, or of what comes before a field: a record's fields follow each other."""
-    schema = fragment_schema()
-    fields = schema["fields"]
-    if before is not None:
-        fields = fields[: [field["name"] for field in fields].index(before)]
-    return fastavro.parse_schema({**schema, "fields": fields})
-
-
-@cache
-def _change_schema() -> Any:
-    return fastavro.parse_schema(change_schema(fragment_schema()))
+    return value[fragment_reader.body_of_this_schema(value, at) :]

@@ -26,12 +26,21 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.string cimport memcmp, memcpy
 
 from connector.errors import LogDamaged, Unsupported
-from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_map, skip_text, skip_value
+from connector.log.format.avro_reader cimport (
+    Reader,
+    read_block,
+    read_byte,
+    read_index,
+    read_text,
+    skip_map,
+    skip_text,
+    skip_value,
+)
 from connector.log.compact.merge_partial cimport PartialMerger
-from connector.log.format.change_header cimport read_head, skip_head
-from connector.log.format.message cimport Block, Message, text
+from connector.log.format.change_header cimport read_change_header, skip_change_header
+from connector.log.format.message cimport Block, Message
 from connector.log.compact.key_order cimport in_order
-from connector.log.compact.scan cimport Messages, Place
+from connector.log.compact.scan cimport Messages, ScannedMessage
 from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.statement_options import SAVEPOINTS
@@ -43,6 +52,7 @@ cdef enum:
     INSERT = 0  # connector.log.ids.Action
     UPDATE = 1
     DELETE = 2
+    ACTIONS = 3
 
 
 @cython.no_gc  # there are as many as rows, and none can be in a cycle: a block refers to nothing of ours
@@ -150,17 +160,17 @@ cdef class Compactor:
             LogDamaged, Unsupported: as `add` does.
         """
         cdef Reader r = Reader.__new__(Reader)
-        cdef Place* place
-        cdef Block block = messages.places.block
+        cdef ScannedMessage* message
+        cdef Block block = messages.scanned.block
         r.data = block.data
         while first < end:
-            place = messages.at(first)
-            r.at = place.changes
-            r.end = place.end
+            message = messages.at(first)
+            r.at = message.changes
+            r.end = message.end
             if self.stamps is not None:
                 block = self.stamped(messages.one(first))
             try:
-                counted(self.changes(r, block, False), place.rows)
+                counted(self.changes(r, block, False), message.header.rows)
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
@@ -231,10 +241,8 @@ cdef class Compactor:
 
     cdef long long change(self, Reader r, Block block) except -1:
         cdef Table table = self.table(r)
-        cdef unsigned char action = read_byte(r) >> 1
+        cdef unsigned char action = read_index(r, ACTIONS)
         cdef long long count, row, rows = 0
-        if action > DELETE:
-            raise ValueError("an action that the schema does not have")
         if table.fold is not None:
             return self.folded(table, action, r, block)
         while True:
@@ -286,12 +294,12 @@ cdef class Compactor:
             if table is self.current.get(table.layout.name) and starts_with(r, table.head):
                 r.at += len(table.head)
                 return table
-        skip_head(r)
+        skip_change_header(r)
         cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
         shape = self.layouts.get(head)
         if shape is None:
             r.at = start
-            layout, before, after = read_head(r)
+            layout, before, after = read_change_header(r)
             shape = self.layouts[head] = self.same.setdefault(layout, layout), before, after
         layout, before, after = shape
         table = self.current.get(layout.name)
@@ -312,7 +320,7 @@ cdef class Compactor:
 cdef int other_statement(Reader r) except -1:
     """A statement among row changes stops us, but for a mark that its transaction never went back to."""
     skip_text(r)
-    sql = text(r)
+    sql = read_text(r)
     if sql.startswith(SAVEPOINTS):
         return skip_map(r)
     raise Unsupported(

@@ -1,47 +1,41 @@
 from connector.log.format.avro_reader cimport Reader
-from connector.log.format.message cimport Block, Headers, Message
+from connector.log.format.header_reader cimport HeaderDecoder, RawHeader
+from connector.log.format.message cimport Block, Message
 
 
-cdef struct Place:
+cdef struct ScannedMessage:
     Py_ssize_t start  # of the message in its block
     Py_ssize_t changes
     Py_ssize_t end
-    Py_ssize_t gtid  # 0 where there is none
-    Py_ssize_t gtid_end
     int partition
     long long offset
-    long long seqno
-    long long epoch
-    long long prev_seqno
-    long long last_barrier
-    long long newest_barrier
-    long long rows
-    long long commit_time  # 0 where there is none
-    bint plain
+    RawHeader header
+    long long newest_barrier  # of the event itself, or before it
+    bint plain  # a whole event in one fragment, nothing but rows
 
 
-cdef class Places:
-    cdef Place* items
+cdef class ScannedBatch:
+    cdef ScannedMessage* items
     cdef Py_ssize_t count
     cdef Block block
     cdef object offsets
     cdef Scanner scanner
-    cdef Place* at(self, Py_ssize_t index) except NULL
+    cdef ScannedMessage* at(self, Py_ssize_t index) except NULL
 
 
 cdef class Messages:
-    cdef Places places
+    cdef ScannedBatch scanned
     cdef Py_ssize_t first
     cdef Py_ssize_t end
-    cdef Place* at(self, Py_ssize_t index) except NULL
+    cdef ScannedMessage* at(self, Py_ssize_t index) except NULL
     cdef Message one(self, Py_ssize_t index)
 
 
 cdef class Scanner:
     cdef readonly str topic
-    cdef Headers headers
-    cdef bytes metadata  # the bytes of the map that was met last
-    cdef bint rows_only  # and whether it lets an event be nothing but its rows
-    cdef bint ours  # and whether it tells our schema
-    cdef int place(self, Place* place, Reader r) except -1
-    cdef bint only_rows(self, Reader r) except -1
+    cdef HeaderDecoder headers
+    cdef bytes metadata  # the bytes of the last map
+    cdef bint rows_only  # that map allows a plain event
+    cdef bint own_schema  # that map names this version's schema
+    cdef int scan_header(self, ScannedMessage* message, Reader r) except -1
+    cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1

@@ -13,15 +13,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
 from connector.errors import LogDamaged
-from connector.log.format.avro_reader cimport Reader, read_byte, read_long, skip, skip_map, skip_text
-from connector.log.format.message cimport Block, Headers, Message, present
-from connector.log.format import checked
+from connector.log.format.avro_reader cimport Reader
+from connector.log.format.header_reader cimport HeaderDecoder, RawHeader, Span, read_header, text_of
+from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
 from connector.log.reading.event_range import EDGES, EventRange
 from connector.log.ids import UNKNOWN_SHARD
 
-# CRC-64-AVRO of the schema's parsing canonical form, little endian; a test compares it with the schema.
-cdef str FINGERPRINT = "dba8cdb91f7e3c7e"
+cdef str FINGERPRINT = framing.FINGERPRINT
 cdef bytes PREFIX = framing.SINGLE_OBJECT + bytes.fromhex(FINGERPRINT)
 cdef Py_ssize_t PREFIX_SIZE = 10
 cdef Py_ssize_t REGISTERED_SIZE = 5  # where a registry numbers the schema: a zero byte and the number
@@ -30,21 +29,17 @@ cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
 cdef object EDGE_NAMES = EDGES
 
-cdef long long LATEST = checked.LATEST
-
 cdef enum:
-    TRANSACTION = 0  # connector.log.ids.Kind, as Avro writes it
-    DDL = 2
-    LAST_KIND = 6
-    VOID = 4  # connector.log.ids.Outcome
-    LAST_OUTCOME = 4
+    TRANSACTION = 0  # connector.log.ids.Kind
+    DDL = 1
+    VOID = 2  # connector.log.ids.Outcome
 
 
-cdef class Places:
+cdef class ScannedBatch:
     """What the headers of one Arrow buffer's messages say, and where each stands."""
 
     def __cinit__(self, Py_ssize_t count):
-        self.items = <Place*>calloc(count or 1, sizeof(Place))
+        self.items = <ScannedMessage*>calloc(count or 1, sizeof(ScannedMessage))
         if self.items is NULL:
             raise MemoryError
         self.count = count
@@ -52,7 +47,7 @@ cdef class Places:
     def __dealloc__(self):
         free(self.items)
 
-    cdef Place* at(self, Py_ssize_t index) except NULL:
+    cdef ScannedMessage* at(self, Py_ssize_t index) except NULL:
         if index < 0 or index >= self.count:
             raise IndexError("a message that the batch does not have")
         return &self.items[index]
@@ -75,7 +70,7 @@ cdef class Messages:
 
     def since(self, Py_ssize_t first):
         """Those from the `first` on."""
-        return part(self.places, self.first + first, self.end)
+        return part(self.scanned, self.first + first, self.end)
 
     def message(self, Py_ssize_t index):
         """One of them."""
@@ -87,13 +82,13 @@ cdef class Messages:
 
     def run(self):
         """What the ledger is to know of them."""
-        cdef Place* place = self.at(0)
+        cdef ScannedMessage* message = self.at(0)
         return EventRange(
-            place.partition,
-            place.seqno,
-            place.prev_seqno,
-            place.last_barrier,
-            self.places.offsets[self.first : self.end],
+            message.partition,
+            message.header.seqno,
+            message.header.prev_seqno,
+            message.header.last_barrier,
+            self.scanned.offsets[self.first : self.end],
             self.one(self.end - self.first - 1).header,
             self,
         )
@@ -103,61 +98,57 @@ cdef class Messages:
         cdef long long rows = 0
         cdef Py_ssize_t index
         for index in range(first, end):
-            rows += self.at(index).rows
+            rows += self.at(index).header.rows
         return rows
 
     def commit_time(self, Py_ssize_t index):
         """One's commit time, 0 where it is not known."""
-        return self.at(index).commit_time
+        return self.at(index).header.commit_time
 
     def gtids(self, Py_ssize_t first, Py_ssize_t end):
         """The GTIDs of some: each with how many follow it, counting by one, itself included."""
-        cdef Place* place
-        cdef Place* last = NULL
+        cdef ScannedMessage* message
+        cdef ScannedMessage* last = NULL
         cdef Py_ssize_t index, count = 0
-        cdef const unsigned char[::1] data = self.places.block.data
+        cdef const unsigned char[::1] data = self.scanned.block.data
         found = []
         for index in range(first, end):
-            place = self.at(index)
-            if not place.gtid:
+            message = self.at(index)
+            if not message.header.gtid.start:
                 continue
-            if last is not NULL and next_gtid(data, last, place):
+            if last is not NULL and next_gtid(data, last.header.gtid, message.header.gtid):
                 count += 1
             else:
                 if last is not NULL:
                     found.append((gtid, count))
                 try:
-                    gtid = bytes(data[place.gtid : place.gtid_end]).decode()
+                    gtid = text_of(data, message.header.gtid)
                 except ValueError as error:
-                    raise damaged(error, self.places.scanner.topic, place) from error
+                    raise damaged(error, self.scanned.scanner.topic, message) from error
                 count = 1
-            last = place
+            last = message
         if last is not NULL:
             found.append((gtid, count))
         return found
 
-    cdef Place* at(self, Py_ssize_t index) except NULL:
+    cdef ScannedMessage* at(self, Py_ssize_t index) except NULL:
         if index < 0 or index >= self.end - self.first:
             raise IndexError("a message that is not among these")
-        return self.places.at(self.first + index)
+        return self.scanned.at(self.first + index)
 
     cdef Message one(self, Py_ssize_t index):
-        cdef Place* place = self.at(index)
+        cdef ScannedMessage* message = self.at(index)
         cdef Message m = Message.__new__(Message)
-        cdef Reader r = Reader.__new__(Reader)
-        m.block = self.places.block
-        m.partition = place.partition
-        m.offset = place.offset
-        m.start = place.start
-        m.changes = place.changes
-        m.end = place.end
-        r.data = m.block.data
-        r.at = place.start + opening(r.data, place.start)
-        r.end = place.end
+        m.block = self.scanned.block
+        m.partition = message.partition
+        m.offset = message.offset
+        m.start = message.start
+        m.changes = message.changes
+        m.end = message.end
         try:
-            m.header = self.places.scanner.headers.read(r)
+            m.header = self.scanned.scanner.headers.header(m.block.data, &message.header)
         except ValueError as error:
-            raise damaged(error, self.places.scanner.topic, place) from error
+            raise damaged(error, self.scanned.scanner.topic, message) from error
         return m
 
 
@@ -170,10 +161,10 @@ cdef class Scanner:
 
     def __init__(self, topic):
         self.topic = topic
-        self.headers = Headers()
+        self.headers = HeaderDecoder()
         self.metadata = b"\0"
         self.rows_only = True
-        self.ours = False
+        self.own_schema = False
 
     def scan(self, batch):
         """The messages of an Arrow record batch with the columns partition, offset, value, in its order.
@@ -186,143 +177,114 @@ cdef class Scanner:
         cdef Py_ssize_t index, body, first = 0
         if count == 0:
             return []
-        cdef Places places = Places(count)
+        cdef ScannedBatch scanned = ScannedBatch(count)
         cdef Reader r = Reader.__new__(Reader)
-        cdef Place* place
+        cdef ScannedMessage* message
         _, ends_buffer, data_buffer = values.buffers()
-        places.block = Block(memoryview(data_buffer).cast("B") if data_buffer is not None else b"")
-        places.scanner = self
-        places.offsets = numbers(batch.column("offset"), "q")
+        scanned.block = Block(memoryview(data_buffer).cast("B") if data_buffer is not None else b"")
+        scanned.scanner = self
+        scanned.offsets = numbers(batch.column("offset"), "q")
         partitions = numbers(batch.column("partition"), "i")
         ends = memoryview(ends_buffer).cast("B").cast("q" if str(values.type) == "large_binary" else "i")
         ends = ends[values.offset : values.offset + count + 1]
-        whole = memoryview(places.block.data)
-        r.data = places.block.data
+        whole = memoryview(scanned.block.data)
+        r.data = scanned.block.data
         found = []
         for index in range(count):
-            place = places.at(index)
-            place.partition = partitions[index]
-            place.offset = places.offsets[index]
-            place.start = ends[index]
-            place.end = <Py_ssize_t>ends[index + 1] - CRC_SIZE
+            message = scanned.at(index)
+            message.partition = partitions[index]
+            message.offset = scanned.offsets[index]
+            message.start = ends[index]
+            message.end = <Py_ssize_t>ends[index + 1] - CRC_SIZE
             try:
-                if place.end - place.start < PREFIX_SIZE:
+                if message.end - message.start < PREFIX_SIZE:
                     raise ValueError("not a fragment")
-                body = place.start + opening(r.data, place.start)
-                if zlib.crc32(whole[body : place.end]) != checksum(r.data, place.end):
+                body = message.start + opening(r.data, message.start)
+                if zlib.crc32(whole[body : message.end]) != checksum(r.data, message.end):
                     raise ValueError("the checksum does not match")
                 r.at = body
-                r.end = place.end
-                self.place(place, r)
-                if r.data[place.start] == 0 and not self.ours:
+                r.end = message.end
+                self.scan_header(message, r)
+                if r.data[message.start] == 0 and not self.own_schema:
                     raise ValueError("not a fragment of this schema, by its metadata")
             except (ValueError, IndexError) as error:
-                raise damaged(error, self.topic, place) from error
-            if index and not follows(places.at(index - 1), place):
-                found.append(part(places, first, index))
+                raise damaged(error, self.topic, message) from error
+            if index and not follows(scanned.at(index - 1), message):
+                found.append(part(scanned, first, index))
                 first = index
-        found.append(part(places, first, count))
+        found.append(part(scanned, first, count))
         return found
 
-    cdef int place(self, Place* place, Reader r) except -1:
-        """Read a header, in the order of `FragmentHeader`."""
-        cdef long long fragno
-        cdef unsigned char kind, outcome = 0
-        cdef bint last_frag, barrier
-        place.seqno = read_long(r)
-        fragno = read_long(r)
-        last_frag = read_byte(r) == 1
-        place.epoch = read_long(r)
-        kind = read_byte(r)
-        if kind & 1 or kind > LAST_KIND:
-            raise ValueError("a kind that the schema does not have")
-        barrier = is_unknown(r) or kind == DDL
-        place.prev_seqno = read_long(r)
-        place.last_barrier = read_long(r)
-        place.newest_barrier = place.seqno if barrier else place.last_barrier
-        place.rows = read_long(r)
-        skip_text(r)  # source_id
-        read_long(r)  # server_id
-        read_long(r)  # thread_id
-        if present(r):
-            place.gtid_end = <Py_ssize_t>read_long(r)
-            place.gtid = r.at
-            skip(r, place.gtid_end)
-            place.gtid_end = r.at
-        read_long(r)  # last_committed
-        read_long(r)  # sequence_number
-        place.plain = self.only_rows(r)
-        if present(r):
-            skip_text(r)  # event_id
-        if present(r):
-            place.commit_time = read_long(r)
-            if not 0 <= place.commit_time <= LATEST:
-                raise ValueError("a commit time that is none")
-        if present(r):
-            outcome = read_byte(r)
-            if outcome & 1 or outcome > LAST_OUTCOME:
-                raise ValueError("an outcome that the schema does not have")
-        place.changes = r.at
-        place.plain = place.plain and fragno == 0 and last_frag and kind == TRANSACTION and outcome != VOID
+    cdef int scan_header(self, ScannedMessage* message, Reader r) except -1:
+        """Read a header, and derive what `follows` compares."""
+        cdef RawHeader* header = &message.header
+        read_header(r, header)
+        message.changes = r.at
+        message.newest_barrier = header.last_barrier
+        if header.kind == DDL or is_unknown(r.data, header.shard):
+            message.newest_barrier = header.seqno
+        message.plain = (
+            self.metadata_allows(r.data, header)
+            and header.fragno == 0
+            and header.last_frag
+            and header.kind == TRANSACTION
+            and header.outcome != VOID
+        )
         return 0
 
-    cdef bint only_rows(self, Reader r) except -1:
-        """Go past the metadata; whether it lets an event be nothing but its rows."""
-        cdef Py_ssize_t start = r.at
-        cdef Py_ssize_t size
+    cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1:
+        """Return whether the metadata lets an event be nothing but its rows; note whether it names this schema."""
+        cdef Py_ssize_t size = header.metadata.end - header.metadata.start
         cdef const char *known = self.metadata
-        skip_map(r)
-        size = r.at - start
-        if size != len(self.metadata) or memcmp(known, &r.data[start], size) != 0:
-            r.at = start
-            found = self.headers.metadata(r)
+        if size != len(self.metadata) or memcmp(known, &data[header.metadata.start], size) != 0:
+            found = self.headers.metadata(data, header.metadata)
             self.rows_only = found.get("snapshot") not in EDGE_NAMES
-            self.ours = found.get(SCHEMA) == FINGERPRINT
-            self.metadata = PyBytes_FromStringAndSize(<const char *>&r.data[start], size)
+            self.own_schema = found.get(SCHEMA) == FINGERPRINT
+            self.metadata = PyBytes_FromStringAndSize(<const char *>&data[header.metadata.start], size)
         return self.rows_only
 
 
-cdef Messages part(Places places, Py_ssize_t first, Py_ssize_t end):
+cdef Messages part(ScannedBatch scanned, Py_ssize_t first, Py_ssize_t end):
     cdef Messages messages = Messages.__new__(Messages)
-    if not 0 <= first < end <= places.count:
+    if not 0 <= first < end <= scanned.count:
         raise IndexError("messages that the batch does not have")
-    messages.places = places
+    messages.scanned = scanned
     messages.first = first
     messages.end = end
     return messages
 
 
-cdef bint follows(Place* before, Place* after) noexcept:
+cdef bint follows(ScannedMessage* before, ScannedMessage* after) noexcept:
     """`connector.log.reading.event_range.follows`, and in one partition."""
     return (
         before.plain
         and after.plain
         and after.partition == before.partition
         and after.offset > before.offset
-        and after.epoch == before.epoch
-        and after.seqno == before.seqno + 1
-        and after.prev_seqno == before.seqno
-        and after.last_barrier == before.newest_barrier
+        and after.header.epoch == before.header.epoch
+        and after.header.seqno == before.header.seqno + 1
+        and after.header.prev_seqno == before.header.seqno
+        and after.header.last_barrier == before.newest_barrier
     )
 
 
-cdef bint next_gtid(const unsigned char[::1] data, Place* before, Place* after) except -1:
-    """Whether one GTID is of the same source as another, and counts one more."""
-    cdef Py_ssize_t size = before.gtid_end - before.gtid
-    cdef Py_ssize_t at = before.gtid_end
+cdef bint next_gtid(const unsigned char[::1] data, Span before, Span after) except -1:
+    """Return whether one GTID is of the same source as another, and counts one more."""
+    cdef Py_ssize_t size = before.end - before.start
+    cdef Py_ssize_t at = before.end
     cdef long long number = 0, next_number = 0
-    while at > before.gtid and data[at - 1] != c":":
+    while at > before.start and data[at - 1] != c":":
         at -= 1
-    cdef Py_ssize_t source = at - before.gtid
-    if source == 0 or source >= after.gtid_end - after.gtid or size - source > 18 or size == source:
+    cdef Py_ssize_t source = at - before.start
+    if source == 0 or source >= after.end - after.start or size - source > 18 or size == source:
         return False
-    if memcmp(&data[before.gtid], &data[after.gtid], source) != 0 or after.gtid_end - after.gtid - source > 18:
+    if memcmp(&data[before.start], &data[after.start], source) != 0 or after.end - after.start - source > 18:
         return False
-    for at in range(at, before.gtid_end):
+    for at in range(at, before.end):
         if not c"0" <= data[at] <= c"9":
             return False
         number = number * 10 + data[at] - c"0"
-    for at in range(after.gtid + source, after.gtid_end):
+    for at in range(after.start + source, after.end):
         if not c"0" <= data[at] <= c"9":
             return False
         next_number = next_number * 10 + data[at] - c"0"
@@ -339,13 +301,11 @@ cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except 
     return PREFIX_SIZE
 
 
-cdef bint is_unknown(Reader r) except -1:
-    """Go past the shard; whether it is `#UNKNOWN`."""
+cdef bint is_unknown(const unsigned char[::1] data, Span shard) except -1:
+    """Return whether the shard is `#UNKNOWN`."""
     cdef const char *unknown = UNKNOWN
-    cdef long long size = read_long(r)
-    cdef Py_ssize_t start = r.at
-    skip(r, size)
-    return size == len(UNKNOWN) and memcmp(unknown, &r.data[start], <size_t>size) == 0
+    cdef Py_ssize_t size = shard.end - shard.start
+    return size == len(UNKNOWN) and memcmp(unknown, &data[shard.start], <size_t>size) == 0
 
 
 cdef object numbers(object column, str kind):
@@ -359,9 +319,9 @@ cdef long long checksum(const unsigned char[::1] data, Py_ssize_t at) except -1:
     return <long long>data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
 
 
-cdef object damaged(Exception error, str topic, Place* place):
+cdef object damaged(Exception error, str topic, ScannedMessage* message):
     return LogDamaged(
         f"a message of the log is damaged: {error}",
         hint="nothing was applied of it; see whether the topic is written by anything but the producer",
-        at=f"{topic}-{place.partition}@{place.offset}",
+        at=f"{topic}-{message.partition}@{message.offset}",
     )

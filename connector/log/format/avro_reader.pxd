@@ -3,7 +3,8 @@
 #
 #   long     `varint.pxd`
 #   double   8 bytes          bytes, string   a long, then so many bytes
-#   union    a long, the branch; then the branch's value
+#   union    a long, the branch; then the branch's value          enum     a long, the index
+#   boolean  a byte, 0 or 1
 #   array    blocks: a long, the count (negative: its absolute value, and a long, the block's size), items; 0 ends
 
 from connector.log.format.varint cimport TRUNCATED, read_varint, refuse
@@ -13,6 +14,11 @@ cdef class Reader:
     cdef const unsigned char[::1] data
     cdef Py_ssize_t at
     cdef Py_ssize_t end
+
+
+cdef bytes read_bytes(Reader r)
+cdef str read_text(Reader r)
+cdef dict read_map(Reader r)
 
 
 cdef inline unsigned char read_byte(Reader r) except? 255:
@@ -31,6 +37,26 @@ cdef inline long long read_long(Reader r) except? -1:
         refuse(used)
     r.at += used
     return value
+
+
+cdef inline bint read_boolean(Reader r) except -1:
+    cdef unsigned char byte = read_byte(r)
+    if byte > 1:
+        raise ValueError("a boolean that is neither true nor false")
+    return byte
+
+
+cdef inline int read_index(Reader r, int count) except -1:
+    """The index of an enum or union that has `count` (at most 63) of them."""
+    cdef unsigned char byte = read_byte(r)
+    if byte & 1 or byte >> 1 >= count:
+        raise ValueError("an index of an enum or a union that the schema does not have")
+    return byte >> 1
+
+
+cdef inline bint read_branch(Reader r) except -1:
+    """True where a union with null has a value."""
+    return read_index(r, 2)
 
 
 cdef inline int skip(Reader r, long long count) except -1:

@@ -1,4 +1,4 @@
-"""The head of a row change: its table, columns, key and which columns the images have; all before its action and rows.
+"""Walks changes. A row change begins with its header: the table, columns, key and which columns the images have.
 
     schema, table   strings
     columns         array of name, type, unsigned, charset, labels (array), nullable
@@ -6,14 +6,30 @@
     before, after   bytes, a bit a column; empty: all
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
-
-from connector.log.format.avro_reader cimport Reader, read_block, read_byte, read_long, skip, skip_text
+from connector.log.format.avro_reader cimport (
+    Reader,
+    read_block,
+    read_boolean,
+    read_branch,
+    read_bytes,
+    read_index,
+    read_long,
+    read_text,
+    skip_map,
+    skip_text,
+    skip_value,
+)
 from connector.log.transaction.layout import Column, TableLayout, TableName
 
+cdef enum:
+    STATEMENT = 0  # branches of a change
+    PART = 2
+    BRANCHES = 3
+    ACTIONS = 3  # connector.log.ids.Action
 
-cdef int skip_head(Reader r) except -1:
-    """Past schema, table, columns, key columns and presence bitmaps of a RowChange."""
+
+cdef int skip_change_header(Reader r) except -1:
+    """Go past schema, table, columns, key columns and presence bitmaps of a RowChange."""
     cdef long long count, i, labels, j
     skip_text(r)
     skip_text(r)
@@ -24,7 +40,7 @@ cdef int skip_head(Reader r) except -1:
         for i in range(count):
             skip_text(r)
             skip_text(r)
-            skip(r, 1)
+            read_boolean(r)
             skip_text(r)
             while True:
                 labels = read_block(r)
@@ -32,7 +48,7 @@ cdef int skip_head(Reader r) except -1:
                     break
                 for j in range(labels):
                     skip_text(r)
-            skip(r, 1)
+            read_boolean(r)
     while True:
         count = read_block(r)
         if count == 0:
@@ -44,29 +60,29 @@ cdef int skip_head(Reader r) except -1:
     return 0
 
 
-cdef tuple read_head(Reader r):
-    """The same: the layout, and which columns before and after images have, empty where they have all."""
+cdef tuple read_change_header(Reader r):
+    """Read the layout, and which columns before and after images have, empty where they have all."""
     cdef long long count
-    schema = text(r).decode()
-    name = text(r).decode()
+    schema = read_text(r)
+    name = read_text(r)
     columns = []
     while count := read_block(r):
         for _ in range(count):
-            column, type_ = text(r).decode(), text(r).decode()
-            unsigned, charset = read_byte(r) == 1, text(r).decode()
-            columns.append(Column(column, type_, unsigned, charset, read_labels(r), read_byte(r) == 1))
+            column, type_ = read_text(r), read_text(r)
+            unsigned, charset = bool(read_boolean(r)), read_text(r)
+            columns.append(Column(column, type_, unsigned, charset, read_labels(r), bool(read_boolean(r))))
     key = []
     while count := read_block(r):
         for _ in range(count):
             key.append(read_long(r))
     if not columns:
         raise ValueError("a table without columns")
-    before, after = told(text(r), len(columns)), told(text(r), len(columns))
+    before, after = bitmap(read_bytes(r), len(columns)), bitmap(read_bytes(r), len(columns))
     return TableLayout(TableName(schema, name), tuple(columns), tuple(key)), before, after
 
 
-cdef bytes told(bytes present, Py_ssize_t columns):
-    """A bitmap of columns, empty where it says that all are there."""
+cdef bytes bitmap(bytes present, Py_ssize_t columns):
+    """The bitmap of present columns, empty where all are present."""
     if present and len(present) < (columns + 7) // 8:
         raise ValueError("a bitmap that does not tell of every column")
     whole = (1 << columns) - 1
@@ -78,12 +94,56 @@ cdef tuple read_labels(Reader r):
     labels = []
     while count := read_block(r):
         for _ in range(count):
-            labels.append(text(r).decode())
+            labels.append(read_text(r))
     return tuple(labels)
 
 
-cdef bytes text(Reader r):
-    cdef long long size = read_long(r)
-    cdef Py_ssize_t start = r.at
-    skip(r, size)
-    return PyBytes_FromStringAndSize(<const char *>&r.data[start], <Py_ssize_t>size) if size else b""
+cdef int skip_changes(Reader r) except -1:
+    """Go past all changes of a message, which end where its body does."""
+    cdef long long count, i
+    while True:
+        count = read_block(r)
+        if count == 0:
+            break
+        for i in range(count):
+            skip_change(r)
+    if r.at != r.end:
+        raise ValueError("bytes after the last change")
+    return 0
+
+
+cdef int skip_change(Reader r) except -1:
+    """Go past a change: a statement, rows, or a part of a change."""
+    cdef long long count, i
+    cdef int branch = read_index(r, BRANCHES)
+    if branch == STATEMENT:
+        skip_text(r)
+        skip_text(r)
+        skip_map(r)
+        return 0
+    if branch == PART:
+        read_long(r)
+        read_long(r)
+        return skip_text(r)
+    skip_change_header(r)
+    read_index(r, ACTIONS)
+    while True:
+        count = read_block(r)
+        if count == 0:
+            return 0
+        for i in range(count):
+            skip_image(r)
+            skip_image(r)
+
+
+cdef int skip_image(Reader r) except -1:
+    """Go past a row's image, if it has one."""
+    cdef long long count, i
+    if not read_branch(r):
+        return 0
+    while True:
+        count = read_block(r)
+        if count == 0:
+            return 0
+        for i in range(count):
+            skip_value(r)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from connector.errors import LogDamaged
+from connector.log.format import header_reader
 from connector.log.format.framing import body_at
-from connector.log.format.varint import read_long
 from connector.log.ids import Epoch, Kind, Seqno
 
 SHOWN: Final = 10  # bytes of a message that is none, for the error
 
 
 class FirstFields(NamedTuple):
-    """Where a fragment stands in its log."""
+    """The fields up to `prev_seqno`: they identify a fragment and its event."""
 
     seqno: Seqno
     fragno: int
@@ -24,7 +24,7 @@ class FirstFields(NamedTuple):
 
     @property
     def finishes(self) -> bool:
-        """Whether an event is whole with it."""
+        """True for the last fragment of an event."""
         return self.last_frag and self.kind is not Kind.EPOCH
 
 
@@ -33,33 +33,24 @@ def first_fields(value: bytes, at: str) -> FirstFields:
 
     Args:
         value: the message.
-        at: where it stands, for the error.
+        at: topic-partition@offset, for the error.
 
     Raises:
         LogDamaged: not a fragment.
     """
     body = body_of(value, at)
     try:
-        seqno, there = read_long(value, body)
-        fragno, there = read_long(value, there)
-        last = bool(value[there])
-        epoch, there = read_long(value, there + 1)
-        kind, there = read_long(value, there)
-        shard, there = read_long(value, there)
-        if shard < 0:
-            raise LogDamaged("a fragment's shard has a negative length", at=at, begins=value[:SHOWN].hex())
-        prev_seqno, _ = read_long(value, there + shard)
-        return FirstFields(Seqno(seqno), fragno, last, Epoch(epoch), Kind(kind), Seqno(prev_seqno))
+        return FirstFields(*header_reader.first_fields(value, body))
     except (IndexError, ValueError) as error:
-        raise LogDamaged("a fragment ends within its header", at=at, begins=value[:SHOWN].hex()) from error
+        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at, begins=value[:SHOWN].hex()) from error
 
 
 def body_of(value: bytes, at: str) -> int:
-    """Where a message's Avro value begins.
+    """Find where a message's Avro value begins.
 
     Args:
         value: the message.
-        at: where it stands, for the error.
+        at: topic-partition@offset, for the error.
 
     Raises:
         LogDamaged: not a fragment.

@@ -17,6 +17,9 @@ SINGLE_OBJECT_BYTES: Final = 10
 REGISTERED: Final = b"\x00"
 REGISTERED_BYTES: Final = 5
 
+FINGERPRINT: Final = "dba8cdb91f7e3c7e"
+"""CRC-64-AVRO of the parsing canonical form of `schemas/fragment.avsc`, little-endian, in hex."""
+
 SCHEMA: Final = "schema"
 """The key of the metadata: the fingerprint's eight bytes, as single-object encoding has them, in hex."""
 

@@ -1,6 +1,3 @@
-from connector.log.format.avro_reader cimport Reader
-
-
 cdef class Block:
     cdef const unsigned char[::1] data
     cdef object stamp  # a Stamp, where rows of one event refer to it and the target wants to know which
@@ -15,15 +12,3 @@ cdef class Message:
     cdef Py_ssize_t changes
     cdef Py_ssize_t end
     cdef list read_statements(self)
-
-
-cdef class Headers:
-    cdef dict texts
-    cdef dict maps
-    cdef object read(self, Reader r)
-    cdef str cached_text(self, Reader r)
-    cdef dict metadata(self, Reader r)
-
-
-cdef bint present(Reader r) except -1
-cdef str text(Reader r)

@@ -16,9 +16,19 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from connector.errors import LogDamaged
-from connector.log.format.avro_reader cimport Reader, read_block, read_byte, read_long, skip, skip_map, skip_text
-from connector.log.format.change_header cimport read_head, skip_head
-from connector.log.format.message cimport Message, text
+from connector.log.format.avro_reader cimport (
+    Reader,
+    read_block,
+    read_branch,
+    read_byte,
+    read_index,
+    read_long,
+    read_text,
+    skip,
+    skip_map,
+)
+from connector.log.format.change_header cimport read_change_header, skip_change_header
+from connector.log.format.message cimport Message
 from connector.log.format.text cimport (
     Text,
     put,
@@ -297,7 +307,7 @@ cdef class Changes:
         return 0
 
     cdef int statement(self, Reader r) except -1:
-        cdef bytes schema = text(r).encode(), sql = text(r).encode()
+        cdef bytes schema = read_text(r).encode(), sql = read_text(r).encode()
         skip_map(r)
         self.schema.add(schema)
         self.table.add(None)
@@ -313,10 +323,8 @@ cdef class Changes:
     cdef long long change(self, Reader r) except -1:
         """Rows of one table and action: how many."""
         cdef Table table = self.table_of(r)
-        cdef unsigned char action = read_byte(r) >> 1
+        cdef int action = read_index(r, len(ACTIONS))
         cdef long long count, row, rows = 0
-        if action >= len(ACTIONS):
-            raise ValueError("an action that the schema does not have")
         while True:
             count = read_block(r)
             if count == 0:
@@ -337,13 +345,13 @@ cdef class Changes:
         """The table whose head stands at the reader, which goes past it."""
         cdef Py_ssize_t start = r.at
         cdef Table table
-        skip_head(r)
+        skip_change_header(r)
         cdef bytes head = PyBytes_FromStringAndSize(<const char*>&r.data[start], r.at - start)
         found = self.tables.get(head)
         if found is not None:
             return <Table>found
         r.at = start
-        layout, before, after = read_head(r)
+        layout, before, after = read_change_header(r)
         if len(self.tables) >= CACHED:
             self.tables.clear()
         table = Table.__new__(Table)
@@ -375,14 +383,11 @@ cdef class Changes:
         cdef long long left = 0
         cdef Py_ssize_t column
         cdef bint first = True
-        cdef unsigned char branch = read_byte(r)
         cdef const unsigned char* whole = <const unsigned char*>PyBytes_AsString(table.whole)
         cdef const unsigned char* single = <const unsigned char*>PyBytes_AsString(table.single)
         cdef bytes name
-        if branch == 0:
+        if not read_branch(r):
             return out.end(False)
-        if branch != 2:
-            raise ValueError("an image is neither there nor absent")
         put(&out.data, b"{", 1)
         for column in range(table.width):
             if present and not present[column >> 3] >> (column & 7) & 1:

@@ -116,7 +116,7 @@ def test_the_configuration_names_what_is_wrong_with_a_shard() -> None:
     assert [(one.name, one.pattern) for one in config.publish.shards] == [("money", "shop.pay*"), ("money", "bank")]
     for setting, told in (
         ("[{name: '#UNKNOWN', pattern: shop}]", "publish.shards.0.name: "),
-        ("[{name: a, pattern: .orders}]", "publish.shards.0.pattern: not a pattern of tables"),
+        ("[{name: a, pattern: .orders}]", "publish.shards.0.pattern: "),
         ("[{name: a, pattern: shop.}]", "publish.shards.0.pattern: "),
         ("[{name: a}]", "publish.shards.0.pattern: Field required"),
         ("[shop.*]", "publish.shards.0: "),
