@@ -122,7 +122,7 @@ def undone(value: bytes) -> object:
     """As `thl undo` turns an event round, which it has read as the applier does."""
     collapse = Compactor(TOPIC)
     scan(value)
-    undo.fold(collapse, TOPIC, [value])
+    undo.compact_inverse(collapse, TOPIC, [value])
     return len(collapse.take())
 
 
