@@ -20,7 +20,7 @@ export THL_CACHE := $(CACHE)
 export VENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults fuzz pins clean
+.PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults fuzz wheel pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -89,11 +89,14 @@ fuzz: build ## Damaged binary logs, then wrong messages through their readers (F
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 	$(BIN)/python -m tests.fuzz.log --seconds $(FUZZ_SECONDS)
 
+wheel: build ## The wheel into dist/, tried in an empty environment; fetches auditwheel the first time
+	@$(BIN)/python -m tools.package
+
 pins: build ## What is installed now into constraints.txt, and the checksums of all that is fetched: look at the difference
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt
 	$(BIN)/python -m tools.pins
 
 clean: ## What was built; the cache stays
-	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built
 	find connector \( -name '*.so' -o -name '*.c' \) -delete
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
