@@ -37,7 +37,7 @@ class Scale:
     huge: int = 200_000
     workers: int = 6
     rate: float = 25
-    seconds: float = 45
+    seconds: float = 35
 
 
 @dataclass(slots=True)
