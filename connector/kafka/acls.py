@@ -1,8 +1,8 @@
-"""Who may do what with a log on Kafka: the access rules of its four topics, for brokers with an authorizer.
+"""Access rules (ACLs) of a log's four topics, for brokers with an authorizer.
 
-Only the producer writes events, positions and prepared transactions, and only it has the transactional id, by which
-another could fence it. Requests stand in the control topic, which operators may write to. Where one rule is for a
-topic, Kafka refuses whatever no rule allows, and everybody else.
+Only the producer writes events, positions and prepared transactions, and only it may use the transactional id, with
+which another process could fence it. Operators write requests to the control topic. Once a topic has a rule, Kafka
+refuses everything that no rule allows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rules(
         config: the service.
         producers: principals (`User:name`) under which `thl produce` runs.
         consumers: under which `thl apply`, `thl list` and programs that read run.
-        operators: who may also ask a producer to go offline.
+        operators: consumers that may also ask a producer to go offline.
 
     Returns:
         Each rule once.
@@ -61,11 +61,11 @@ def described(rule: AclBinding) -> str:
 
 
 def create(config: Config, wanted: Sequence[AclBinding]) -> None:
-    """Give the brokers these rules, beside what they have; may be repeated.
+    """Add these rules to those of the brokers; may be repeated.
 
     Raises:
-        PreflightError: they have no authorizer, or refuse us.
-        BrokerUnavailable: they do not answer.
+        PreflightError: the brokers have no authorizer, or refuse access.
+        BrokerUnavailable: the brokers do not answer.
     """
     refusals = Refusals()
     admin = admin_client(config.kafka, refusals)
@@ -77,8 +77,8 @@ def create(config: Config, wanted: Sequence[AclBinding]) -> None:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.SECURITY_DISABLED:
                     raise PreflightError(
-                        "the brokers have no authorizer: whoever reaches them may write",
-                        hint="authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer, and "
+                        "the brokers have no authorizer, so every client may write",
+                        hint="set authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer, and "
                         "super.users, in every server.properties",
                     ) from error
                 raise failure(error, "an access rule cannot be made") from error
@@ -96,7 +96,7 @@ def _consumer(config: Config, who: str) -> Iterator[AclBinding]:
     for topic in (config.topic, config.control_topic, config.position_topic):
         for operation in _READ:
             yield _rule(ResourceType.TOPIC, topic, who, operation)
-    # Only groups that commit need one: those of `connector.consume`, called by the log's name and more.
+    # Only groups that commit need one: those of `connector.consume` whose names begin with the log's.
     yield _rule(ResourceType.GROUP, f"{config.topic}.", who, AclOperation.READ, ResourcePatternType.PREFIXED)
 
 

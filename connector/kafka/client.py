@@ -1,4 +1,4 @@
-"""What every Kafka client of this stage is made of: properties in, our errors out."""
+"""Common parts of the Kafka clients: properties, error mapping, the error callback."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _DOWN: Final = "are the brokers of kafka.bootstrap up? how often they are tried 
 _LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
-def properties(kafka: Kafka, **ours: str | int | float | bool) -> dict[str, str | int | float | bool]:
-    """librdkafka properties: what the user gave, and over it what a promise rests on.
+def properties(kafka: Kafka, **required: str | int | float | bool) -> dict[str, str | int | float | bool]:
+    """librdkafka properties: the user's, and over them those that the log's promises need.
 
     Args:
         kafka: the section.
-        ours: with `_` for `.`.
+        required: the latter, with `_` for `.`.
     """
     return {
         "bootstrap.servers": kafka.bootstrap,
         **kafka.properties,
-        **{name.replace("_", "."): value for name, value in ours.items()},
+        **{name.replace("_", "."): value for name, value in required.items()},
     }
 
 
 @contextmanager
 def checked_properties() -> Iterator[None]:
-    """Make a client in the context.
+    """Create a client in the context.
 
     Raises:
         ConfigError: librdkafka refuses one of its properties.
@@ -69,7 +69,8 @@ def checked_properties() -> Iterator[None]:
     except (KafkaException, TypeError, ValueError) as error:
         cause = error.args[0].str() if isinstance(error, KafkaException) else error
         raise ConfigError(
-            f"kafka.properties: {cause}", hint="they are librdkafka's; Spark's own are kafka.spark_properties"
+            f"kafka.properties: {cause}",
+            hint="kafka.properties are librdkafka's; Spark's are kafka.spark_properties",
         ) from error
 
 
@@ -91,35 +92,35 @@ def admin_client(kafka: Kafka, refusals: Refusals | None = None) -> AdminClient:
 
 
 def unverified(kafka: Kafka) -> Iterator[str]:
-    """Why a password that is sent to the brokers can be read by others; nothing where it cannot, or there is none."""
+    """Reasons why others can read a password that is sent to the brokers; none if they cannot."""
     if all(on_this_machine(one.strip().rpartition(":")[0]) for one in kafka.bootstrap.split(",")):
         return
-    ours = {name: value.strip().lower() for name, value in kafka.properties.items()}
-    if any(ours[name] for name in ours if is_secret(name) and not name.startswith("ssl.")):  # its key's is not sent
-        if ours.get("security.protocol") == "sasl_plaintext":
+    given = {name: value.strip().lower() for name, value in kafka.properties.items()}
+    if any(given[name] for name in given if is_secret(name) and not name.startswith("ssl.")):  # its key's is not sent
+        if given.get("security.protocol") == "sasl_plaintext":
             yield f"{_CROSSES} without TLS: security.protocol in kafka.properties is SASL_PLAINTEXT"
         for name, off in _UNVERIFIED.items():
-            if ours.get(name) in off:
-                yield f"{_CROSSES} to whoever answers: {name} in kafka.properties is {ours[name]}"
+            if given.get(name) in off:
+                yield f"{_CROSSES} to any server that answers: {name} in kafka.properties is {given[name]}"
     java = {name.removeprefix("kafka."): value.strip().lower() for name, value in kafka.spark_properties.items()}
     if any(java[name] for name in java if is_secret(name) and not name.startswith("ssl.")):
         if java.get("security.protocol") == "sasl_plaintext":
             yield f"{_CROSSES} without TLS: security.protocol in kafka.spark_properties is SASL_PLAINTEXT"
         if java.get(_IDENTITY) in {"", "none"}:
-            yield f"{_CROSSES} to whoever has a certificate: {_IDENTITY} in kafka.spark_properties is empty"
+            yield f"{_CROSSES} to any server with a certificate: {_IDENTITY} in kafka.spark_properties is empty"
 
 
 def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> ConnectorError:
-    """The error of ours that a Kafka error is.
+    """Convert an error of librdkafka.
 
     Args:
-        error: what librdkafka says.
-        doing: what was tried, to begin the sentence with.
+        error: the error.
+        doing: the failed action, as the beginning of the sentence.
         where: ids.
 
     Returns:
-        `Fenced` when a newer producer has taken over, `PreflightError` when asking again cannot help,
-        `Unsupported` for a message that the topic does not take, else `BrokerUnavailable`.
+        `Fenced` when a newer producer has taken over, `PreflightError` when a retry cannot help, `Unsupported` for a
+        message larger than the topic allows, else `BrokerUnavailable`.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     text = f"{doing}: {cause.str()}"
@@ -136,7 +137,7 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
             **where,
         )
     if cause.code() in _REFUSED:
-        return PreflightError(text, hint="kafka.properties, and what the brokers allow this user", **where)
+        return PreflightError(text, hint="check kafka.properties and this user's access rules (thl acls)", **where)
     return BrokerUnavailable(text, hint=_DOWN if cause.code() in _LOST else "", code=cause.name(), **where)
 
 
@@ -156,37 +157,37 @@ class Reader(Client, Protocol):
 
 
 class Refusals:
-    """Why the brokers did not let us in: a callback, because the calls themselves only fail of a lost connection.
+    """Remembers why the brokers refused a connection: an error callback of librdkafka.
 
-    A broker that ends in the middle of a login looks the same, so such a failure may pass, and is tried again. A call
-    that is answered has got in: what was refused before it is over.
+    The calls themselves report only a lost connection. A broker that stops during a login looks the same, so such a
+    failure is retried. A call that is answered ends the refusal.
     """
 
     def __init__(self) -> None:
         self._last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """What librdkafka tells of its connections, within `poll`."""
+        """Accept an error of a connection; librdkafka calls this within `poll`."""
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._last = error
 
     @contextmanager
     def asking(self, client: Client, doing: str, **where: object) -> Iterator[None]:
-        """Ask the brokers something, in the context.
+        """Call a client in the context.
 
         Args:
-            client: what is asked.
-            doing: what is tried, to begin the sentence with.
+            client: the client.
+            doing: the action, as the beginning of the sentence of an error.
             where: ids.
 
         Raises:
-            BrokerUnavailable, PreflightError: as `failure` makes them, with the refusal that a lost connection comes
-                from, if there was one.
+            BrokerUnavailable, PreflightError: as `failure` returns them; a lost connection with the refusal that
+                caused it, if there was one.
         """
         try:
             yield
         except KafkaException as error:
-            client.poll(0)  # what it has not told yet
+            client.poll(0)  # run the callbacks that wait
             raise self.failure(error, doing, **where) from error
         if not (isinstance(client, Reader) and client.assignment()):  # or a message would be lost
             client.poll(0)

@@ -1,4 +1,4 @@
-"""Before an applier takes anything: the proof that its target lies on the log's history."""
+"""Proves, before an applier or a consumer reads, that its position lies on the log's history."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import TargetPosition
+from connector.log.writing.control import ControlState
 from connector.log.writing.history import History, check_before, check_offsets
 from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)
 
-GLANCE: Final = 5.0  # seconds
+QUICK: Final = 5.0  # seconds for an answer that only a warning needs
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What the handshake found out.
+    """The result of a handshake.
 
     Args:
         history: the log's.
-        partitions: how many the event topic has.
-        offsets: partition → where reading goes on; none where a partition is read from its beginning.
-        gtid_set: what counts as applied at the target's position; None where the source has none.
+        partitions: number of partitions of the event topic.
+        offsets: partition → the offset to read on from; a partition without one is read from its beginning.
+        gtid_set: the GTIDs applied at the target's position; None where the source has none.
     """
 
     history: History
@@ -40,52 +41,27 @@ class Agreement:
 def handshake(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreement:
     """Compare a target's position, as its claim returned it, with the log as it is now.
 
-    Both are read settled: an event that the target has may be visible already where its epoch, or the position that
-    finished it, is not. The control topic is read before the position topic: an epoch that begins in between is then
-    missing in the first, which harms nobody, instead of being ahead of the second.
+    Both topics are read to the high watermark: an event that the target has may be visible before its epoch is, or
+    before the position that finished it. The control topic is read before the position topic, so that an epoch that
+    begins in between is missing in the control topic, which does no harm, and not ahead of the position.
 
     Args:
         config: the service and its brokers.
         position: the target's.
-        chosen: the partitions that are read; None: all.
+        chosen: the partitions to read; None: all.
 
     Raises:
-        HistoriesDiffer: the target followed another log, one that is gone, another history of it, or lacks what is
-            deleted.
+        HistoriesDiffer: the target followed another log, a deleted one or another history of it, or lacks deleted
+            events.
         LogDamaged: the log's topics contradict each other.
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
-        PreflightError: the brokers refuse us.
+        PreflightError: the brokers refuse access.
     """
     with LogReader(config, high_watermark=True) as log:
-        control = log.control() if log.partitions(config.control_topic) else None
-        if control is None and position.seqno != NO_SEQNO:
-            raise HistoriesDiffer(
-                "the log is gone that the target follows: the brokers have no such topics",
-                hint="point kafka.bootstrap to the brokers that have it; if it is lost, fill the target again from "
-                "nothing, out of a new log",
-                service=config.service,
-                topic=config.topic,
-                log_id=position.log_id,
-                seqno=position.seqno,
-                epoch=position.epoch,
-            )
-        if control is None or (control.log is None and position.seqno == NO_SEQNO):
-            raise BrokerUnavailable(
-                "the log does not exist yet",
-                hint=f"thl produce begins it (service {config.service})",
-                topic=config.topic,
-            )
+        control = _control(config, log, position)
         record = log.position()
         history = History.of(control, record.last_finished if record else NO_SEQNO)
-        partitions = log.partitions(config.topic)
-        if control.partitions is None or partitions != control.partitions.count:
-            raise LogDamaged(
-                "the event topic has another number of partitions than the log was made with",
-                hint=REPARTITIONED,
-                topic=config.topic,
-                expected=control.partitions.count if control.partitions else "unknown",
-                found=partitions,
-            )
+        partitions = _partitions(config, log, control)
         bounds = {number: log.bounds(number) for number in (range(partitions) if chosen is None else chosen)}
         offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
@@ -104,8 +80,44 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
     if (lost := lost_tails(config.topic, record, tails)) is not None:
         raise lost
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
-    going_on = {number: max(offset, starts[number]) for number, offset in offsets.items()}
-    return Agreement(history, partitions, going_on, gtid_set)
+    next_offsets = {number: max(offset, starts[number]) for number, offset in offsets.items()}
+    return Agreement(history, partitions, next_offsets, gtid_set)
+
+
+def _control(config: Config, log: LogReader, position: TargetPosition) -> ControlState:
+    """The control records of the log that the target follows, or of a log that exists."""
+    control = log.control() if log.partitions(config.control_topic) else None
+    if control is None and position.seqno != NO_SEQNO:
+        raise HistoriesDiffer(
+            "the log that the target follows does not exist: the brokers have no such topics",
+            hint="set kafka.bootstrap to the brokers that have it; if it is lost, load an empty target from a new log",
+            service=config.service,
+            topic=config.topic,
+            log_id=position.log_id,
+            seqno=position.seqno,
+            epoch=position.epoch,
+        )
+    if control is None or (control.log is None and position.seqno == NO_SEQNO):
+        raise BrokerUnavailable(
+            "the log does not exist yet",
+            hint=f"thl produce begins it (service {config.service})",
+            topic=config.topic,
+        )
+    return control
+
+
+def _partitions(config: Config, log: LogReader, control: ControlState) -> int:
+    """The number of partitions of the event topic, which is the one that the log was created with."""
+    found = log.partitions(config.topic)
+    if control.partitions is None or found != control.partitions.count:
+        raise LogDamaged(
+            "the number of partitions of the event topic has changed since the log was created",
+            hint=REPARTITIONED,
+            topic=config.topic,
+            expected=control.partitions.count if control.partitions else "unknown",
+            found=found,
+        )
+    return found
 
 
 def newest_event(config: Config) -> Seqno:
@@ -113,7 +125,7 @@ def newest_event(config: Config) -> Seqno:
 
     Raises:
         BrokerUnavailable: the brokers do not answer.
-        PreflightError: the brokers refuse us.
+        PreflightError: the brokers refuse access.
     """
     with LogReader(config, high_watermark=True) as log:
         record = log.position()
@@ -121,14 +133,14 @@ def newest_event(config: Config) -> Seqno:
 
 
 def warn_of_missing_log(config: Config) -> None:
-    """Log what an applier will have to wait for: the brokers, or a log that no producer has begun.
+    """Log a warning if an applier has to wait: for the brokers, or for a log that no producer has begun.
 
     Raises:
-        ConfigError, PreflightError: librdkafka refuses a property, or the brokers refuse us.
+        ConfigError, PreflightError: librdkafka refuses a property, or the brokers refuse access.
     """
     fields = {"service": config.service, "bootstrap": config.kafka.bootstrap}
     try:
-        with LogReader(config, patience=GLANCE) as log:
+        with LogReader(config, patience=QUICK) as log:
             missing = [topic for topic in (config.control_topic, config.topic) if not log.partitions(topic)]
     except BrokerUnavailable as error:
         LOG.warning("waiting for the brokers of kafka.bootstrap", extra={**fields, "why": error.message})

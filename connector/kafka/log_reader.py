@@ -1,7 +1,7 @@
-"""What the log's topics hold, read to their ends, committed messages only.
+"""Reads a log's topics to their ends: committed messages only.
 
-The end of a partition is known by librdkafka's end-of-partition event: offsets do not tell, because commit
-markers and aborted messages take offsets and are never delivered.
+A read ends at librdkafka's end-of-partition event. The last message's offset cannot show the end: commit markers and
+aborted messages have offsets too, and are never delivered.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.control import ControlState
 from connector.log.writing.tail import TailFound
 
-FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
+FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
 GROWTH: Final = 8
-GLANCE: Final = 64 << 10  # bytes; a broker always sends one batch at least
+PROBE_BYTES: Final = 64 << 10  # of a fetch; a broker always sends at least one batch
 
 
 class LogReader:
-    """Reads a log's topics. In no consumer group, commits no offsets.
+    """Reads a log's topics. It joins no consumer group and commits no offsets.
 
-    Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse us, and
-    LogDamaged for a record that is not ours.
+    Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse access, and
+    LogDamaged for a record that this package did not write.
 
-    A Kafka transaction becomes visible in one partition before another. Who compares partitions while a producer may
-    be at work reads `settled`: then the end is where a partition ends, not where it is decided, and a transaction
-    that is undecided there is waited for.
+    A Kafka transaction becomes visible in one partition before another. A caller that compares partitions while a
+    producer may be at work reads to the high watermark: a partition then ends at its high watermark, not at its last
+    stable offset, and reading waits for open transactions before that end.
 
     Args:
         config: the service and its brokers.
-        settled: wait for what is undecided now. A producer that has fenced the others has nothing to wait for.
-        sparing: for a message here and there: fetch little at once, and where retention was quicker, what is left.
-        patience: seconds that brokers have to answer, and a message or the end to come.
+        high_watermark: read to the high watermark. A producer that has fenced the others does not need it.
+        point_lookup: fetch little at once, for single messages; an offset that retention has deleted means the first
+            one that is left.
+        patience: seconds for an answer of the brokers, and for a message or the end to arrive.
     """
 
     def __init__(
@@ -50,10 +51,10 @@ class LogReader:
     ) -> None:
         self._config = config
         self._patience = patience
-        # What is read ends: a fetch at the end is not to wait half a second for more.
+        # Reads end: a fetch at the end must not wait half a second for more.
         settings: dict[str, int | str] = {"fetch.wait.max.ms": 10}
         if point_lookup:
-            settings |= {"fetch.message.max.bytes": GLANCE, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
+            settings |= {"fetch.message.max.bytes": PROBE_BYTES, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
             settings |= {"auto.offset.reset": "earliest"}
         group = f"{config.topic}.producer"
         self._consumer = KafkaConsumer(config.kafka, group, settings=settings)
@@ -76,31 +77,31 @@ class LogReader:
             self._ends_of.close()
 
     def control(self) -> ControlState:
-        """Everything that the control topic says."""
+        """The content of the control topic."""
         topic = self._config.control_topic
         low, high = self._ends(topic, 0)
         return control_state((message.key or b"", message.value) for message in self._between(topic, 0, low, high))
 
     def control_end(self) -> int:
-        """Where the control topic ends, at least: what is written later stands behind it."""
+        """The end offset of the control topic: later records have it or a larger one."""
         return self._ends(self._config.control_topic, 0)[1]
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; 0 when there is no such topic."""
+        """The number of partitions of a topic; 0 when there is no such topic."""
         return self._consumer.partitions(topic, self._patience)
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset that is kept of a partition of the event topic, and the one after the last."""
+        """The first offset of a partition of the event topic, and the one after its last."""
         return self._ends(self._config.topic, partition)
 
     def position(self) -> PositionRecord | None:
-        """The newest position; None in a new log. A producer may be at work: what it adds meanwhile is left out."""
+        """The newest position; None in a new log. Positions that a producer adds meanwhile are left out."""
         low, high = self._ends(self._config.position_topic, 0)
         message = self._newest(self._config.position_topic, 0, low, high)
         return position_record(_value(message, self._config.position_topic)) if message else None
 
     def prepared(self) -> PreparedState:
-        """Everything that is kept of XA transactions, without the pieces themselves: they are read over."""
+        """The prepared XA transactions, without their messages."""
         topic = self._config.prepared_topic
         low, high = self._ends(topic, 0)
         found = PreparedReader()
@@ -109,19 +110,19 @@ class LogReader:
         return found.state(high)
 
     def prepared_end(self) -> int:
-        """Where the topic of XA transactions ends, at least: what is written later stands behind it."""
+        """The end offset of the topic of prepared transactions: later records have it or a larger one."""
         return self._ends(self._config.prepared_topic, 0)[1]
 
     def prepared_messages(self, attempt: str, start: int, count: int) -> Iterator[bytes]:
-        """The messages that are kept of a prepared transaction, in order.
+        """The messages of a prepared transaction, in order.
 
         Args:
-            attempt: under which it was written.
-            start: an offset that is not behind the first of them.
-            count: how many there are.
+            attempt: the name under which they were written.
+            start: an offset at or before the first of them.
+            count: their number.
 
         Raises:
-            LogDamaged: they are not all there.
+            LogDamaged: some are missing.
         """
         topic, given = self._config.prepared_topic, 0
         low, high = self._ends(topic, 0)
@@ -133,7 +134,7 @@ class LogReader:
                 return
         if given != count:
             raise LogDamaged(
-                "What is kept of a prepared transaction is not all there",
+                "messages of a prepared transaction are missing",
                 topic=topic,
                 attempt=attempt,
                 messages=count,
@@ -141,7 +142,7 @@ class LogReader:
             )
 
     def tail(self, partition: int, before: int | None = None) -> TailFound:
-        """What stands last in a partition of the event topic, or last before an offset."""
+        """The last record of a partition of the event topic, or the last one before an offset."""
         low, high = self._ends(self._config.topic, partition)
         high = high if before is None else min(before, high)
         message = self._newest(self._config.topic, partition, low, high)
@@ -151,39 +152,39 @@ class LogReader:
         return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
-        """The messages of a partition of the event topic with offsets from `start` to before `end`, with offsets."""
+        """Offsets and messages of a partition of the event topic, from `start` to before `end`."""
         with closing(self._between(self._config.topic, partition, start, end)) as messages:
             for message in messages:
                 yield message.offset, _value(message, self._config.topic)
 
     def first(self, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
-        """The first of them, None where there is none."""
+        """The first of `fragments`; None if there is none."""
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
 
     def first_header(self, partition: int) -> FirstFields | None:
-        """What stands first in a partition of the event topic; None when it holds nothing."""
+        """The first fields of the first message of a partition of the event topic; None when it is empty."""
         return self._first(partition, *self._ends(self._config.topic, partition))
 
     def after(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
-        """Where a partition of the event topic goes on behind an event, found without reading what is before it.
+        """The offset after the last event of a partition up to a seqno, found by probes from the end backwards.
 
         Args:
             partition: of the event topic.
             upto: a finished event, of any partition.
 
         Returns:
-            An offset, before which stands whatever finishes the partition's events up to that one; and the last of
-            these. The offset is that of the partition's beginning where none of them is there any more: the event is
-            then that which the first message names before it, the one that lost its beginning where that is the case
-            (both may be above `upto`), None where no message is there.
+            The offset, and the partition's last event before it. Where retention has deleted all events up to `upto`,
+            the offset is the partition's first one, and the event is the one that its first message names as the
+            previous one, or the message's own where its first fragment is gone (both may be above `upto`); None where
+            the partition is empty.
         """
         topic = self._config.topic
         low, high = self._ends(topic, partition)
-        start = max(low, high - FIRST_LOOK)
+        start = max(low, high - FIRST_PROBE)
         found = self._finishing(partition, start, high, upto)
         if found is None and start > low:
-            width, end = FIRST_LOOK, self.offset_of(partition, upto + 1, (low, high))
+            width, end = FIRST_PROBE, self.offset_of(partition, upto + 1, (low, high))
             while found is None and end > low:
                 start = max(low, end - width)
                 found = self._finishing(partition, start, end, upto)
@@ -196,18 +197,18 @@ class LogReader:
         return low, first.seqno if first.fragno and first.seqno > upto else first.prev_seqno
 
     def first_of(self, partition: int, seqno: int, bounds: tuple[int, int] | None = None) -> tuple[int, Seqno | None]:
-        """The first message of a partition of the event topic that is not of an earlier event, found by halving.
+        """The first message of a partition that belongs to an event or a later one, found by binary search.
 
-        It may also be the marker of the event's epoch, or a fragment of the same number that was given up. As many
-        single messages are read as the number of offsets has bits: best by a `sparing` reader.
+        It may also be the marker of the event's epoch, or a fragment of an attempt that was given up. The search reads
+        as many single messages as the number of offsets has bits: best with `point_lookup`.
 
         Args:
-            partition: which.
-            seqno: of the event. It may be of another partition: then it is what comes after it in this one.
-            bounds: the first offset, and the one after the last; asked for when not given.
+            partition: of the event topic.
+            seqno: of the event; if another partition holds it, the result is the next event of this one.
+            bounds: the first offset, and the one after the last; read when not given.
 
         Returns:
-            Its offset, and the seqno that it bears; the end, and None, when there is none.
+            The message's offset and seqno; the end and None when there is none.
         """
         low, high = bounds or self.bounds(partition)
 
@@ -215,15 +216,15 @@ class LogReader:
             found = self.first(partition, offset, high)
             return found and Probe(found[0], first_fields(found[1], f"{self._config.topic}-{partition}@{found[0]}"))
 
-        met = first_of(read, low, high, seqno)
-        return (met.offset, met.header.seqno) if met else (high, None)
+        first = first_of(read, low, high, seqno)
+        return (first.offset, first.header.seqno) if first else (high, None)
 
     def offset_of(self, partition: int, seqno: int, bounds: tuple[int, int] | None = None) -> int:
-        """Where to begin to read a partition for an event and those behind it: the offset of `first_of`."""
+        """The offset to read a partition from for an event and later ones: that of `first_of`."""
         return self.first_of(partition, seqno, bounds)[0]
 
     def _finishing(self, partition: int, start: int, end: int, upto: Seqno) -> tuple[int, Seqno] | None:
-        """The offset behind the last fragment between two offsets that finishes an event up to one, and that event."""
+        """The offset after the last fragment in a range that finishes an event up to `upto`, and that event."""
         found = None
         for offset, place in self._places(partition, start, end):
             if place.seqno > upto:
@@ -241,15 +242,15 @@ class LogReader:
                 yield offset, first_fields(value, f"{self._config.topic}-{partition}@{offset}")
 
     def since(self, partition: int, seqno: Seqno) -> Generator[bytes, None, None]:
-        """The fragments and markers of a partition of the event topic that are not of earlier events."""
+        """The fragments and markers of a partition of the event topic from an event on."""
         low, high = self.bounds(partition)
         with closing(self.fragments(partition, self.offset_of(partition, seqno, (low, high)), high)) as found:
             for _, value in found:
                 yield value
 
     def _newest(self, topic: str, partition: int, low: int, high: int) -> KafkaMessage | None:
-        """The newest message, found by looks that go further and further back."""
-        width, end = FIRST_LOOK, high
+        """The newest message, found by probes that go further and further back."""
+        width, end = FIRST_PROBE, high
         while end > low:
             start = max(low, end - width)
             newest = None
@@ -264,7 +265,7 @@ class LogReader:
         return self._ends_of.bounds(topic, partition, self._patience)
 
     def _between(self, topic: str, partition: int, start: int, end: int) -> Generator[KafkaMessage, None, None]:
-        """Committed messages with offsets from `start` to before `end`."""
+        """Committed messages from offset `start` to before `end`."""
         if start >= end:
             return
         self._consumer.assign(topic, {partition: start})

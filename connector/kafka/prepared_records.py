@@ -1,8 +1,8 @@
-"""The records of `thl.<service>.prepared`: XA transactions that are prepared and not decided. Compacted.
+"""Records of the compacted topic `thl.<service>.prepared`: XA transactions that are prepared and not decided.
 
-A piece's message is kept under `piece:<attempt>:<number>`; what it holds is not known here. The closing record stands
-under `xid:<xid>` and is JSON. What is decided is taken away by tombstones, and by Kafka some time later. Messages
-of an attempt without a closing record are nothing: the producer that wrote them read the transaction again.
+A message of a transaction has the key `piece:<attempt>:<number>`; this module does not know its content. The closing
+record has the key `xid:<xid>` and is JSON. When a transaction is decided, tombstones remove its records; Kafka deletes
+them some time later. Messages of an attempt without a closing record are void: the producer read the transaction again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ XID_KEY: Final = b"xid:"
 
 
 def message_key(attempt: str, number: int) -> bytes:
-    """The key of a message of a piece."""
+    """The key of a message of an attempt."""
     return PIECE_KEY + f"{attempt}:{number}".encode()
 
 
 def closing_record(pending: Pending, kept: Kept) -> Stored:
-    """The record that makes an attempt's messages count."""
+    """The record that makes an attempt's messages valid."""
     value = {
         "xid": pending.xid,
         "attempt": pending.attempt,
@@ -43,24 +43,24 @@ def closing_record(pending: Pending, kept: Kept) -> Stored:
 
 
 def tombstones(pending: Pending, kept: Kept) -> list[Stored]:
-    """What takes a transaction that is decided away: its closing record, and its pieces."""
+    """Tombstones of a decided transaction: of its closing record and of its messages."""
     return [Stored(XID_KEY + pending.xid.encode(), None, kept), *attempt_tombstones(pending.attempt, pending.messages)]
 
 
 def attempt_tombstones(attempt: str, messages: int) -> list[Stored]:
-    """What takes an attempt's messages away."""
+    """Tombstones of an attempt's messages."""
     return [Stored(message_key(attempt, number), None) for number in range(messages)]
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedState:
-    """What the topic holds.
+    """The content of the topic.
 
     Args:
-        pending: by their closing records.
+        pending: transactions with a closing record.
         starts: attempt → the offset of its first message.
-        strays: keys of messages that belong to none of them.
-        end: where the topic ended.
+        strays: keys of messages without a closing record.
+        end: the topic's end offset.
     """
 
     pending: PendingSet = field(default_factory=PendingSet)
@@ -70,17 +70,17 @@ class PreparedState:
 
 
 class PreparedReader:
-    """Reads the topic from its beginning. What is held in memory is a number for each message that is kept."""
+    """Accepts the topic's records from its beginning; keeps one number in memory for each message."""
 
     def __init__(self) -> None:
         self._closings: dict[bytes, Pending] = {}
-        self._attempts: dict[str, dict[int, int]] = {}  # of each message's number, the offset
+        self._attempts: dict[str, dict[int, int]] = {}  # message number → offset
 
     def accept(self, offset: int, key: bytes, value: bytes | None) -> None:
-        """The next record.
+        """Accept the next record.
 
         Raises:
-            LogDamaged: not one that we wrote.
+            LogDamaged: it is not a record of a producer.
         """
         if key.startswith(XID_KEY):
             if value is None:
@@ -90,7 +90,7 @@ class PreparedReader:
             return
         attempt, colon, number = key.removeprefix(PIECE_KEY).decode(errors="replace").rpartition(":")
         if not key.startswith(PIECE_KEY) or not colon or not number.isdecimal():
-            raise LogDamaged("the topic of prepared transactions holds a record that is not ours", key=key[:80])
+            raise LogDamaged("the topic of prepared transactions holds an unknown record", key=key[:80])
         if value is not None:
             self._attempts.setdefault(attempt, {})[int(number)] = offset
         elif attempt in self._attempts:
@@ -99,22 +99,22 @@ class PreparedReader:
                 del self._attempts[attempt]
 
     def state(self, end: int) -> PreparedState:
-        """What was found.
+        """The state after all accepted records.
 
         Raises:
-            LogDamaged: a transaction is said to be prepared, and something of it is missing.
+            LogDamaged: messages of a prepared transaction are missing.
         """
         starts, strays = {}, []
         closed = {pending.attempt: pending for pending in self._closings.values()}
         for pending in closed.values():
-            there = sorted(self._attempts.get(pending.attempt, {}))
-            if len(there) != pending.messages or there != list(range(len(there))):
+            found = sorted(self._attempts.get(pending.attempt, {}))
+            if found != list(range(pending.messages)):
                 raise LogDamaged(
-                    "What is kept of a prepared transaction is not all there",
+                    "messages of a prepared transaction are missing",
                     xid=pending.xid,
                     attempt=pending.attempt,
                     messages=pending.messages,
-                    found=len(there),
+                    found=len(found),
                 )
         for attempt, offsets in self._attempts.items():
             if attempt in closed:

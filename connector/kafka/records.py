@@ -1,10 +1,10 @@
-"""The control and position records as JSON, in the words of `thl`.
+"""Control and position records as JSON.
 
-Both topics are compacted and read to their ends at each start, so a record is what is easy to read by hand:
-one JSON object, its key naming what it is about.
+Both topics are compacted and read to their ends at each start, so the records are easy to read by hand: one JSON
+object under a key that names its subject.
 
-What a newer version adds to a record is passed over: it may only add what an older reader can do without. What changes
-the meaning of a record, or is not to be passed over, takes another `format`.
+A reader ignores fields that a newer version has added, so a version may only add fields that older readers can do
+without. A change of meaning, or a field that must not be ignored, takes another `format`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA_KEY: Final = b"schema:"
 POSITION_KEY: Final = b"position"
 
 FORMAT: Final = 1
-"""The newest that this version reads, of the log and of the tables."""
+"""The newest format of the log and of its list of tables that this version reads."""
 
 # The exceptions that JSON of another shape, depth or length raises where it is read.
 _WRONG: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -95,7 +95,7 @@ def offline_request(value: bytes) -> OfflineRequest:
     """Read a request to go offline.
 
     Raises:
-        LogDamaged: not one that we wrote.
+        LogDamaged: it is not a request.
     """
     with reading("a control record", key=OFFLINE_KEY):
         return checked.record(OfflineRequest(**_known(OfflineRequest, json.loads(value))))
@@ -105,10 +105,10 @@ def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes
     """The source's tables as messages, one for each table and schema.
 
     Args:
-        change: what has changed; or all of it, where it begins to be told.
+        change: the changed definitions; or all of them, for the first time.
 
     Returns:
-        Keys and values; None for what is no more.
+        Keys and values; None for a dropped table or schema.
     """
     if isinstance(change, Definitions):
         yield TABLES_KEY, _json({"format": FORMAT})
@@ -120,17 +120,17 @@ def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes
 
 
 def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlState:
-    """What a control topic says.
+    """The state that a control topic's messages describe.
 
     Args:
-        messages: keys and values, oldest first; a later one replaces an earlier one of its key. None: it is gone.
+        messages: keys and values, oldest first; a later one replaces an earlier one with its key; None is a tombstone.
 
     Raises:
-        LogDamaged: a record that we did not write.
-        Unsupported: one of a newer version that means something else.
+        LogDamaged: an unknown or unreadable record.
+        Unsupported: a record of a newer format.
     """
     log, partitions, epochs = None, None, dict[int, EpochRecord]()
-    told, offline = False, None
+    has_tables, offline = False, None
     tables = dict[TableName, TableDefinition]()
     schemas = dict[str, str]()
     for key, value in messages:
@@ -153,10 +153,10 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
                 offline = offline_request(value)
             elif key == TABLES_KEY:
                 _check_format(found["format"], "its list of tables", key)
-                told = True
+                has_tables = True
             else:
-                raise LogDamaged("the control topic holds a record that is not ours", key=key[:80])
-    known = Definitions(tables, schemas) if told else None
+                raise LogDamaged("the control topic holds an unknown record", key=key[:80])
+    known = Definitions(tables, schemas) if has_tables else None
     return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known, offline)
 
 
@@ -186,7 +186,7 @@ def position_record(value: bytes) -> PositionRecord:
     """Read a position.
 
     Raises:
-        LogDamaged: not one that we wrote.
+        LogDamaged: it is not a position.
     """
     with reading("the position record", value=value[:200]):
         found = json.loads(value)
@@ -211,11 +211,11 @@ def _known(kind: type[EpochRecord | OfflineRequest], found: Mapping[str, Any]) -
     return {name: value for name, value in found.items() if name in kind.__slots__}
 
 
-def _check_format(told: int, what: str, key: bytes) -> None:
-    if told > FORMAT:
+def _check_format(found: int, what: str, key: bytes) -> None:
+    if found > FORMAT:
         raise Unsupported(
-            f"{what} was written by a newer version, in format {told}; this one reads {FORMAT}",
-            hint="upgrade what reads the log, or the producer that is older than the log",
+            f"{what} was written by a newer version, in format {found}; this version reads up to {FORMAT}",
+            hint="upgrade this program",
             key=key,
         )
 
@@ -254,7 +254,7 @@ def _read_definition(
 
 
 def _read_partitions(found: Mapping[str, Any]) -> PartitionMap:
-    if "rule" not in found:  # by a producer that knew only one
+    if "rule" not in found:  # of an older producer
         return PartitionMap(found["generation"], found["count"])
     rule = ShardRule(found["rule"]["by"], tuple((name, pattern) for name, pattern in found["rule"]["patterns"]))
     return PartitionMap(found["generation"], found["count"], rule, tuple(map(Seqno, found["begins"])))

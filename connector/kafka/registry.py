@@ -1,8 +1,8 @@
-"""Our schema in a registry with Confluent's API: asked once, when a producer starts, never while it runs.
+"""Registers the fragment schema in a registry with Confluent's API, once, when a producer starts.
 
-The subject is `<topic>-value`, as TopicNameStrategy names it, which is what serializers take that are told nothing. Its
-compatibility is FULL_TRANSITIVE: a log is read by programs older and newer than those that wrote it, and holds what
-several versions wrote. So the registry refuses a version that breaks what docs/consuming.md promises.
+The subject is `<topic>-value`, as in TopicNameStrategy, the serializers' default. Its compatibility is FULL_TRANSITIVE:
+programs older and newer than the producer read a log, and a log holds messages of several versions. So the registry
+refuses a version that breaks the promise in docs/consuming.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOG: Final = logging.getLogger(__name__)
 COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _NOT_FOUND: Final = 404
 _INCOMPATIBLE: Final = 409
-_SERVER: Final = 500  # it, and what is above, is said of the registry and not of what was asked
+_SERVER: Final = 500  # from this status on the registry failed, not the request
 _BUSY: Final = 429
 _NUMBERS: Final = frozenset(("cache.capacity", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "timeout"))
 
@@ -30,7 +30,7 @@ def subject_of(config: Config) -> str:
 
 
 def unverified(registry: Registry) -> str:
-    """Why a password that is sent to the registry can be read by others, as a sentence; "": it cannot."""
+    """The reason why others can read a password that is sent to the registry; "" if they cannot."""
     for url in registry.url.get_secret_value().split(","):
         secret = "@" in url or any("auth" in name for name in registry.properties)
         if secret and url.strip().startswith("http://"):
@@ -41,28 +41,28 @@ def unverified(registry: Registry) -> str:
 
 
 def registered_number(config: Config, schema: dict[str, Any]) -> int:
-    """Register the schema, and make sure that only compatible ones follow.
+    """Register the schema, and make the registry refuse incompatible versions.
 
     Args:
         config: the service and its registry.
         schema: of fragments.
 
     Returns:
-        The schema's number in the registry: the same however often one asks.
+        The schema's number in the registry; the same for each call.
 
     Raises:
-        RegistryUnavailable: it does not answer.
-        PreflightError: it refuses us, or the schema: the subject has one that does not go with it.
-        ConfigError: what speaks to registries is not installed, or its properties are wrong.
+        RegistryUnavailable: the registry does not answer.
+        PreflightError: it refuses access, or the schema is incompatible with one of the subject.
+        ConfigError: the registry client is not installed, or its properties are wrong.
     """
     try:
-        # With all that they import these cost a third of a second, and are not in every installation.
+        # These imports take a third of a second, and not every installation has them.
         from confluent_kafka.schema_registry import Schema, SchemaRegistryClient  # noqa: PLC0415
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415
         from httpx2 import TransportError  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
-            f"registry.url is set, and what speaks to registries is not installed: {error.name}",
+            f"registry.url is set, but the registry client is not installed: {error.name}",
             hint="pip install 'thl-connector[registry]'",
         ) from error
     subject = subject_of(config)
@@ -81,7 +81,7 @@ def registered_number(config: Config, schema: dict[str, Any]) -> int:
     except TransportError as error:
         raise RegistryUnavailable(
             f"the schema registry does not answer: {error}",
-            hint="registry.url; a producer that runs does not need it, one that starts does",
+            hint="check registry.url; a producer needs the registry when it starts, not while it runs",
             subject=subject,
         ) from error
     LOG.info("registered", extra={"subject": subject, "number": number, "compatibility_was": level or "the registry's"})
@@ -89,7 +89,7 @@ def registered_number(config: Config, schema: dict[str, Any]) -> int:
 
 
 def _properties(config: Config) -> dict[str, str | int]:
-    """What the client wants: some as numbers, and an address that it has nothing to say about: that may be secret."""
+    """The client's properties, numbers converted. Errors never show the URL: it may hold a password."""
     url = config.registry.url.get_secret_value()
     if not all(one.strip().startswith(("http://", "https://")) for one in url.split(",")):
         raise ConfigError("registry.url: not http(s)://host:port/path")
@@ -102,7 +102,7 @@ def _properties(config: Config) -> dict[str, str | int]:
 
 
 def _level(client: Any, subject: str, failed: type[Any]) -> str | None:
-    """The subject's own compatibility; None: it has none, or is not there."""
+    """The subject's own compatibility; None if it has none or does not exist."""
     try:
         return str(client.get_compatibility(subject))
     except failed as error:
@@ -114,15 +114,15 @@ def _level(client: Any, subject: str, failed: type[Any]) -> str | None:
 def _failure(status: int, message: str, subject: str) -> ConnectorError:
     if status == _INCOMPATIBLE:
         return PreflightError(
-            f"the schema registry refuses our schema, which does not go with one that it has: {message}",
-            hint="a newer producer has registered a version that breaks the promise, or the subject is someone else's",
+            f"the schema registry refuses the fragment schema as incompatible: {message}",
+            hint="a newer producer registered an incompatible version, or another program uses the subject",
             subject=subject,
         )
     if status >= _SERVER or status == _BUSY:
         return RegistryUnavailable(f"the schema registry failed: {message}", hint="", status=status, subject=subject)
     return PreflightError(
-        f"the schema registry refuses us: {message}",
-        hint="registry.url and registry.properties, and what the registry allows this user",
+        f"the schema registry refuses access: {message}",
+        hint="check registry.url, registry.properties and the user's rights in the registry",
         status=status,
         subject=subject,
     )

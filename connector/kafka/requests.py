@@ -1,7 +1,7 @@
-"""Asking a log's producer to go offline, through its control topic: whoever reaches Kafka reaches the producer.
+"""Requests to a log's producer to go offline, through the control topic.
 
-A request names the log's newest epoch, and only the process that began that epoch obeys: one that begins later is not
-meant. The answer is the same record again, with the time. Neither is part of a Kafka transaction of the producer's.
+A request names the log's newest epoch. Only the process that began this epoch obeys; a producer that begins later does
+not. The producer answers with the same record and the time. Neither record is part of the producer's transactions.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Prop
 from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
 from connector.log.writing.control import OfflineRequest
 
-LOOK: Final = 0.2  # seconds after which a listener sees that it is to end
+LOOK: Final = 0.2  # seconds after which a listener checks for its end
 
 
 def send_request(config: Config, request: OfflineRequest) -> int:
-    """Write a request, or an answer.
+    """Write a request, or the answer to one.
 
     Returns:
         Its offset in the control topic.
 
     Raises:
-        BrokerUnavailable: it is not known to be written.
-        PreflightError: the brokers refuse us.
+        BrokerUnavailable: Kafka did not confirm it.
+        PreflightError: the brokers refuse access.
     """
-    told: list[tuple[KafkaError | None, int]] = []
+    reports: list[tuple[KafkaError | None, int]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        told.append((error, message.offset() or 0))
+        reports.append((error, message.offset() or 0))
 
     chosen = properties(config.kafka, acks="all", message_timeout_ms=int(PATIENCE * 1000))
     with checked_properties():
@@ -44,25 +44,25 @@ def send_request(config: Config, request: OfflineRequest) -> int:
     key, value = control_message(request)
     producer.produce(config.control_topic, value, key, 0)
     producer.flush(PATIENCE + 5)
-    if not told:
-        raise BrokerUnavailable("Kafka does not take a request", topic=config.control_topic)
-    error, offset = told[0]
+    if not reports:
+        raise BrokerUnavailable("Kafka does not confirm a request in time", topic=config.control_topic)
+    error, offset = reports[0]
     if error is not None:
         raise failure(error, "a request cannot be written", topic=config.control_topic)
     return offset
 
 
 @contextmanager
-def listening(config: Config, start: int, heard: Callable[[OfflineRequest], None]) -> Iterator[None]:
-    """Hear requests and answers while in the context, in a thread of its own.
+def listening(config: Config, start: int, listener: Callable[[OfflineRequest], None]) -> Iterator[None]:
+    """Receive requests and answers while in the context, in a thread of its own.
 
     Args:
-        config: the service and its brokers; while they are gone nothing is heard, and all of it afterwards.
-        start: from which offset of the control topic on.
-        heard: called with each, in the thread.
+        config: the service and its brokers; what is written while they do not answer arrives afterwards.
+        start: offset of the control topic to read from.
+        listener: called with each request and answer, in the thread.
     """
     ended = Event()
-    thread = Thread(target=_listen, args=(config, start, heard, ended), name="requests", daemon=True)
+    thread = Thread(target=_listen, args=(config, start, listener, ended), name="requests", daemon=True)
     thread.start()
     try:
         yield
@@ -71,8 +71,8 @@ def listening(config: Config, start: int, heard: Callable[[OfflineRequest], None
         thread.join()
 
 
-def _listen(config: Config, start: int, heard: Callable[[OfflineRequest], None], ended: Event) -> None:
-    # Uncommitted: what a producer has begun and not decided is not to hide what stands behind it.
+def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], ended: Event) -> None:
+    # Uncommitted: a producer's open transaction must not hide the requests after it.
     settings: dict[str, Property] = {"auto.offset.reset": "earliest", "enable.partition.eof": False}
     with KafkaConsumer(config.kafka, f"{config.topic}.producer", committed=False, settings=settings) as consumer:
         consumer.assign(config.control_topic, {0: start})
@@ -84,6 +84,6 @@ def _listen(config: Config, start: int, heard: Callable[[OfflineRequest], None],
                 continue
             if isinstance(message, KafkaMessage) and message.key == OFFLINE_KEY:
                 try:
-                    heard(offline_request(message.value or b""))
+                    listener(offline_request(message.value or b""))
                 except LogDamaged as damaged:
-                    LOG.error("what was asked of the producer cannot be read", extra={"why": damaged})
+                    LOG.error("a request to the producer cannot be read", extra={"why": damaged})

@@ -1,8 +1,8 @@
-"""Whether the log's partitions still have what the producer's position names, asked by who only reads.
+"""Detects partitions that lost their end, for readers.
 
-A partition that lost its end (an unclean election, a disk that was restored) looks like one that has no more. Nothing
-in it tells; the position does, which is written in the Kafka transaction of the events that it names. So whoever
-reads compares the two where it begins, where it ends, and where it has waited in vain.
+A partition that lost its end (an unclean election, a restored disk) looks like one that has no more messages. Only the
+producer's position shows the loss: it is written in the Kafka transaction of the events that it names. So a reader
+compares the two when it begins, when it ends, and when it has waited without progress.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound, lost_tails
 
-EVERY: Final = 10.0  # seconds without progress between two looks
-GLANCE: Final = 5.0  # seconds; a reader that waits is not to be held up
+EVERY: Final = 10.0  # seconds without progress between two checks
+CHECK_PATIENCE: Final = 5.0  # seconds for an answer, so that a waiting reader goes on
 
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The ends of partitions beside the position.
+    """The last records of partitions, compared with the producer's position.
 
     Args:
-        position: the producer's, read before the partitions: what it names is visible in those that have it.
-        found: what stands last in each.
-        lost: the error to raise where one lacks what the position names.
+        position: the producer's, read before the partitions, so that the events it names are visible by then.
+        found: partition → its last record.
+        lost: the error to raise if a partition lacks an event that the position names.
     """
 
     position: PositionRecord | None
@@ -40,15 +40,15 @@ class Tails:
 
 
 def read_tails(config: Config, partitions: Collection[int] | None = None, patience: float = PATIENCE) -> Tails:
-    """Compare the ends of partitions with the position.
+    """Compare the ends of partitions with the producer's position.
 
-    A Kafka transaction becomes visible in one partition before another, so what seems to be lost is looked at again
-    with everything decided.
+    A Kafka transaction becomes visible in one partition before another, so an apparent loss is checked again up to the
+    high watermark.
 
     Args:
         config: the service and its brokers.
-        partitions: those that are read; None: all.
-        patience: seconds that a broker has to answer.
+        partitions: the partitions to compare; None: all.
+        patience: seconds for an answer of a broker.
 
     Raises:
         BrokerUnavailable, PreflightError, LogDamaged: as `LogReader`.
@@ -62,10 +62,10 @@ def read_tails(config: Config, partitions: Collection[int] | None = None, patien
 
 
 def check_tails(config: Config, partitions: Collection[int] | None = None, patience: float = PATIENCE) -> None:
-    """Check that partitions have what the position names; arguments as `read_tails`.
+    """Check that partitions have the events that the position names; arguments as `read_tails`.
 
     Raises:
-        LogDamaged: one lost its end.
+        LogDamaged: a partition lost its end.
         BrokerUnavailable, PreflightError: as `LogReader`.
     """
     if (lost := read_tails(config, partitions, patience).lost) is not None:
@@ -80,12 +80,12 @@ def _compare(log: LogReader, config: Config, partitions: Collection[int] | None)
 
 
 class TailWatch:
-    """Looks at the tails for a reader that waits and gets no further.
+    """Checks the partitions' ends for a reader that waits without progress.
 
     Args:
         config: the service and its brokers.
-        clock: for how long it has waited.
-        partitions: those that are read; None: all.
+        clock: for the time without progress.
+        partitions: the partitions that are read; None: all.
     """
 
     def __init__(self, config: Config, clock: Clock, partitions: Collection[int] | None = None) -> None:
@@ -96,13 +96,13 @@ class TailWatch:
         self._since = clock.monotonic()
 
     def check(self, progress: Seqno) -> None:
-        """Look, where nothing has moved for a while.
+        """Check the ends if `progress` has not changed for `EVERY` seconds.
 
         Args:
-            progress: the last event that the reader has been given, or whatever else moves with it.
+            progress: the last event that the reader has received.
 
         Raises:
-            LogDamaged: what it waits for is lost.
+            LogDamaged: a partition lost its end.
         """
         now = self._clock.monotonic()
         if progress != self._progress:
@@ -111,6 +111,6 @@ class TailWatch:
             return
         self._since = now
         try:
-            check_tails(self._config, self._partitions, GLANCE)
+            check_tails(self._config, self._partitions, CHECK_PATIENCE)
         except BrokerUnavailable:
-            return  # the reader itself learns that they are away, and decides what becomes of it
+            return  # the reader itself finds the brokers away, and decides what to do

@@ -1,7 +1,7 @@
-"""The four topics of a log: created so that nothing is lost, or looked at before anything is written.
+"""Creates the four topics of a log with safe settings, and checks existing ones before the first write.
 
-Safe means: with `acks=all` an acknowledged message is on two brokers, no replica that lags becomes the leader, the
-broker tells the time, and nothing is deleted before its day. Kafka's documentation, "Topic Configs".
+Safe means: with `acks=all` an acknowledged message is on two brokers, no lagging replica becomes the leader, the broker
+sets the time, and retention deletes nothing too early. See Kafka's documentation, "Topic Configs".
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from connector.kafka.client import Refusals, admin_client, failure
 
 PATIENCE: Final = 30.0
 SEGMENT_BYTES: Final = 16 << 20  # of compacted topics: only closed segments are compacted
-TOMBSTONE_MS: Final = 60_000  # what is decided goes: nobody but a producer that goes online reads the topic
+TOMBSTONE_MS: Final = 60_000  # short: only a producer that goes online reads the topic
 LEAST_COPIES: Final = 2
 MESSAGE_BYTES: Final = "max.message.bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic as it is, or as it is to be."""
+    """A topic's current or planned settings."""
 
     name: str
     partitions: int
@@ -52,8 +52,8 @@ class Inspection:
     problems: tuple[UnsafeTopic, ...]
 
 
-def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
-    """Event, control, position and prepared topic as they are created."""
+def planned(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
+    """The planned event, control, position and prepared topics."""
     kafka = config.kafka
     common = {"min.insync.replicas": str(kafka.min_isr), "unclean.leader.election.enable": "false"}
     retention = -1 if kafka.retention_hours == -1 else kafka.retention_hours * 3_600_000
@@ -71,7 +71,7 @@ def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
         Topic(name=config.topic, partitions=kafka.partitions, replication=kafka.replication, settings=events),
         Topic(name=config.control_topic, partitions=1, replication=kafka.replication, settings=compacted),
         Topic(name=config.position_topic, partitions=1, replication=kafka.replication, settings=compacted),
-        # Compacted, never deleted: a transaction may stay prepared for longer than any retention.
+        # Compacted without retention: a transaction may stay prepared for longer than any retention.
         Topic(
             name=config.prepared_topic,
             partitions=1,
@@ -87,14 +87,14 @@ def wanted(config: Config) -> tuple[Topic, Topic, Topic, Topic]:
 
 
 def dangers(topic: Topic, plan: Topic) -> dict[str, str]:
-    """What of a topic could lose data.
+    """The settings of a topic that could lose data.
 
     Args:
-        topic: as it is.
-        plan: as we would create it.
+        topic: its current settings.
+        plan: the settings that a new topic would get.
 
     Returns:
-        Setting → the value it must have; `replication` and `partitions` among them.
+        Setting → the value it must have; `replication` and `partitions` count as settings.
     """
     must: dict[str, str] = {}
     have, want = topic.settings, plan.settings
@@ -121,11 +121,11 @@ def _limit(text: str) -> float:
 
 
 def create(admin: AdminClient, plan: Topic) -> None:
-    """Create a topic, unless another creates it this moment, or has.
+    """Create a topic, unless it exists.
 
     Raises:
-        UnsafeTopic: there are not as many brokers.
-        BrokerUnavailable, PreflightError: Kafka does not answer, or refuses us.
+        UnsafeTopic: there are fewer brokers than replicas.
+        BrokerUnavailable, PreflightError: Kafka does not answer, or refuses access.
     """
     topic = NewTopic(
         plan.name,
@@ -148,7 +148,7 @@ def create(admin: AdminClient, plan: Topic) -> None:
 
 
 class Topics:
-    """Kafka's administration, for one log's topics.
+    """Administers the topics of one log.
 
     Args:
         config: the service and its brokers.
@@ -160,17 +160,17 @@ class Topics:
         self._admin = admin_client(config.kafka, self._refusals)
 
     def ensure(self) -> Kafka:
-        """Create what is missing, and check everything.
+        """Create missing topics, and check all of them.
 
         Returns:
-            The section as the topics are, which may have been made by others: their partitions, and what a message of
-            the event topic, or of `.prepared`, may have.
+            The section with the actual number of partitions and the largest message that both the event topic and
+            `.prepared` accept.
 
         Raises:
             UnsafeTopic: a topic that could lose data, unless `kafka.allow_unsafe`.
             BrokerUnavailable: Kafka does not answer.
         """
-        plans = wanted(self._config)
+        plans = planned(self._config)
         found = {plan.name: self._look(plan.name) for plan in plans}
         there: list[Topic] = []
         for plan in plans:
@@ -198,7 +198,7 @@ class Topics:
             brokers = len(self._admin.list_topics(timeout=timeout).brokers)
         problems: list[UnsafeTopic] = []
         missing: list[str] = []
-        for plan in wanted(self._config):
+        for plan in planned(self._config):
             topic = self._look(plan.name)
             if topic is None:
                 missing.append(plan.name)
@@ -209,10 +209,10 @@ class Topics:
         return Inspection(brokers, tuple(missing), tuple(problems))
 
     def setting(self, name: str) -> str:
-        """A setting of the event topic, as it is.
+        """The current value of a setting of the event topic.
 
         Raises:
-            PreflightError: there is no such topic, or it may not be looked at.
+            PreflightError: there is no such topic, or access is refused.
             BrokerUnavailable: Kafka does not answer.
         """
         topic = self._look(self._config.topic)
@@ -234,10 +234,10 @@ class Topics:
         )
 
     def _remedy(self, name: str, must: Mapping[str, str]) -> str:
-        """The command that mends what a command can mend."""
+        """The command that corrects the settings, as far as a command can."""
         settings = ",".join(f"{key}={value}" for key, value in must.items() if "." in key)
         if not settings:
-            return f"create {name} anew, or reassign its partitions with kafka-reassign-partitions.sh"
+            return f"re-create {name}, or reassign its partitions with kafka-reassign-partitions.sh"
         return (
             f"kafka-configs.sh --bootstrap-server {self._config.kafka.bootstrap} --alter --entity-type topics "
             f"--entity-name {name} --add-config {settings}"

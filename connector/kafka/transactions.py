@@ -1,4 +1,4 @@
-"""One Kafka transaction after the other, as the one producer of a log, or of a sink, that is allowed to."""
+"""A transactional Kafka producer that fences older ones: of a log, or of a sink."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ PARTITION_BY_KEY: Final = -1
 class Transactions:
     """A transactional producer.
 
-    `open` fences every older producer of the same id. Between `begin` and `commit`, what is sent is invisible to
-    readers of committed data; `commit` returns when all of it is durable and visible. After any error the object is
-    only to be closed: what was sent since `begin` is then aborted, by us or by whoever comes next.
+    `open` fences every older producer with the same id. Messages sent between `begin` and `commit` are invisible to
+    readers of committed data; `commit` returns when all of them are durable and visible. After any error, close the
+    object: the messages since `begin` are then aborted, by this producer or by the next one.
 
     Args:
         config: service, brokers, pacing.
         clock: for the patience.
-        transactional_id: None: the event topic's name, which is the log's one producer's.
-        linger_ms: how long a message waits for others, unless `kafka.properties` say so.
-        ours: what else a promise rests on, as `properties` takes it.
+        transactional_id: None: the event topic's name, for the log's only producer.
+        linger_ms: milliseconds that a message waits for others, unless `kafka.properties` set it.
+        required: further properties that override the user's, as for `properties`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Transactions:
         *,
         transactional_id: str | None = None,
         linger_ms: int = 1,
-        **ours: str | int,
+        **required: str | int,
     ) -> None:
         self._config = config
         self._id = transactional_id or config.topic
@@ -64,7 +64,7 @@ class Transactions:
                         acks="all",
                         message_max_bytes=largest,
                         delivery_report_only_error=True,
-                        **ours,
+                        **required,
                     ),
                     "on_delivery": self._delivered,
                 },
@@ -86,7 +86,7 @@ class Transactions:
         """Send a message within the transaction; waits while librdkafka's own queue is full.
 
         Args:
-            topic: where to.
+            topic: the topic.
             partition: PARTITION_BY_KEY: the partitioner chooses.
             key: None: it has none.
             value: None: a tombstone.
@@ -99,7 +99,7 @@ class Transactions:
                 now = self._clock.monotonic()
                 give_up = give_up or now + PATIENCE
                 if now > give_up:
-                    raise BrokerUnavailable("Kafka takes no messages", topic=topic, partition=partition) from None
+                    raise BrokerUnavailable("Kafka accepts no messages", topic=topic, partition=partition) from None
                 self._serve(self._producer.poll, 0.01)
             except KafkaException as error:
                 raise failure(error, "a message cannot be sent", topic=topic, partition=partition) from error
@@ -107,11 +107,11 @@ class Transactions:
                 return
 
     def commit(self) -> None:
-        """Make what was sent durable and visible."""
+        """Make the transaction's messages durable and visible."""
         self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
 
     def confirm(self) -> None:
-        """Make sure that no newer producer of the log has begun: an aborted transaction, which nobody reads.
+        """Check, with an aborted transaction, that no newer producer of the log has begun.
 
         Raises:
             Fenced: one has.
@@ -122,7 +122,7 @@ class Transactions:
         self._step("the producer's session cannot be confirmed", self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
+        """Abort the open transaction if Kafka answers; otherwise the next producer's `open` aborts it."""
         try:
             self._producer.purge()
             self._producer.abort_transaction(STEP)
@@ -138,7 +138,7 @@ class Transactions:
                 cause = error.args[0]
                 if cause.retriable() and self._clock.monotonic() < give_up:
                     continue
-                # the transaction's error is a consequence where a message's own is known
+                # a message's own error is the cause of the transaction's
                 if self._lost is not None and not cause.fatal():
                     cause = self._lost
                 raise failure(cause, doing, transactional_id=self._id) from error
@@ -146,16 +146,16 @@ class Transactions:
                 return
 
     def _serve(self, wait: Callable[[float], object], seconds: float) -> None:
-        """Wait while librdkafka reports. A fatal error is told by the transaction's next step, with its code."""
+        """Run callbacks. A fatal error is raised by the transaction's next step, with its code."""
         try:
             wait(seconds)
         except (KafkaException, SystemError) as error:
-            # confluent-kafka raises a fatal error within its callbacks; when a delivery report follows it in the
-            # same call, the interpreter finds the callback run with an exception set and makes it a SystemError
+            # confluent-kafka raises a fatal error within its callbacks; if a delivery report follows in the same call,
+            # the interpreter finds a callback that ran with an exception set, and raises SystemError
             LOG.debug("the transactional producer is lost: %s", error)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
             self._lost = error
             fields = {"topic": message.topic(), "partition": message.partition(), "why": error.str()}
-            LOG.warning("not delivered", extra=fields)
+            LOG.warning("a message was not delivered", extra=fields)

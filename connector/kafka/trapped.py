@@ -1,4 +1,4 @@
-"""The events of the log that its source lacks, read from Kafka from the last epoch on that began before all of them."""
+"""Finds the log's trapped events: those that its source lacks, read from the last epoch that began before them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from connector.schema import read_change, read_fragment
 
 
 def trapped_events(config: Config, control: ControlState, position: PositionRecord, executed: str) -> list[LoggedEvent]:
-    """The finished events whose GTIDs the source lacks, but for those that an earlier epoch went on without.
+    """The finished events whose GTIDs the source lacks, without those that an earlier epoch left out.
 
     Args:
         config: the service and its brokers.
-        control: the log's.
-        position: the log's, read before the source was asked: what comes behind it is not looked at.
-        executed: what the source has.
+        control: the log's control records.
+        position: the log's, read before the source's GTIDs: later events are not checked.
+        executed: the source's executed GTID set.
 
     Raises:
-        HistoriesDiffer: retention may have deleted some.
+        HistoriesDiffer: retention may have deleted trapped events.
         BrokerUnavailable, LogDamaged: as `LogReader`.
     """
     history = History.of(control, position.last_finished)
@@ -50,7 +50,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
     def is_trapped(seqno: Seqno, gtid: str | None) -> bool:
         return gtid is not None and gtid not in there and not meets(history.trapped, seqno, seqno)
 
-    check_tails(config)  # what a partition lost may be trapped, too
+    check_tails(config)  # events that a partition lost may be trapped, too
     found: list[LoggedEvent] = []
     oldest: LoggedEvent | None = None
     with LogReader(config) as reader:
@@ -64,7 +64,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
                     found.append(event)
     if oldest is not None and oldest.seqno > bound and is_trapped(oldest.seqno, oldest.gtid):
         raise HistoriesDiffer(
-            "The source lacks the oldest event that the log still holds: what it lacks before nobody can tell",
+            "the source lacks the oldest event that the log still holds, and earlier ones cannot be checked",
             hint=NEW_LOG,
             seqno=oldest.seqno,
             gtid=oldest.gtid,
@@ -73,9 +73,9 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
 
 
 def logged_events(
-    at: str, values: Iterator[bytes], wanted: Callable[[Seqno, str | None], bool]
+    at: str, values: Iterator[bytes], selected: Callable[[Seqno, str | None], bool]
 ) -> Iterator[LoggedEvent]:
-    """Read the finished events of a partition; of those that are wanted also what they change."""
+    """Read the finished events of a partition; the selected ones with their numbers of rows and statements."""
     chunks = DecodedParts(partial(read_change, at=at), at)
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
@@ -87,7 +87,7 @@ def logged_events(
             continue
         next_fragno += 1
         header = header_of(value, at)
-        if wanted(place.seqno, header.gtid):
+        if selected(place.seqno, header.gtid):
             for change in chunks.whole(place.fragno, read_fragment(value, at)["changes"]):
                 if "rows" in change:
                     rows[f"{change['schema']}.{change['table']}"] += len(change["rows"])

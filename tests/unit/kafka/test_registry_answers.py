@@ -1,6 +1,6 @@
-"""What a registry that answers with a failure is taken for: one that will answer later, or one that says no.
+"""A registry's failure is either temporary or a refusal.
 
-Against a real registry: `tests/integration/producer/test_registry.py`. It cannot be made to say these.
+Against a real registry: `tests/integration/producer/test_registry.py`. It cannot be made to answer with these statuses.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def answering(status: int) -> Iterator[str]:
         (422, PreflightError),
     ],
 )
-def test_a_busy_or_failing_registry_is_asked_again_and_one_that_refuses_is_not(
+def test_a_busy_or_failing_registry_is_retried_and_a_refusing_one_is_not(
     status: int, expected: type[ConnectorError]
 ) -> None:
     with answering(status) as url:

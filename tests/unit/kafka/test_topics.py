@@ -1,4 +1,4 @@
-"""What makes a topic unsafe, each setting by itself."""
+"""Each unsafe setting of a topic is found by itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from connector.config.model import Config
-from connector.kafka.topics import Topic, dangers, wanted
+from connector.kafka.topics import Topic, dangers, planned
 
-EVENTS, CONTROL, POSITION, PREPARED = wanted(Config())
+EVENTS, CONTROL, POSITION, PREPARED = planned(Config())
 
 
 @pytest.mark.parametrize("plan", [EVENTS, CONTROL, POSITION, PREPARED])
-def test_what_we_create_by_default_is_safe(plan: Topic) -> None:
+def test_a_topic_with_default_settings_is_safe(plan: Topic) -> None:
     assert dangers(plan, plan) == {}
 
 
@@ -30,22 +30,22 @@ def test_what_we_create_by_default_is_safe(plan: Topic) -> None:
         ("max.message.bytes", "16383", str(2 << 20)),
     ],
 )
-def test_an_event_topic_that_could_lose_data(setting: str, value: str, needed: str) -> None:
+def test_an_unsafe_setting_of_the_event_topic_is_found(setting: str, value: str, needed: str) -> None:
     topic = replace(EVENTS, settings={**EVENTS.settings, setting: value})
     assert dangers(topic, EVENTS) == {setting: needed}
 
 
 @pytest.mark.parametrize(("setting", "value"), [("retention.ms", "-1"), ("max.message.bytes", str(1 << 30))])
-def test_more_than_asked_for_is_safe(setting: str, value: str) -> None:
+def test_a_larger_limit_than_planned_is_safe(setting: str, value: str) -> None:
     assert dangers(replace(EVENTS, settings={**EVENTS.settings, setting: value}), EVENTS) == {}
 
 
-def test_the_memory_must_be_kept_for_ever_and_in_order() -> None:
+def test_a_position_topic_without_compaction_or_with_partitions_is_unsafe() -> None:
     deleting = replace(POSITION, settings={**POSITION.settings, "cleanup.policy": "delete"}, partitions=3)
     assert dangers(deleting, POSITION) == {"cleanup.policy": "compact", "partitions": "1"}
 
 
-def test_what_is_prepared_must_outlive_any_retention_and_may_be_large() -> None:
+def test_a_prepared_topic_with_retention_or_small_messages_is_unsafe() -> None:
     assert PREPARED.name.endswith(".prepared")
     for policy in ("delete", "compact,delete"):
         deleting = replace(PREPARED, settings={**PREPARED.settings, "cleanup.policy": policy})
@@ -54,11 +54,11 @@ def test_what_is_prepared_must_outlive_any_retention_and_may_be_large() -> None:
     assert dangers(small, PREPARED) == {"max.message.bytes": str(2 << 20)}
 
 
-def test_one_copy_is_unsafe_whatever_is_asked_for() -> None:
+def test_one_replica_is_unsafe_whatever_the_configuration_says() -> None:
     kafka = Config().kafka.model_copy(update={"replication": 1, "min_isr": 1})
-    for plan in wanted(Config(kafka=kafka)):
+    for plan in planned(Config(kafka=kafka)):
         assert dangers(plan, plan) == {"replication": "2", "min.insync.replicas": "2"}
 
 
-def test_partitions_of_events_are_free() -> None:
+def test_any_number_of_partitions_of_the_event_topic_is_safe() -> None:
     assert dangers(replace(EVENTS, partitions=12), EVENTS) == {}
