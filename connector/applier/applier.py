@@ -163,13 +163,16 @@ class Applier:
         """Refuse to leave out an event that is applied; one that was left out may be named again."""
         past = {seqno for seqno in self._skips if seqno <= position.seqno} - signals.skipped(position.service)
         if past:
-            raise ConfigError(f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno)
+            raise ConfigError(
+                f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno, applied=min(past)
+            )
         done, following = self._skips.done, position.seqno + 1
         if done is not None and done > following:
             raise ConfigError(
                 f"event {done} cannot be done by hand yet: the target needs event {following} next",
                 hint=f"thl apply --to-seqno {done - 1} first",
                 seqno=position.seqno,
+                next_seqno=following,
             )
 
     def _rewound(

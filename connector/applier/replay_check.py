@@ -96,10 +96,10 @@ class ReplayCheck:
         met = [one for one in self._compactor.met() if one[0].name not in self._schema.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
         if without and not keyless:
-            raise Unsupported(f"tables without a key cannot be applied again: {_named(without)}", hint=_HINT)
+            raise Unsupported("tables without a key cannot be applied again", hint=_HINT, keyless=_named(without))
         partial = sorted({str(layout.name) for layout, partial in met if partial})
         if partial:
-            raise Unsupported(f"partial row images in {_named(partial)} cannot be applied again", hint=_HINT)
+            raise Unsupported("partial row images cannot be applied again", hint=_HINT, partial=_named(partial))
         for layout, _ in met:
             self._schema.check(replace(layout, columns=layout.columns + self._schema.transaction))
 

@@ -63,6 +63,7 @@ def rewind(
         raise ConfigError(
             f"the target needs event {position.seqno + 1} next: it cannot begin at event {first}",
             hint="--skip-seqno leaves an event out",
+            next_seqno=position.seqno + 1,
         )
     if not (position.consistent or position.head != NO_SEQNO):
         raise ConfigError("the initial load is not complete: there is no event to apply again", seqno=position.seqno)
@@ -106,7 +107,9 @@ def seqno_of(config: Config, end: SourcePosition) -> Seqno:
                     if message.header.event_id and _end(message.header.event_id) == end:
                         return message.header.seqno
     check_tails(config)  # otherwise it may be one that a partition lost
-    raise ConfigError(f"no event of the log ends at {end}", hint="thl list -headers shows where they end")
+    raise ConfigError(
+        f"no event of the log ends at {end}", hint="thl list --headers shows the ends of events", from_event=end
+    )
 
 
 def _end(event_id: str) -> SourcePosition:

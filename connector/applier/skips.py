@@ -113,7 +113,11 @@ class Skips:
             ConfigError: the beginning or end of an initial load, without which no later state is right.
         """
         if header.metadata.get("snapshot") in EDGES:
-            raise ConfigError("an initial load's beginning and end cannot be left out", seqno=header.seqno)
+            raise ConfigError(
+                "the beginning and end of an initial load cannot be left out",
+                seqno=header.seqno,
+                snapshot=header.metadata["snapshot"],
+            )
         return LeftOut(
             seqno=header.seqno,
             epoch=header.epoch,

@@ -185,6 +185,7 @@ def _reached(relation: Relation, position: TargetPosition, wanted: str, hint: st
         raise ConfigError(
             f"the target is beyond {wanted} already",
             hint=hint,
+            beyond=wanted,
             seqno=position.seqno,
             event_id=position.event_id,
         )

@@ -74,11 +74,16 @@ def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> Tar
             consistent=position.consistent,
         )
     if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
-        raise Unsupported(f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT)
+        raise Unsupported(
+            f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT, left_out=out[0]
+        )
     if past := sorted((entry.since, name) for name, entry in target.catalog.excluded.items() if to < entry.since - 1):
         since, name = past[0]
         raise Unsupported(
-            f"the applier goes on without {name} since event {since}: earlier events cannot be undone", hint=_HINT
+            f"the applier goes on without {name} since event {since}: earlier events cannot be undone",
+            hint=_HINT,
+            excluded=name,
+            since_seqno=since,
         )
     agreed = handshake(config, position)
     check_beginning(agreed.history, Seqno(to + 1))

@@ -1,4 +1,4 @@
-"""Whole events in, commits out: what shows after each commit is what the log says at that seqno."""
+"""Whole events in, commits out: after each commit the target shows the state of the log at that seqno."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def history(firsts: Iterable[int], last_finished: int, gtid_set: str | None = ""
     return History.of(ControlState(LogRecord(LOG_ID, 0), None, epochs), Seqno(last_finished))
 
 
-class Elsewhere:
+class LargeMessages:
     """Large messages by their offsets."""
 
     def __init__(self, values: Sequence[bytes]) -> None:
@@ -72,7 +72,7 @@ class Elsewhere:
 
 
 class Rig:
-    """A core on a target, begun from what the target says."""
+    """A core on a target, from the target's position on."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Rig:
         until: StopCondition | None = None,
         partitions: int = 1,
         skips: Skips | None = None,
-        elsewhere: Sequence[bytes] = (),
+        large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
     ) -> None:
         position = target.claim("shop")
@@ -90,7 +90,7 @@ class Rig:
             target,
             position,
             EventSequencer[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
-            PartitionBuffers(TOPIC, Elsewhere(elsewhere)),
+            PartitionBuffers(TOPIC, LargeMessages(large)),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,
@@ -140,7 +140,7 @@ def test_refusal_of_target_names_service_events_and_skip_option(events: int, seq
     assert skip in raised.value.hint
 
 
-def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
+def test_the_position_metric_is_set_before_the_first_commit() -> None:
     target = MemoryTarget()
     Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
     metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
@@ -148,7 +148,7 @@ def test_where_the_target_is_can_be_seen_before_the_first_commit() -> None:
     assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
 
 
-def test_nothing_of_an_event_shows_before_its_last_fragment_and_it_is_read_again_from_its_first() -> None:
+def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 2))
     parts = [
@@ -181,7 +181,7 @@ def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("stage_bytes", [1, 1 << 20])
-def test_parts_of_an_event_that_is_given_up_are_forgotten(monkeypatch: pytest.MonkeyPatch, stage_bytes: int) -> None:
+def test_fragments_of_an_event_that_is_given_up_are_dropped(monkeypatch: pytest.MonkeyPatch, stage_bytes: int) -> None:
     monkeypatch.setattr(core_module, "STAGE_BYTES", stage_bytes)
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
@@ -194,7 +194,7 @@ def test_parts_of_an_event_that_is_given_up_are_forgotten(monkeypatch: pytest.Mo
     assert target.position.epoch == 2
 
 
-def test_an_event_whose_outcome_is_void_leaves_nothing_but_its_seqno() -> None:
+def test_a_void_event_changes_only_the_seqno() -> None:
     target = MemoryTarget()
     Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
     assert ids(target) == {1}
@@ -210,7 +210,7 @@ def test_ddl_is_committed_alone() -> None:
     assert target.statements == ["CREATE TABLE t (i INT)", "SET x = 1"]
 
 
-def test_a_statement_in_parts_is_one() -> None:
+def test_a_statement_in_parts_is_applied_whole() -> None:
     target = MemoryTarget()
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
     *some, last = in_parts(statement("CREATE TABLE t (i INT)"), 3)
@@ -219,7 +219,7 @@ def test_a_statement_in_parts_is_one() -> None:
     assert (target.statements, target.log) == (["CREATE TABLE t (i INT)"], ["ddl", "commit 0"])
 
 
-def test_a_ddl_of_several_fragments_is_one() -> None:
+def test_a_ddl_of_several_fragments_is_applied_once() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
@@ -237,7 +237,7 @@ def test_rows_of_a_ddl_event_follow_its_statements_in_one_commit() -> None:
     assert (target.statements, target.log) == (["CREATE TABLE t …"], ["ddl", "stage", "commit 0"])
 
 
-def test_a_statement_among_rows_stops() -> None:
+def test_a_statement_in_a_row_event_is_refused() -> None:
     with pytest.raises(Unsupported):
         Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [statement("DELETE FROM t")]))))
 
@@ -266,7 +266,7 @@ def test_an_initial_load_is_inconsistent_until_its_end() -> None:
     assert target.log[:2] == ["begin_snapshot", "commit 0"]
 
 
-def test_an_initial_load_that_starts_over_begins_with_nothing() -> None:
+def test_a_restarted_initial_load_replaces_the_first_one() -> None:
     target = MemoryTarget()
     begin = {"metadata": {"snapshot": "begin"}, "shard": "#UNKNOWN"}
     records = [record(0, **begin), record(1, [insert(1)], last_barrier=0), record(2, last_barrier=0, **begin)]
@@ -275,16 +275,17 @@ def test_an_initial_load_that_starts_over_begins_with_nothing() -> None:
     assert ids(target) == set()
 
 
-def test_a_source_without_gtids_gets_no_set() -> None:
+def test_a_source_without_gtids_has_no_gtid_set() -> None:
     target = MemoryTarget()
     Rig(target, history([0], 0, gtid_set=None)).core.accept(table(log(record(0, [insert(1)], gtid="0-1-7"))))
     assert target.position is not None
     assert target.position.gtid_set is None
 
 
-def test_rows_are_counted_against_the_headers() -> None:
-    with pytest.raises(LogDamaged, match="3 rows where its header counts 4"):
+def test_a_wrong_row_count_in_a_header_is_damage() -> None:
+    with pytest.raises(LogDamaged) as raised:
         Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [insert(1, 2, 3)], rows=4))))
+    assert raised.value.where["seqno"] == 0
 
 
 def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +295,7 @@ def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one for one in target.log if one != "stage"] == ["commit 1", "commit 3", "commit 4"]
 
 
-def test_nothing_after_until_is_applied() -> None:
+def test_no_event_after_the_stop_condition_is_applied() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 4), until=ToSeqno(Seqno(2)))
     rig.core.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
@@ -304,7 +305,7 @@ def test_nothing_after_until_is_applied() -> None:
     assert ids(target) == {0, 1, 2}
 
 
-def test_what_spark_s_tasks_give_in_any_order_is_put_in_the_log_s() -> None:
+def test_parts_of_a_batch_in_any_order_are_applied_in_the_log_s() -> None:
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
     late, early = batch(values[3:], offset=3), batch(values[:3])
@@ -313,10 +314,10 @@ def test_what_spark_s_tasks_give_in_any_order_is_put_in_the_log_s() -> None:
 
 
 @pytest.mark.parametrize("large", [{1}, {0, 5}, {2, 3}, set(range(6))])
-def test_values_that_are_null_are_fetched_in_their_turn(large: set[int]) -> None:
+def test_null_values_are_fetched_in_their_turn(large: set[int]) -> None:
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
-    rig = Rig(target, history([0], 4), elsewhere=values)
+    rig = Rig(target, history([0], 4), large=values)
     rig.core.accept(table([None if n in large else value for n, value in enumerate(values)]))
     assert ids(target) == set(range(5))
     assert [event.seqno for event in target.events] == list(range(5))
@@ -387,7 +388,7 @@ def histories(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[dict[int, i
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
 @given(histories(), st.data())
-def test_in_any_batches_and_after_any_crashes_the_target_shows_the_log_at_its_seqno(
+def test_any_batches_and_crashes_leave_the_state_of_the_log_at_the_target_s_seqno(
     made: tuple[list[bytes], list[int], list[dict[int, int]]], data: st.DataObject
 ) -> None:
     values, firsts, states = made

@@ -104,7 +104,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0,
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1, 4), EVENTS, st.booleans(), st.sampled_from([0, 300, 1 << 20]), st.data())
-def test_reading_goes_on_and_all_is_applied(
+def test_partitions_of_any_lead_are_all_applied(
     count: int, events: list[tuple[int, int, int]], large: bool, most: int, data: st.DataObject
 ) -> None:
     topic = Topic(count)
@@ -149,7 +149,7 @@ def test_a_large_message_is_fetched_when_its_turn_comes(ahead: int) -> None:
     assert len(topic.fetched) == 62
 
 
-def test_who_is_ahead_is_full_until_half_of_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_ahead_is_full_until_half_of_it_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(2)
     for partition in [0] * 20 + [1] * 40:
         topic.event(partition)

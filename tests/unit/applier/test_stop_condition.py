@@ -22,7 +22,7 @@ from tests.unit.applier.test_core import UUID, Rig, histories, history, ids, ins
 COMMITTED = 1_700_000_000_000_000
 
 
-def untils(seqno: int) -> list[StopCondition]:
+def stop_conditions(seqno: int) -> list[StopCondition]:
     """The four names of event N, as `record` makes it."""
     return [
         ToSeqno(Seqno(seqno)),
@@ -34,12 +34,12 @@ def untils(seqno: int) -> list[StopCondition]:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.large_base_example])
 @given(histories(), st.data())
-def test_in_any_batches_it_ends_exactly_there(
+def test_messages_in_any_batches_end_exactly_at_the_stop_condition(
     made: tuple[list[bytes], list[int], list[dict[int, int]]], data: st.DataObject
 ) -> None:
     values, firsts, states = made
     seqno = data.draw(st.integers(0, len(states) - 1))
-    until = data.draw(st.sampled_from(untils(seqno)))
+    until = data.draw(st.sampled_from(stop_conditions(seqno)))
     target = MemoryTarget()
     core_module.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), core_module.STAGE_BYTES  # type: ignore[misc]
     try:
@@ -59,9 +59,9 @@ def test_in_any_batches_it_ends_exactly_there(
         assert Rig(target, history(firsts, len(states) - 1), until=until).core.done
 
 
-def test_a_run_is_cut_by_each_of_them() -> None:
+def test_a_range_of_events_is_cut_by_each_stop_condition() -> None:
     values = log(*(record(n, [insert(n)]) for n in range(6)))
-    for until in untils(3):
+    for until in stop_conditions(3):
         target = MemoryTarget()
         rig = Rig(target, history([0], 5), until=until)
         rig.core.accept(table(values))
@@ -69,10 +69,10 @@ def test_a_run_is_cut_by_each_of_them() -> None:
         assert rig.core.done
 
 
-def test_of_a_large_event_that_is_beyond_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_event_beyond_the_stop_condition_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_module, "STAGE_BYTES", 1)
     parts = [record(1, [insert(10 + n)], last_frag=n == 2, fragno=n, rows=n + 1) for n in range(3)]
-    for until in untils(0):
+    for until in stop_conditions(0):
         target = MemoryTarget()
         rig = Rig(target, history([0], 1), until=until)
         for at, value in enumerate(log(record(0, [insert(1)]), *parts)):
@@ -84,7 +84,7 @@ def test_of_a_large_event_that_is_beyond_nothing_stays(monkeypatch: pytest.Monke
             assert target.log[-1] == "discard"
 
 
-def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too() -> None:
+def test_a_position_within_an_event_or_in_an_earlier_file_ends_before_the_event() -> None:
     records = [record(n, [insert(n)]) for n in range(3)] + [
         record(3, [insert(3)], event_id=f"binlog.000002:{500:016d};7")
     ]
@@ -101,7 +101,7 @@ def test_a_place_within_an_event_ends_before_it_and_one_in_an_earlier_file_too()
     assert ids(target) == {0}
 
 
-def test_files_are_in_the_order_of_their_numbers_and_another_server_s_are_not_compared() -> None:
+def test_binary_logs_are_compared_by_number_and_not_across_servers() -> None:
     records = [
         record(0, [insert(0)], event_id=f"binlog.999999:{500:016d};7"),
         record(1, [insert(1)], event_id=f"other.1000001:{500:016d};7"),
@@ -113,7 +113,7 @@ def test_files_are_in_the_order_of_their_numbers_and_another_server_s_are_not_co
     assert ids(target) == {0, 1, 2}
 
 
-def test_commit_times_that_do_not_ascend_end_it_at_the_first_that_is_later() -> None:
+def test_the_first_later_commit_time_ends_the_run_though_earlier_ones_follow() -> None:
     times = [10, 30, 20, 40]
     target = MemoryTarget()
     records = [record(n, [insert(n)], commit_time=time) for n, time in enumerate(times)]
@@ -121,7 +121,7 @@ def test_commit_times_that_do_not_ascend_end_it_at_the_first_that_is_later() -> 
     assert ids(target) == {0}
 
 
-def test_a_transaction_of_an_initial_load_is_there_at_the_load_s_end() -> None:
+def test_a_transaction_within_an_initial_load_ends_the_run_at_its_end() -> None:
     whole = {"shard": "#UNKNOWN", "gtid": None}
     records = [
         record(0, metadata={"snapshot": "begin"}, **whole),
@@ -136,7 +136,7 @@ def test_a_transaction_of_an_initial_load_is_there_at_the_load_s_end() -> None:
     assert (rig.core.done, target.position.seqno, target.position.consistent) == (True, 2, True)
 
 
-def test_mariadb_s_number_that_is_not_in_the_log_ends_before_the_next_of_its_domain() -> None:
+def test_a_mariadb_gtid_missing_in_the_log_ends_before_the_next_of_its_domain() -> None:
     gtids = ["0-1-5", "7-1-50", "0-1-8", "0-1-9"]
     for until, last in (("0-1-8", 2), ("0-1-7", 1)):
         target = MemoryTarget()
@@ -147,14 +147,15 @@ def test_mariadb_s_number_that_is_not_in_the_log_ends_before_the_next_of_its_dom
 
 
 @pytest.mark.parametrize("until", [ToSeqno(Seqno(4)), ToEvent("binlog.000001", 1004), ToTime(COMMITTED + 4)], ids=str)
-def test_a_target_that_is_beyond_is_refused(until: StopCondition) -> None:
+def test_a_target_beyond_the_stop_condition_is_refused(until: StopCondition) -> None:
     target = MemoryTarget()
     Rig(target, history([0], 5)).core.accept(table(log(*(record(n, [insert(n)]) for n in range(6)))))
-    with pytest.raises(ConfigError, match="beyond"):
+    with pytest.raises(ConfigError) as raised:
         Rig(target, history([0], 5), until=until)
+    assert raised.value.where["seqno"] == 5
 
 
-def test_a_target_that_has_the_transaction_stays_where_it_is() -> None:
+def test_a_target_that_has_the_transaction_has_reached_it() -> None:
     position = TargetPosition(service="shop", gtid_set=f"{UUID}:1-7")
     assert ToGtid(f"{UUID}:7").reached(position)
     assert not ToGtid(f"{UUID}:8").reached(position)
@@ -162,7 +163,7 @@ def test_a_target_that_has_the_transaction_stays_where_it_is() -> None:
     assert not ToGtid("0-1-7").reached(TargetPosition(service="shop"))
 
 
-def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_not_count() -> None:
+def test_the_next_heartbeat_of_a_name_ends_the_run_and_an_applied_one_does_not_count() -> None:
     names = [None, "mine", "other", None, "mine", None]
     values = log(
         *(record(n, [insert(n)], metadata={"heartbeat": name} if name else {}) for n, name in enumerate(names))
@@ -176,7 +177,7 @@ def test_the_next_heartbeat_of_a_name_is_the_last_and_one_that_is_applied_does_n
         assert ids(target) == set(range(last + 1))
 
 
-def test_one_gtid_is_taken_in_the_log_s_own_form() -> None:
+def test_a_gtid_is_compared_in_the_form_of_the_log() -> None:
     context: Any = None
     option = click.Option(["--to-gtid"])
     assert gtid(context, option, f" {UUID.upper()}:7") == f"{UUID}:7"
