@@ -11,7 +11,7 @@ from connector.ddl.syntax.ast_column import DefinedColumn, InlineReferences, Not
 from connector.ddl.syntax.ast_table import Check, ForeignKey, Index, PrimaryKey, TableItem
 from connector.ddl.syntax.clauses import UnknownClause
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.parse_column import references
+from connector.ddl.syntax.parse_parts import references
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.log.transaction.batch import Statement

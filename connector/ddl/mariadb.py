@@ -18,7 +18,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 NOT_LOGGED: Final = (
-    "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so nobody knows what they have become"
+    "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so their new values are unknown"
 )
 
 

@@ -1,7 +1,7 @@
 """A definition with the names under which tables and schemas are published.
 
-Only names that say what a statement is about are written anew (`affected_tables`), whole and quoted; all else stays
-to the letter, and the result is read again. What a definition names besides (a foreign key's other table, a view's
+Only the names of affected tables are replaced (`affected_tables`), whole and quoted; all else stays to the letter, and
+the result is parsed again. What a definition names besides (a foreign key's other table, a view's
 text) has no rows of its own in the log, and stays.
 """
 
@@ -44,7 +44,7 @@ def rename_tables(
     again = affected_tables(result)
     wanted = (tuple(map(table, _tables(about))), schema(about.schema))
     if (_tables(again), again.schema) != wanted:
-        raise Unsupported("the names of a definition could not be written anew")
+        raise Unsupported("the names of a definition could not be replaced")
     return result
 
 

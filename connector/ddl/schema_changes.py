@@ -1,18 +1,19 @@
 """The changes that a statement makes to the source's tables: their columns, keys and character sets. Pure.
 
 Nothing is guessed. A statement about one table that is not understood makes that table unknown, one that is not
-understood at all makes every table of its schemas unknown; a table is known again once it is dropped and made anew.
+understood at all makes every table of its schemas unknown; a table is known again once it is dropped and created.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from connector.ddl.alteration import Alteration, Altered, alter
 from connector.ddl.column_spec import ColumnSpec
 from connector.ddl.mariadb import ServerDialect, dialect_of
+from connector.ddl.schema_draft import Rules, SchemaDraft
 from connector.ddl.syntax import ast, clauses
 from connector.ddl.syntax.ast_column import NotUnderstood, TableReference, stop
 from connector.ddl.syntax.ast_table import LikeTable, TableCharset
@@ -26,21 +27,6 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 
 _UNITS = ("ucs2", "utf16", "utf16le", "utf32")
 _WITH_CHARSET = ("char", "varchar", "enum", "set", *TEXTS)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The server's and the configuration's rules for names.
-
-    Args:
-        fold: how the server compares names of schemas and tables.
-        wants_schema: whether tables of this schema can be for us: of others nothing is kept.
-        old: whether it is a MySQL before 8.0.
-    """
-
-    fold: Callable[[str], str]
-    wants_schema: Callable[[str], bool]
-    old: bool = False
 
 
 def schema_changes(
@@ -69,11 +55,11 @@ def schema_changes(
 
     try:
         for parsed in parse(statement):
-            draft = _Draft(known, rules, why)
+            draft = SchemaDraft(known, rules, why)
             _Changes(draft, statement, server_charset).make(parsed)
             drafts.append(draft)
     except Unsupported as error:
-        draft = _Draft(known, rules, why)
+        draft = SchemaDraft(known, rules, why)
         touched = {rules.fold(schema) for schema in schemas}
         for name in known.tables:
             if name.schema in touched:
@@ -86,60 +72,6 @@ def schema_changes(
             for name in other.tables:
                 drafts[0].forget(name, unsure)
     return drafts[0].changes
-
-
-class _Draft:
-    """The tables while a statement is looked at."""
-
-    def __init__(self, known: Definitions, rules: Rules, why: Callable[[Unsupported], str]) -> None:
-        self._known = known
-        self._rules = rules
-        self._why = why
-        self._tables: dict[TableName, TableDefinition | None] = {}
-        self._schemas: dict[str, str | None] = {}
-
-    @property
-    def old(self) -> bool:
-        return self._rules.old
-
-    @property
-    def changes(self) -> Redefined:
-        return Redefined(
-            {name: table for name, table in self._tables.items() if table != self._known.tables.get(name)},
-            {name: charset for name, charset in self._schemas.items() if charset != self._known.schemas.get(name)},
-        )
-
-    def named(self, name: TableName) -> TableName:
-        return TableName(self._rules.fold(name.schema), self._rules.fold(name.table))
-
-    def find(self, name: TableName) -> TableDefinition | None:
-        return self._tables[name] if name in self._tables else self._known.tables.get(name)
-
-    def put(self, table: TableDefinition, name: TableName | None = None) -> None:
-        name = name or table.name
-        if self._rules.wants_schema(name.schema):
-            self._tables[name] = replace(table, layout=replace(table.layout, name=name))
-
-    def drop(self, name: TableName) -> None:
-        self._tables[name] = None
-
-    def forget(self, name: TableName, error: Unsupported) -> None:
-        self.put(TableDefinition(TableLayout(name, ()), "", self._why(error)))
-
-    def charset(self, schema: str) -> str:
-        schema = self._rules.fold(schema)
-        return (self._schemas[schema] if schema in self._schemas else self._known.schemas.get(schema)) or ""
-
-    def put_schema(self, schema: str, charset: str) -> None:
-        if self._rules.wants_schema(schema):
-            self._schemas[self._rules.fold(schema)] = charset
-
-    def drop_schema(self, schema: str) -> None:
-        schema = self._rules.fold(schema)
-        self._schemas[schema] = None
-        for name in {*self._known.tables, *self._tables}:
-            if name.schema == schema:
-                self.drop(name)
 
 
 class _Structure:
@@ -177,7 +109,7 @@ class _Structure:
 class _Changes:
     """Applies one reading of a statement to a draft."""
 
-    def __init__(self, draft: _Draft, statement: Statement, server_charset: str) -> None:
+    def __init__(self, draft: SchemaDraft, statement: Statement, server_charset: str) -> None:
         self._draft = draft
         self._dialect = dialect_of(statement)
         self._schema = statement.schema
@@ -242,7 +174,7 @@ class _Changes:
                 self._move(name, self._name(new))
 
     def _move(self, old: TableName, new: TableName) -> None:
-        """Under another name; what we do not have is a view, or was never for us."""
+        """Rename a table; one that is not known is a view, or is not captured."""
         table = self._draft.find(old)
         if table is None:
             if self._draft.find(new) is not None:

@@ -1,4 +1,4 @@
-"""The syntax tree of one DDL statement: what it says and where it says so, before any table is looked at.
+"""The syntax tree of one DDL statement: its parts and their places in the text, independent of any table.
 
 `parse` makes it, and nothing else reads tokens. What looks at it (schema changes, affected tables, dropped and renamed
 columns, cascading foreign keys, a target's plans) goes through `Command`, `Clause`, `TableItem` and `Attribute` with

@@ -12,7 +12,7 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, SourceSpan, TableReference
 from connector.ddl.syntax.ast_table import LikeTable, TableBody
 from connector.ddl.syntax.parse_alter import alter_parts
-from connector.ddl.syntax.parse_column import index_parts
+from connector.ddl.syntax.parse_parts import index_parts
 from connector.ddl.syntax.parse_table import like_table, table_body
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes

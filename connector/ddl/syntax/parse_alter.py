@@ -26,15 +26,9 @@ from connector.ddl.syntax.clauses import (
     RenameTo,
     UnknownClause,
 )
-from connector.ddl.syntax.parse_column import parenthesized
-from connector.ddl.syntax.parse_table import (
-    attempt,
-    constraint,
-    defined_column,
-    partitioning,
-    table_items,
-    table_option,
-)
+from connector.ddl.syntax.parse_options import partitioning, table_option
+from connector.ddl.syntax.parse_parts import attempt, parenthesized
+from connector.ddl.syntax.parse_table import constraint, defined_column, table_items
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Lexeme
 from connector.ddl.syntax.type_names import charset_name, charset_of

@@ -4,7 +4,7 @@ The rules are those of MySQL's manual, "Language Structure". What the session's 
 ANSI_QUOTES makes "x" a name, NO_BACKSLASH_ESCAPES makes a backslash an ordinary character.
 
 `/*!80023 INVISIBLE */` is executed by servers from 8.0.23 on and is a comment for older ones. Which server wrote a
-statement is not known here, so `readings` gives both: whoever reads must come to the same end with either.
+statement is not known here, so `readings` gives both: the caller must come to the same result with either.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from connector.ddl.schema_changes import Rules, schema_changes
+from connector.ddl.schema_changes import schema_changes
+from connector.ddl.schema_draft import Rules
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition

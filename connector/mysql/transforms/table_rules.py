@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from connector.config.model import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
-from connector.ddl.rename_columns import twice
+from connector.ddl.column_mentions import twice
 from connector.errors import ConfigError, Unsupported
 from connector.log.format import avro
 from connector.log.transaction.layout import Column, TableLayout, TableName

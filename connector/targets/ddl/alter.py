@@ -83,7 +83,7 @@ def alter_table(
         catalog: the tables before.
         dialect: the statement's.
         session: the statement's.
-        by_hand: whether rows are somebody else's care.
+        by_hand: whether rows are changed by hand.
 
     Raises:
         Unsupported: a clause that is not understood, or that may change values.
@@ -106,7 +106,7 @@ def alter_table(
     if name not in catalog:
         return [], catalog
     if not by_hand:
-        _compute_anew(state, table)
+        _forget_generated(state, table)
     key = state.key_after(table.key)
     after = make_table(
         name,
@@ -118,8 +118,8 @@ def alter_table(
         transaction=table.transaction,
     )
     operations: list[Operation] = []
-    anew = any(isinstance(item.origin, Unknowable) for item in state.columns)
-    if after != table or anew or by_hand:
+    unknowable = any(isinstance(item.origin, Unknowable) for item in state.columns)
+    if after != table or unknowable or by_hand:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
     if after != table or after.defaults != table.defaults:
         catalog = catalog.with_table(after)
@@ -192,7 +192,7 @@ def _changed(item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
     return Kept(item.origin.name, item.origin.pad + change.pad, filled, item.origin.unfit + unfit)
 
 
-def _compute_anew(state: Alteration[Origin], before: Table) -> None:
+def _forget_generated(state: Alteration[Origin], before: Table) -> None:
     """Generated columns have unknown values if a column changes its text or bytes."""
     for item in state.columns:
         old = before.column(item.old)

@@ -51,8 +51,8 @@ def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_ha
         statement: the text, its default schema and its session's options.
         catalog: the tables before.
         commit_time: µs since 1970 UTC: when it ran, unless its options tell.
-        by_hand: what it does to rows is somebody else's care: of interest are the definitions after it, and the
-            operations only for the tables that they name.
+        by_hand: rows are changed by hand: of interest are the definitions after it, and the operations only for
+            the tables that they name.
 
     Raises:
         Unsupported: it is not understood, or its effect on rows cannot be known.
@@ -220,8 +220,8 @@ def _check_variables(variables: tuple[str, ...] | NotUnderstood) -> None:
 
 def _drop_schema(catalog: TargetSchema, schema: str) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
-    ours = [table.name for table in catalog.of_schema(schema)]
-    for name in dict.fromkeys([*ours, *(other for other in catalog.excluded if other.schema == schema)]):
+    applied = [table.name for table in catalog.of_schema(schema)]
+    for name in dict.fromkeys([*applied, *(other for other in catalog.excluded if other.schema == schema)]):
         dropped, catalog = _dropped(catalog, name)
         operations += dropped
     return [*operations, DropSchema(schema)], catalog

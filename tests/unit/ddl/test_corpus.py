@@ -15,7 +15,8 @@ from connector.ddl.foreign_keys import cascading_references
 from connector.ddl.mariadb import brings_virtual
 from connector.ddl.rename_columns import RenameContext, rename_columns
 from connector.ddl.rename_tables import rename_tables
-from connector.ddl.schema_changes import Rules, schema_changes
+from connector.ddl.schema_changes import schema_changes
+from connector.ddl.schema_draft import Rules
 from connector.ddl.syntax import ast, clauses
 from connector.ddl.syntax.ast_column import Name, NotUnderstood, SourceSpan, TableReference
 from connector.ddl.syntax.ast_table import TableBody

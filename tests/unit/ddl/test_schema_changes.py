@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from connector.config.model import Filters
-from connector.ddl.schema_changes import Rules, schema_changes
+from connector.ddl.schema_changes import schema_changes
+from connector.ddl.schema_draft import Rules
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName

@@ -1,0 +1,89 @@
+"""The source's tables while a statement changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from connector.errors import Unsupported
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import TableLayout, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The server's and the configuration's rules for names.
+
+    Args:
+        fold: how the server compares names of schemas and tables.
+        captures_schema: true if tables of this schema can be captured; other schemas are not kept.
+        old: true for a MySQL before 8.0.
+    """
+
+    fold: Callable[[str], str]
+    captures_schema: Callable[[str], bool]
+    old: bool = False
+
+
+class SchemaDraft:
+    """The tables before a statement, and the changes that it makes to them."""
+
+    def __init__(self, known: Definitions, rules: Rules, why: Callable[[Unsupported], str]) -> None:
+        self._known = known
+        self._rules = rules
+        self._why = why
+        self._tables: dict[TableName, TableDefinition | None] = {}
+        self._schemas: dict[str, str | None] = {}
+
+    @property
+    def old(self) -> bool:
+        """True for a MySQL before 8.0."""
+        return self._rules.old
+
+    @property
+    def changes(self) -> Redefined:
+        """The tables and schemas that are others than before."""
+        return Redefined(
+            {name: table for name, table in self._tables.items() if table != self._known.tables.get(name)},
+            {name: charset for name, charset in self._schemas.items() if charset != self._known.schemas.get(name)},
+        )
+
+    def named(self, name: TableName) -> TableName:
+        """A name as the server compares it."""
+        return TableName(self._rules.fold(name.schema), self._rules.fold(name.table))
+
+    def find(self, name: TableName) -> TableDefinition | None:
+        """The table of this name; None if there is none."""
+        return self._tables[name] if name in self._tables else self._known.tables.get(name)
+
+    def put(self, table: TableDefinition, name: TableName | None = None) -> None:
+        """Define a table, under another name if one is given."""
+        name = name or table.name
+        if self._rules.captures_schema(name.schema):
+            self._tables[name] = replace(table, layout=replace(table.layout, name=name))
+
+    def drop(self, name: TableName) -> None:
+        """Drop a table."""
+        self._tables[name] = None
+
+    def forget(self, name: TableName, error: Unsupported) -> None:
+        """Make a table unknown, with the reason."""
+        self.put(TableDefinition(TableLayout(name, ()), "", self._why(error)))
+
+    def charset(self, schema: str) -> str:
+        """The character set of a schema; "" for one that is not known."""
+        schema = self._rules.fold(schema)
+        return (self._schemas[schema] if schema in self._schemas else self._known.schemas.get(schema)) or ""
+
+    def put_schema(self, schema: str, charset: str) -> None:
+        """Define a schema."""
+        if self._rules.captures_schema(schema):
+            self._schemas[self._rules.fold(schema)] = charset
+
+    def drop_schema(self, schema: str) -> None:
+        """Drop a schema with its tables."""
+        schema = self._rules.fold(schema)
+        self._schemas[schema] = None
+        for name in {*self._known.tables, *self._tables}:
+            if name.schema == schema:
+                self.drop(name)
