@@ -82,7 +82,7 @@ def verify(
         _show, config, every_table=not (tables or ignore), as_json=as_json, indent=2 if every is None else None
     )
     if every is None:
-        report = compare(config, tables or None, without=ignore, patience=stall_timeout)
+        report = compare(config, tables or None, ignored=ignore, patience=stall_timeout)
         show(report)
         ctx.exit(EXIT_CODES[report.verdict])
     ctx.exit(EXIT_CODES[_go_on(config, tables, ignore, patience=stall_timeout, every=every, show=show)])
@@ -91,7 +91,7 @@ def verify(
 def _go_on(
     config: Config,
     tables: tuple[str, ...],
-    without: tuple[str, ...],
+    ignored: tuple[str, ...],
     *,
     patience: float,
     every: float,
@@ -110,7 +110,7 @@ def _go_on(
         signal.signal(number, lambda *_: stop.set())
     metrics.serve(config.metrics)
     clock = SystemClock()
-    return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, without=without)
+    return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, ignored=ignored)
 
 
 def _show(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:

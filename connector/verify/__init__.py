@@ -1,13 +1,13 @@
-"""Whether source and target are equal, at one moment, value by value.
+"""Compares source and target at one seqno, value by value.
 
-Deliberately apart from everything that moves the data: MySQL's own text of every value is compared with the target's,
-and nothing here uses the log's columns, its types or its Avro.
+Shares no code with what moves the data: MySQL's own text of every value is compared with the target's, without the
+log's columns, types or Avro.
 
-- `report`: what comes out. `values`: the one form in which values of both sides are compared.
-- `source`, `sqlite`, `postgres`: who reads rows in that form. `target`: the seam of the latter two.
-- `rules`: what rules of the configuration make of the source's values.
-- `compare`: two streams of rows in any order, in bounded memory. `run`: all tables, at one seqno. `watch`: again and
-  again.
+- `report`: the result. `values`: the form in which values of both sides are compared.
+- `source`, `sqlite`, `postgres`: read rows in that form. `target`: the interface of the last two.
+- `rules`: applies the rules of the configuration to the source's values.
+- `compare`: compares two streams of rows in any order, in bounded memory. `run`: compares all tables. `watch`: repeats
+  that.
 """
 
 from connector.verify.report import Difference, Report, TableReport, Verdict

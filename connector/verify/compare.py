@@ -1,8 +1,8 @@
-"""Two streams of rows, in any order, compared as multisets in memory that does not grow with them.
+"""Compares two streams of rows, in any order, as multisets in memory that does not grow with them.
 
 First every row is counted into one of `BUCKETS` by its key, and its digest added to the bucket's sum: equal counts
-and sums mean equal multisets (two different ones agree with a chance of 2^-128). Only when some buckets differ the
-streams are read again, and the rows of a few of those buckets are kept and compared one by one.
+and sums mean equal multisets (different ones agree with a probability of 2^-128). If buckets differ, the streams are
+read again, and the rows of some of these buckets are kept and compared one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Final
 from zlib import crc32
 
-from connector.verify.report import Difference, What
+from connector.verify.report import Difference, DifferenceKind
 from connector.verify.values import Row, shown
 
 BUCKETS: Final = 1 << 14
@@ -28,7 +28,7 @@ Rows = Callable[[], Iterable[Row]]
 
 @dataclass(slots=True)
 class Sums:
-    """What is kept of a stream: a count and a sum of digests per bucket."""
+    """The count and the sum of digests of each bucket of a stream."""
 
     counts: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     digests: list[int] = field(default_factory=lambda: [0] * BUCKETS)
@@ -38,28 +38,29 @@ def compare(source: Rows, target: Rows, names: Sequence[str], key: Sequence[int]
     """Compare two tables.
 
     Args:
-        source, target: begin to read the rows anew, all from one view each.
-        names: of the columns.
-        key: indexes of the columns that tell rows apart; empty: the whole row does.
+        source, target: read the rows from the start, from one view each time.
+        names: the names of the columns.
+        key: indexes of the key's columns; empty: the whole row is the key.
 
     Returns:
-        The number of the source's rows, and the first differences.
+        The number of rows of the source, and the first differences.
     """
     key_of = _key(key)
-    here, there = _sums(source(), key_of), _sums(target(), key_of)
+    of_source, of_target = _sums(source(), key_of), _sums(target(), key_of)
     differing = [
         bucket
         for bucket in range(BUCKETS)
-        if (here.counts[bucket], here.digests[bucket]) != (there.counts[bucket], there.digests[bucket])
+        if (of_source.counts[bucket], of_source.digests[bucket])
+        != (of_target.counts[bucket], of_target.digests[bucket])
     ]
-    rows = sum(here.counts)
+    rows = sum(of_source.counts)
     if not differing:
         return rows, ()
     examined = frozenset(differing[:EXAMINED])
     found = _examine(_kept(source(), key_of, examined), _kept(target(), key_of, examined), names, key)
     if len(differing) > EXAMINED or len(found) > NAMED:
-        total = f"and more: {rows} rows on the source, {sum(there.counts)} on the target"
-        found = [*found[:NAMED], Difference(What.MORE, detail=total)]
+        total = f"and more: {rows} rows on the source, {sum(of_target.counts)} on the target"
+        found = [*found[:NAMED], Difference(DifferenceKind.MORE, detail=total)]
     return rows, tuple(found)
 
 
@@ -92,28 +93,29 @@ def _examine(
 ) -> list[Difference]:
     differences = []
     for row_key in sorted(source.keys() | target.keys(), key=repr):
-        here, there = source.get(row_key, Counter()), target.get(row_key, Counter())
-        if here == there:
+        of_source, of_target = source.get(row_key, Counter()), target.get(row_key, Counter())
+        if of_source == of_target:
             continue
-        example = next(iter(here or there))
+        example = next(iter(of_source or of_target))
         row = ", ".join(f"{names[index]}={shown(example[index])}" for index in key or range(len(names)))
-        if not there:
-            differences.append(Difference(What.MISSING, row))
-        elif not here:
-            differences.append(Difference(What.EXTRA, row))
-        elif here.keys() == there.keys():
-            counts = f"({here.total()} on the source, {there.total()} on the target)"
-            differences.append(Difference(What.COUNT, row, counts))
+        if not of_target:
+            differences.append(Difference(DifferenceKind.MISSING, row))
+        elif not of_source:
+            differences.append(Difference(DifferenceKind.EXTRA, row))
+        elif of_source.keys() == of_target.keys():
+            counts = f"({of_source.total()} on the source, {of_target.total()} on the target)"
+            differences.append(Difference(DifferenceKind.COUNT, row, counts))
         else:
-            differences.append(Difference(What.CHANGED, row, _columns(here, there, names)))
+            differences.append(Difference(DifferenceKind.CHANGED, row, _columns(of_source, of_target, names)))
     return differences
 
 
-def _columns(here: Counter[Row], there: Counter[Row], names: Sequence[str]) -> str:
-    ours, theirs = next(iter(here - there or here)), next(iter(there - here or there))
+def _columns(of_source: Counter[Row], of_target: Counter[Row], names: Sequence[str]) -> str:
+    source = next(iter(of_source - of_target or of_source))
+    target = next(iter(of_target - of_source or of_target))
     changed = [
         f"{name}: {shown(a)} on the source, {shown(b)} on the target"
-        for name, a, b in zip(names, ours, theirs, strict=True)
+        for name, a, b in zip(names, source, target, strict=True)
         if a != b
     ]
     return f"({'; '.join(changed)})"

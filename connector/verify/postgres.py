@@ -1,4 +1,4 @@
-"""Reading a PostgreSQL target: the server itself turns every value into bytes, and marks those of a wrong sort."""
+"""Reads a PostgreSQL target. The server converts every value to bytes, and marks values of a wrong type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from connector.errors import TargetUnavailable
-from connector.verify.target import TargetState, not_begun, transaction_columns
+from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import Column, Kind, Row, double_form
 
 ROWS_AT_ONCE = 2000
@@ -23,10 +23,10 @@ WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped 
 
 
 class PostgresReader:
-    """See `TargetReader`.
+    """Implements `TargetReader`.
 
     Args:
-        url: as libpq takes it.
+        url: a URL of libpq.
     """
 
     def __init__(self, url: str) -> None:
@@ -38,7 +38,7 @@ class PostgresReader:
 
     @contextmanager
     def view(self, service: str) -> Iterator[TargetState]:
-        """One transaction that sees one state."""
+        """Open a read-only transaction at one snapshot."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -57,7 +57,7 @@ class PostgresReader:
                 )
                 tables = cursor.fetchall()
                 self._tables = {(schema, table): name for schema, table, name, _ in tables}
-                beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
+                columns = {(schema, table): metadata_columns(made) for schema, table, _, made in tables}
                 cursor.execute("SELECT to_regclass('thl.thl_excluded')")
                 excluded = {}
                 if cursor.fetchone() != (None,):
@@ -67,7 +67,7 @@ class PostgresReader:
                     )
                     excluded = {(schema, table): since for schema, table, since in cursor.fetchall()}
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside, excluded)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), columns, excluded)
         except psycopg.Error as error:
             raise TargetUnavailable(f"the target cannot be read: {error}") from error
         finally:
@@ -75,20 +75,20 @@ class PostgresReader:
                 self._connection.rollback()
 
     def called(self, column: str) -> str:
-        """PostgreSQL cuts names."""
+        """Cut a name at 63 bytes, as PostgreSQL does."""
         return column.encode()[:NAME_BYTES].decode(errors="ignore")
 
     def columns(self, table: tuple[str, str]) -> list[str]:
-        """From the database's own dictionary."""
+        """Return the columns from pg_attribute."""
         return list(self._types(table))
 
     def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
-        """In the order of storage."""
+        """Return the rows in the order of storage."""
         types = self._types(table)
         doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
         forms = [self._form(column, types[self.called(column.name)]) for column in columns]
-        place = sql.Identifier(*map(self.called, table))
-        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), place)
+        name = sql.Identifier(*map(self.called, table))
+        statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), name)
         with self._connection.cursor(name="thl_verify", binary=True) as cursor:
             cursor.itersize = ROWS_AT_ONCE
             cursor.execute(statement)
@@ -115,7 +115,7 @@ class PostgresReader:
             case (Kind.BYTES, "bytea"):
                 return name
             case (Kind.BYTES, "bit"):
-                # As bytes, the most significant first; bit(64) may be a negative bigint, its bytes are right.
+                # Big-endian bytes; bit(64) may be a negative bigint, whose bytes are right.
                 first = sql.Literal(9 - (column.bits + 7) // 8)
                 return sql.SQL("substring(int8send({}::bigint) from {})").format(name, first)
             case (Kind.TEXT, "timestamp with time zone"):
@@ -124,11 +124,11 @@ class PostgresReader:
                 return _seconds(sql.SQL("{}::text").format(name), column.fraction)
             case (Kind.NUMBER | Kind.TEXT, _) if type_ != "bytea":
                 return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
-        return sql.SQL("convert_to({} || {}::text, 'UTF8')").format(sql.Literal(f"wrong sort {type_} "), name)
+        return sql.SQL("convert_to({} || {}::text, 'UTF8')").format(sql.Literal(f"wrong type {type_} "), name)
 
 
 def _seconds(text: sql.Composable, fraction: int) -> sql.Composable:
-    """PostgreSQL leaves out zeros at the end of a fraction, MySQL prints the column's number of digits."""
+    """Pad a fraction with zeros: PostgreSQL omits them, MySQL prints the column's number of digits."""
     return sql.SQL(
         "convert_to(split_part({text}, '.', 1) || CASE WHEN {digits} = 0 AND strpos({text}, '.') = 0 THEN '' ELSE "
         "'.' || rpad(split_part({text}, '.', 2), greatest({digits}, length(split_part({text}, '.', 2))), '0') END, "

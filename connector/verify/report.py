@@ -1,4 +1,4 @@
-"""What a comparison says."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class What(StrEnum):
-    """How a row or table differs."""
+class DifferenceKind(StrEnum):
+    """The kind of a difference of a row or table."""
 
     MISSING = "missing on the target"
     EXTRA = "only on the target"
     CHANGED = "different"
-    COUNT = "there another number of times"
+    COUNT = "present a different number of times"
     EXCLUDED = "not applied"
     MORE = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs.
+    """One difference.
 
     Args:
-        what: how.
-        row: which row: its key's columns and values, or the whole row where there is no key; "" for the table itself.
+        what: its kind.
+        row: the row's key columns and values, or the whole row without a key; "" for the table itself.
         detail: the columns with both values, or the counts.
     """
 
-    what: What
+    what: DifferenceKind
     row: str = ""
     detail: str = ""
 
@@ -37,13 +37,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table.
+    """The result for one table.
 
     Args:
         name: `schema.table` of the source.
-        rows: of the source.
-        differences: the first ones found; empty when equal.
-        target: `schema.table` under which it is published, where that is another name; else "".
+        rows: the number of rows of the source.
+        differences: the first differences; empty if equal.
+        target: its published name, if that differs; else "".
     """
 
     name: str
@@ -53,12 +53,12 @@ class TableReport:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs."""
+        """True if the table has no difference."""
         return not self.differences
 
 
 class Verdict(StrEnum):
-    """What all of it comes to."""
+    """The result of all tables together."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -67,14 +67,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All tables.
+    """The result for all tables.
 
     Args:
-        tables: those that were compared, by name.
-        seqno: the target's when the last of them was compared.
-        exact: whether the target had exactly what the source had committed; otherwise what differs may be on its way.
-        filtered: tables that cannot be compared, because rules publish only some of the changes to their rows.
-        left_out: tables that nobody wanted to be compared.
+        tables: the compared tables, by name.
+        seqno: the target's when the last table was compared.
+        exact: true if the target had exactly what the source had committed; else differences may be changes in transit.
+        filtered: tables that cannot be compared, as rules publish only some of the changes to their rows.
+        left_out: tables that the user excluded.
     """
 
     tables: tuple[TableReport, ...]
@@ -85,12 +85,12 @@ class Report:
 
     @property
     def equal(self) -> bool:
-        """Whether tables were compared, and all of them are."""
+        """True if at least one table was compared and all compared tables are equal."""
         return bool(self.tables) and all(table.equal for table in self.tables)
 
     @property
     def verdict(self) -> Verdict:
-        """EQUAL where everything that was wanted was compared."""
+        """The verdict: EQUAL only if every captured table was compared that the user did not exclude."""
         if not all(table.equal for table in self.tables):
             return Verdict.DIFFERENT
         return Verdict.INCOMPLETE if self.filtered or not self.tables else Verdict.EQUAL

@@ -1,6 +1,6 @@
-"""What rules of the configuration make of the source's values, said once more for the comparison.
+"""Applies the rules of `source.filters.tables` to the source's values, for the comparison.
 
-Shares no code with what changes the values on their way (`capture.reshape`): a fault there is to be found here.
+Shares no code with the transforms of the producer (`mysql.values.row_transform`), so that it finds their faults.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Change = Callable[[Form], Form]
 
 
 def comparable(rule: TableRule | None) -> bool:
-    """Whether a target's rows are to be those of the source: a rule that leaves out some actions makes others."""
+    """Return True if the target's rows must equal the source's: not if a rule omits inserts, updates or deletes."""
     return rule is None or set(rule.actions) >= ROWS
 
 
 def kept(rule: TableRule | None, column: str) -> bool:
-    """Whether a column is published."""
+    """Return True if a column is published."""
     return rule is None or not finds_column(rule.drop, column)
 
 
 def change_of(rule: TableRule | None, column: Column, base: str, *, key: bool, hash_key: bytes) -> Change | None:
-    """What becomes of a column's values; None: nothing.
+    """Return the change that a rule makes to a column's values; None: it makes none.
 
     Args:
-        rule: of its table.
-        column: it, under the source's name.
-        base: its type's name.
-        key: whether it is of the primary key.
-        hash_key: of hashes.
+        rule: the rule of its table.
+        column: the column, under the source's name.
+        base: the name of its type.
+        key: true for a column of the primary key.
+        hash_key: the key of hashes.
     """
     if rule is None:
         return None
@@ -52,11 +52,11 @@ def change_of(rule: TableRule | None, column: Column, base: str, *, key: bool, h
 
 
 def changed(rows: Iterable[Row], changes: Sequence[tuple[int, Change]]) -> Iterable[Row]:
-    """Rows with other values in some places."""
+    """Return the rows with changed values; `changes` has the indexes of the columns."""
     for row in rows:
         values = list(row)
-        for place, change in changes:
-            values[place] = change(values[place])
+        for index, change in changes:
+            values[index] = change(values[index])
         yield tuple(values)
 
 

@@ -1,4 +1,4 @@
-"""All tables of source and target, each compared within one view of either."""
+"""Compares all captured tables, within one view of the source and one of the target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
-from connector.verify.report import Difference, Report, TableReport, What
+from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
 from connector.verify.source import SourceReader, SourceState, SourceTable
 from connector.verify.sqlite import SqliteReader
@@ -34,32 +34,32 @@ def verify(
     config: Config,
     tables: Collection[str] | None = None,
     *,
-    without: Collection[str] = (),
+    ignored: Collection[str] = (),
     patience: float = 10.0,
     clock: Clock | None = None,
 ) -> Report:
     """Compare the captured tables of source and target.
 
-    The source's view is taken first; then the target is waited for until it has all that the view shows. While the
-    source is written to, the target may be beyond that: tables that differ then are compared again, a few times, and
-    what differs in each of these rounds is reported.
+    The source's view is opened first; then the target is waited for until it has everything in that view. While the
+    source is written to, the target may be ahead of the view: tables that differ are then compared again, a few times,
+    and only differences that occur in every round are reported.
 
     Args:
-        config: where both are.
-        tables: only these, as `schema.table`; None: all.
-        without: patterns of tables that need not be compared.
-        patience: seconds without any progress of the target after which it is compared as it is.
-        clock: for waiting.
+        config: names both servers.
+        tables: compare only these, as `schema.table`; None: all.
+        ignored: patterns of tables that are not compared.
+        patience: seconds without progress of the target after which it is compared as it is.
+        clock: measures the waiting.
 
     Raises:
-        SourceUnavailable, TargetUnavailable: one does not answer.
-        ConfigError: a table that is asked for does not exist, or a rule publishes only a part of its changes; or a
-            pattern finds no table.
+        SourceUnavailable, TargetUnavailable: a server does not answer.
+        ConfigError: a named table does not exist, or a rule publishes only some of its changes; or a pattern matches
+            no table.
     """
     clock = clock or SystemClock()
     reports: dict[str, TableReport] = {}
     with closing(SourceReader(config.source)) as source, closing(open_reader(config)) as target:
-        wanted: Collection[str] | None = tables
+        chosen: Collection[str] | None = tables
         filter = source.filter()
         for remaining in reversed(range(ROUNDS)):
             seen = source.view()
@@ -68,34 +68,39 @@ def verify(
                 exact = seen.exact and state.consistent and _same(source, seen, state)
                 captured = _captured(source, filter, state)
                 _refuse_unknown(tables, captured)
-                left_out = _left_out(without, captured)
+                left_out = _left_out(ignored, captured)
                 filtered = () if tables else tuple(name for name in _filtered(filter, captured) if name not in left_out)
                 _refuse_filtered(tables, _filtered(filter, captured))
                 for name, table in sorted(captured.items()):
-                    if name not in {*filtered, *left_out} and (wanted is None or name in wanted):
+                    if name not in {*filtered, *left_out} and (chosen is None or name in chosen):
                         found = _table(source, target, name, table, state)
                         reports[name] = found if exact else _lasting(reports.get(name), found)
-            wanted = {name for name, report in reports.items() if not report.equal}
-            if exact or not wanted or not remaining:
+            chosen = {name for name, report in reports.items() if not report.equal}
+            if exact or not chosen or not remaining:
                 break
-            _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(wanted)})
+            _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(chosen)})
     return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out)
 
 
 def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
-    """What differed in the round before, too: other rows were on their way. All of it, where not all was named."""
-    if before is None or any(difference.what is What.MORE for difference in (*before.differences, *now.differences)):
+    """Keep the differences that the previous round had as well; the others were changes in transit.
+
+    Keeps all if one of the rounds could not name all of its differences.
+    """
+    if before is None or any(
+        difference.what is DifferenceKind.MORE for difference in (*before.differences, *now.differences)
+    ):
         return now
     rows = {difference.row for difference in before.differences}
     return replace(now, differences=tuple(difference for difference in now.differences if difference.row in rows))
 
 
 def open_reader(config: Config) -> TargetReader:
-    """A reader for the configured target.
+    """Open a reader of the configured target.
 
     Raises:
-        ConfigError: a URL of no known kind.
-        TargetUnavailable: it does not answer.
+        ConfigError: the URL has an unknown scheme.
+        TargetUnavailable: the target does not answer.
     """
     url = config.target.url.get_secret_value()
     parts = urlsplit(url)
@@ -103,13 +108,13 @@ def open_reader(config: Config) -> TargetReader:
         return SqliteReader(Path(unquote(parts.path[1:])))
     if parts.scheme in {"postgresql", "postgres"}:
         return PostgresReader(url)
-    raise ConfigError(f"target.url: no target is called {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+    raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
 
 
 def _wait(
     source: SourceReader, target: TargetReader, seen: SourceState, *, service: str, patience: float, clock: Clock
 ) -> None:
-    """Until the target has everything that the source's view shows, or does not move any more."""
+    """Wait until the target has everything in the source's view, or makes no more progress."""
     moved, last = clock.monotonic(), None
     while clock.monotonic() - moved < patience:
         with target.view(service) as state:
@@ -124,24 +129,24 @@ def _wait(
 def _behind(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
     if seen.gtid_set is not None and state.gtid_set is not None:
         return bool(source.missing(seen.gtid_set, state.gtid_set))
-    return _place(state) < (seen.position.file, seen.position.offset)
+    return _position(state) < (seen.position.file, seen.position.offset)
 
 
 def _same(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
-    """Whether neither has anything that the other has not."""
+    """Return True if source and target are at the same position."""
     if seen.gtid_set is not None and state.gtid_set is not None:
         return not source.missing(seen.gtid_set, state.gtid_set) and not source.missing(state.gtid_set, seen.gtid_set)
-    return _place(state) == (seen.position.file, seen.position.offset)
+    return _position(state) == (seen.position.file, seen.position.offset)
 
 
-def _place(state: TargetState) -> tuple[str, int]:
-    """File and position of an event id, `file:position;thread`."""
+def _position(state: TargetState) -> tuple[str, int]:
+    """Return file and offset of an event ID, `file:offset;thread`."""
     file, _, position = state.event_id.partition(";")[0].rpartition(":")
     return file, int(position or 0)
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, SourceTable | None]:
-    """Every table that is to be on both sides; None where only the target has it."""
+    """Return every table that must be on both sides; None for one that only the target has."""
     on_source = {".".join(table.name): table for table in source.tables(filter)}
     published = {table.target for table in on_source.values()}
     return {".".join(name): None for name in state.tables if name not in published} | on_source
@@ -150,21 +155,23 @@ def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[
 def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTable | None]) -> None:
     unknown = sorted(set(tables or ()) - captured.keys())
     if unknown:
-        raise ConfigError(f"no captured table is called {', '.join(unknown)}", hint="write schema.table")
+        raise ConfigError("no captured table has this name", hint="--table SCHEMA.TABLE", tables=", ".join(unknown))
 
 
-def _left_out(without: Collection[str], captured: Collection[str]) -> tuple[str, ...]:
-    """The tables that need not be compared."""
-    for pattern in without:
+def _left_out(ignored: Collection[str], captured: Collection[str]) -> tuple[str, ...]:
+    """Return the tables that the user excluded."""
+    for pattern in ignored:
         if not any(fnmatchcase(name, pattern) for name in captured):
             raise ConfigError(
-                f"no captured table is found by {pattern}", hint="write schema.table; * and ? may stand in it"
+                "no captured table matches a pattern",
+                hint="--ignore PATTERN: schema.table, with * and ?",
+                pattern=pattern,
             )
-    return tuple(name for name in sorted(captured) if any(fnmatchcase(name, pattern) for pattern in without))
+    return tuple(name for name in sorted(captured) if any(fnmatchcase(name, pattern) for pattern in ignored))
 
 
 def _filtered(filter: Filter, captured: Collection[str]) -> tuple[str, ...]:
-    """The tables whose rows are not to be those of the source."""
+    """Return the tables whose rows on the target differ from the source's by a rule."""
     names = [(name, *name.partition(".")[::2]) for name in sorted(captured)]
     return tuple(name for name, schema, table in names if not comparable(filter.rule(schema, table)))
 
@@ -173,9 +180,9 @@ def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) 
     asked = sorted(set(tables or ()).intersection(filtered))
     if asked:
         raise ConfigError(
-            f"a rule of source.filters.tables publishes only some changes of {', '.join(asked)}: on the target its "
-            "rows are not to be those of the source",
+            "a rule of source.filters.tables publishes only some changes: the target's rows differ from the source's",
             hint="name other tables with --table",
+            tables=", ".join(asked),
         )
 
 
@@ -185,17 +192,18 @@ def _table(
     elsewhere = "" if table is None or table.target == table.name else ".".join(table.target)
     schema, _, named = (elsewhere or name).partition(".")
     if (since := state.excluded.get((schema, named))) is not None:
-        excluded = Difference(What.EXCLUDED, detail=f"since event {since} (thl apply --exclude-table)")
+        excluded = Difference(DifferenceKind.EXCLUDED, detail=f"since event {since} (thl apply --exclude-table)")
         return TableReport(name, 0, (excluded,), elsewhere)
     if table is None:
-        return TableReport(name, 0, (Difference(What.EXTRA),))
+        return TableReport(name, 0, (Difference(DifferenceKind.EXTRA),))
     if table.target not in state.tables:
-        return TableReport(name, 0, (Difference(What.MISSING),), elsewhere)
+        return TableReport(name, 0, (Difference(DifferenceKind.MISSING),), elsewhere)
     names = [column.name for column in table.published]
-    there = [name for name in target.columns(table.target) if name not in state.beside.get(table.target, ())]
+    metadata = state.metadata_columns.get(table.target, ())
+    there = [name for name in target.columns(table.target) if name not in metadata]
     if {target.called(column) for column in names} != set(there):
         detail = f"(columns {', '.join(names)} on the source, {', '.join(there)} on the target)"
-        return TableReport(name, 0, (Difference(What.CHANGED, detail=detail),), elsewhere)
+        return TableReport(name, 0, (Difference(DifferenceKind.CHANGED, detail=detail),), elsewhere)
     rows, differences = compare(
         partial(source.rows, table), partial(target.rows, table.target, table.published), names, table.key
     )

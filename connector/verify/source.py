@@ -1,4 +1,4 @@
-"""Reading the source: MySQL's own text of every value, in one consistent view."""
+"""Reads the source: MySQL's own text of every value, in one consistent view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 from pymysql.cursors import SSCursor
 
 from connector.config.model import Source
-from connector.errors import PreflightError
+from connector.errors import MissingPrivilege
 from connector.log.gtid.source_gtids import lacking, of_mariadb
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
@@ -28,15 +28,15 @@ ROWS_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table of the source, as far as rules let it be published.
+    """A table of the source with its published columns.
 
     Args:
         name: its name.
-        columns: those that are published.
-        key: indexes of its primary key's columns, empty when it has none.
-        published: the columns as a target calls them.
-        target: the table as a target calls it.
-        changes: places of columns, and what rules make of their values.
+        columns: the published columns, under their names on the source.
+        key: indexes of the primary key's columns; empty if it has none.
+        published: the columns under their published names.
+        target: the published name of the table.
+        changes: index of a column, and the change that a rule makes to its values.
     """
 
     name: tuple[str, str]
@@ -49,7 +49,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What the view shows: the place and GTIDs, and whether nothing was committed while it was taken."""
+    """Position and GTIDs of a view; `exact` if nothing was committed while it was opened."""
 
     position: SourcePosition
     gtid_set: str | None
@@ -57,10 +57,10 @@ class SourceState:
 
 
 class SourceReader:
-    """One session on the source.
+    """A session on the source.
 
     Args:
-        source: where.
+        source: the server, its user and the filters.
     """
 
     def __init__(self, source: Source) -> None:
@@ -70,18 +70,21 @@ class SourceReader:
             prepare_session(self._connection, source)
 
     def view(self) -> SourceState:
-        """Begin a view; the one before ends. Takes no lock: the place is read before and after until nothing moved."""
+        """Open a view; the previous one ends.
+
+        Takes no lock: the position is read before and after, until it is the same.
+        """
         with speaking_to(self._source):
             for _ in range(ATTEMPTS):
-                before = self._place()
+                before = self._position()
                 query(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-                after = self._place()
+                after = self._position()
                 if before == after:
                     return SourceState(*after, exact=True)
             return SourceState(*after, exact=False)
 
     def missing(self, gtid_set: str, from_set: str) -> str:
-        """The GTIDs of one set that are not in the other. MySQL itself subtracts; MariaDB cannot."""
+        """Return the GTIDs of one set that are not in the other. MySQL subtracts them itself; MariaDB cannot."""
         if of_mariadb(gtid_set) or of_mariadb(from_set):
             return str(lacking(gtid_set, from_set))
         with speaking_to(self._source):
@@ -89,16 +92,16 @@ class SourceReader:
         return "".join(str(row["missing"]).split())
 
     def filter(self) -> Filter:
-        """Which tables are captured, and by which rules."""
+        """Return the filter that selects the captured tables and their rules."""
         with speaking_to(self._source):
             folds = int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"])
         return Filter(self._source.filters, folds)
 
     def tables(self, filter: Filter) -> list[SourceTable]:
-        """The captured tables.
+        """Return the captured tables.
 
         Raises:
-            PreflightError: some could be hidden from the user.
+            MissingPrivilege: the user may not see all tables.
         """
         keys: dict[tuple[str, str], list[str]] = {}
         columns: dict[tuple[str, str], list[tuple[Column, str]]] = {}
@@ -125,26 +128,26 @@ class SourceReader:
     def _table(
         self, filter: Filter, name: TableName, columns: Sequence[tuple[Column, str]], key: Sequence[str]
     ) -> SourceTable:
-        """A table as its rule has it."""
+        """Return a table with its rule applied."""
         rule, published = filter.rule(*name), filter.published_name(name)
         found = [(column, base.lower()) for column, base in columns if kept(rule, column.name)]
-        places = {column.name: index for index, (column, _) in enumerate(found)}
+        indexes = {column.name: index for index, (column, _) in enumerate(found)}
         changes = [
-            (place, change)
-            for place, (column, base) in enumerate(found)
+            (index, change)
+            for index, (column, base) in enumerate(found)
             if (change := change_of(rule, column, base, key=column.name in key, hash_key=filter.hash_key)) is not None
         ]
         return SourceTable(
             name=(name.schema, name.table),
             columns=tuple(column for column, _ in found),
-            key=tuple(places[part] for part in key if part in places),
+            key=tuple(indexes[part] for part in key if part in indexes),
             published=tuple(replace(one, name=filter.published_column(name, one.name)) for one, _ in found),
             target=(published.schema, published.table),
             changes=tuple(changes),
         )
 
     def rows(self, table: SourceTable) -> Iterable[Row]:
-        """A table's rows in the form of `connector.verify.values`, as its rule has them."""
+        """Return a table's rows in the form of `connector.verify.values`, with its rule applied."""
         found = self._rows(table)
         return changed(found, table.changes) if table.changes else found
 
@@ -153,7 +156,7 @@ class SourceReader:
             double = as_double(self._connection)
         selected = ", ".join(_selected(column, double) for column in table.columns)
         sql = f"SELECT {selected} FROM {quoted(table.name[0])}.{quoted(table.name[1])}"
-        mended = [
+        converted = [
             (index, column.kind is Kind.DOUBLE)
             for index, column in enumerate(table.columns)
             if column.padded or column.kind is Kind.DOUBLE
@@ -161,13 +164,13 @@ class SourceReader:
         with speaking_to(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
             cursor.execute(sql)
             while batch := cast(Sequence[Row], cursor.fetchmany(ROWS_AT_ONCE)):
-                yield from (_mended(row, mended) for row in batch) if mended else batch
+                yield from (_converted(row, converted) for row in batch) if converted else batch
 
     def close(self) -> None:
         """End the session."""
         self._connection.close()
 
-    def _place(self) -> tuple[SourcePosition, str | None]:
+    def _position(self) -> tuple[SourcePosition, str | None]:
         return end_position(self._connection), gtid_executed(self._connection)
 
     def _as_bytes(self) -> Any:
@@ -175,12 +178,12 @@ class SourceReader:
 
 
 def _check_all_seen(connection: Connection, source: Source) -> None:
-    """Tables that the user may not read would be missing without a word."""
-    place = next(unreadable(read_privileges(connection), source.filters.do), None)
-    if place is not None:
-        raise PreflightError(
-            f"the user lacks SELECT on {place}: tables it may not read would silently not be compared",
-            hint=f"GRANT SELECT ON {place} TO {account(source.user)};",
+    """Refuse a user who may not read some tables: these would silently be missing."""
+    hidden = next(unreadable(read_privileges(connection), source.filters.do), None)
+    if hidden is not None:
+        raise MissingPrivilege(
+            f"the user lacks SELECT on {hidden}: tables that it may not read would silently not be compared",
+            hint=f"GRANT SELECT ON {hidden} TO {account(source.user)};",
         )
 
 
@@ -192,7 +195,7 @@ def _selected(column: Column, double: str) -> str:
 
 
 class _AsBytes:
-    """While this is entered, pymysql gives values as the bytes that the server sent."""
+    """Context in which pymysql returns values as the bytes that the server sent."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = cast(Any, connection)
@@ -206,9 +209,9 @@ class _AsBytes:
         self._connection.decoders, self._connection.use_unicode = self._kept
 
 
-def _mended(row: Row, places: list[tuple[int, bool]]) -> Row:
+def _converted(row: Row, columns: list[tuple[int, bool]]) -> Row:
     values = list(row)
-    for index, double in places:
+    for index, double in columns:
         value = values[index]
         if value is not None:
             values[index] = double_form(float(value)) if double else number_form(value)

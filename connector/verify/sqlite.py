@@ -1,4 +1,4 @@
-"""Reading a SQLite target: the database itself turns every value into bytes, and marks those of a wrong sort."""
+"""Reads a SQLite target. The database converts every value to bytes, and marks values of a wrong type."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from connector.errors import TargetDiffers, TargetUnavailable
-from connector.verify.target import TargetState, not_begun, transaction_columns
+from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import Column, Kind, Row, double_form
 
-_SORTS = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
+_TYPES = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
 
 
 class SqliteReader:
-    """See `TargetReader`.
+    """Implements `TargetReader`.
 
     Args:
         path: the database file.
@@ -23,7 +23,7 @@ class SqliteReader:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise TargetDiffers("no applier has begun on this target: thl apply", file=path)
+            raise TargetDiffers("nothing was applied to this target yet", hint="thl apply", file=path)
         self._connection = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30
         )
@@ -32,7 +32,7 @@ class SqliteReader:
 
     @contextmanager
     def view(self, service: str) -> Iterator[TargetState]:
-        """One read transaction."""
+        """Open a read transaction."""
         try:
             self._connection.execute("BEGIN")
             if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_position'").fetchone():
@@ -45,7 +45,7 @@ class SqliteReader:
                 "SELECT schema_name, table_name, target_name, definition FROM thl_tables WHERE service = ?", (service,)
             ).fetchall()
             self._tables = {(schema, table): name for schema, table, name, _ in tables}
-            beside = {(schema, table): transaction_columns(made) for schema, table, _, made in tables}
+            columns = {(schema, table): metadata_columns(made) for schema, table, _, made in tables}
             excluded = {}
             if self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_excluded'").fetchone():
                 query = "SELECT schema_name, table_name, since_seqno FROM thl_excluded WHERE service = ?"
@@ -55,21 +55,21 @@ class SqliteReader:
             raise TargetUnavailable(f"the target cannot be read: {error}", file=self._path) from error
         try:
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), beside, excluded)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), columns, excluded)
         finally:
             self._connection.execute("ROLLBACK")
 
     def called(self, column: str) -> str:
-        """The same."""
+        """Return the name unchanged."""
         return column
 
     def columns(self, table: tuple[str, str]) -> list[str]:
-        """From the database's own schema."""
+        """Return the columns from pragma_table_info."""
         rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (self._tables[table],))
         return [name for (name,) in rows]
 
     def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
-        """In the order of storage."""
+        """Return the rows in the order of storage."""
         doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
         cursor = self._connection.execute(
             f"SELECT {', '.join(map(_form, columns))} FROM {_quoted(self._tables[table])}"
@@ -94,9 +94,9 @@ def _form(column: Column) -> str:
     if column.kind is Kind.DOUBLE:
         return f"CASE WHEN typeof({name}) IN ('real', 'null') THEN {name} ELSE CAST(typeof({name}) AS BLOB) END"
     return (
-        f"CASE WHEN {name} IS NULL THEN NULL WHEN typeof({name}) IN ({_SORTS[column.kind]}) "
+        f"CASE WHEN {name} IS NULL THEN NULL WHEN typeof({name}) IN ({_TYPES[column.kind]}) "
         f"THEN CAST({'CAST(' + name + ' AS TEXT)' if column.kind is Kind.NUMBER else name} AS BLOB) "
-        f"ELSE CAST('wrong sort ' || typeof({name}) || ' ' || hex({name}) AS BLOB) END"
+        f"ELSE CAST('wrong type ' || typeof({name}) || ' ' || hex({name}) AS BLOB) END"
     )
 
 

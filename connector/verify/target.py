@@ -1,4 +1,4 @@
-"""The seam of the target's readers."""
+"""The interface of the readers of a target."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from connector.verify.values import Column, Row
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """Where the target is, in its own words.
+    """The position and the tables of a target, from its bookkeeping.
 
     Args:
         seqno: the last applied event's, -1 before the first.
         event_id: its event id.
-        gtid_set: what is applied; None where the source gives no GTIDs.
+        gtid_set: the applied GTIDs; None if the source has no GTIDs.
         consistent: false during an initial load.
-        tables: `(schema, table)` of the source → the name on the target.
-        beside: of these the columns that only the target has, for they tell of the transaction that wrote a row.
-        excluded: tables that the applier goes on without, and the first event whose changes of them are not applied.
+        tables: `(schema, table)` as published → the name on the target.
+        metadata_columns: the columns of these tables that only the target has: target.metadata_columns.
+        excluded: excluded table → the first event whose changes of it are not applied.
     """
 
     seqno: int
@@ -31,39 +31,39 @@ class TargetState:
     gtid_set: str | None
     consistent: bool
     tables: dict[tuple[str, str], str]
-    beside: dict[tuple[str, str], frozenset[str]]
+    metadata_columns: dict[tuple[str, str], frozenset[str]]
     excluded: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def not_begun(service: str) -> TargetDiffers:
-    """That there is nothing to compare yet."""
-    return TargetDiffers("no applier has begun on this target: thl apply", service=service)
+    """Return the error of a target to which nothing was applied yet."""
+    return TargetDiffers("nothing was applied to this target yet", hint="thl apply", service=service)
 
 
 class TargetReader(Protocol):
-    """Reads a target in one view of it, taken by `view`."""
+    """Reads a target within one consistent view."""
 
     def view(self, service: str) -> AbstractContextManager[TargetState]:
-        """Everything that is read within shows the target at the state that is given.
+        """Open a view: everything that is read in the context shows the target in the returned state.
 
         Raises:
             TargetUnavailable: it does not answer.
-            TargetDiffers: no applier has begun on it.
+            TargetDiffers: nothing was applied to it yet.
         """
 
     def called(self, column: str) -> str:
-        """What a column of this name is called on the target."""
+        """Return the name on the target of a column or table."""
 
     def columns(self, table: tuple[str, str]) -> list[str]:
-        """The names of a table's columns."""
+        """Return the names of a table's columns."""
 
     def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
-        """Its rows, in any order, the given columns in the form of `connector.verify.values`."""
+        """Return the rows in any order, with the given columns in the form of `connector.verify.values`."""
 
     def close(self) -> None:
         """End the session."""
 
 
-def transaction_columns(definition: str) -> frozenset[str]:
-    """The names of the columns of the transaction that a table has, by its definition in `thl_tables`."""
+def metadata_columns(definition: str) -> frozenset[str]:
+    """Return the names of a table's metadata columns from its definition in `thl_tables`."""
     return frozenset(column["name"] for column in json.loads(definition).get("transaction", ()))

@@ -1,4 +1,4 @@
-"""The one form in which values are compared: None, or bytes that say the value and nothing of how it is stored.
+"""Converts values to the form in which they are compared: None, or bytes that do not depend on the storage.
 
 | kind | form |
 |---|---|
@@ -7,7 +7,7 @@
 | text: everything that MySQL shows as characters | UTF-8 |
 | bytes | themselves |
 
-A target's value of a wrong sort (a blob where there is to be text) is marked, so that it is never equal.
+A target's value of a wrong type (a blob instead of a text) is marked, so that it is never equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEADING_ZEROS = re.compile(rb"^(-?)0+(?=\d)")
 
 
 class Kind(StrEnum):
-    """What sort of value a column holds, as far as a comparison must know."""
+    """The form of a column's values."""
 
     NUMBER = "number"
     DOUBLE = "double"
@@ -48,11 +48,11 @@ class Column:
 
     Args:
         name: its name.
-        kind: what sort of values.
-        padded: whether MySQL prints leading zeros: ZEROFILL, and YEAR.
-        fraction: how many digits of a second MySQL prints.
-        bits: of BIT columns, how many.
-        fixed: of MariaDB's types whose log holds bytes where a SELECT shows text, how many.
+        kind: the form of its values.
+        padded: true if MySQL prints leading zeros: ZEROFILL and YEAR.
+        fraction: the number of fractional digits of a second that MySQL prints.
+        bits: the length of a BIT column; else 0.
+        fixed: the length of a MariaDB type that is bytes in the log and text in a SELECT; else 0.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Column:
 
 
 def column_of(name: str, data_type: str, column_type: str) -> Column:
-    """From `information_schema.COLUMNS`."""
+    """Return a column of `information_schema.COLUMNS`."""
     base = data_type.lower()
     if base in _FIXED:
         return Column(name, Kind.BYTES, fixed=_FIXED[base])
@@ -82,17 +82,17 @@ def column_of(name: str, data_type: str, column_type: str) -> Column:
 
 
 def number_form(digits: bytes) -> bytes:
-    """Digits without leading zeros."""
+    """Return digits without leading zeros."""
     return _LEADING_ZEROS.sub(rb"\1", digits)
 
 
 def double_form(value: float) -> bytes:
-    """A binary floating point number, exactly."""
+    """Return a floating point number exactly, in hexadecimal."""
     return value.hex().encode()
 
 
 def shown(value: Form, limit: int = 60) -> str:
-    """For people: the value, cut."""
+    """Return a value for people, cut at `limit` bytes."""
     if value is None:
         return "NULL"
     try:

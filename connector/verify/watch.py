@@ -1,4 +1,4 @@
-"""Source and target compared again and again, for as long as somebody wants to know."""
+"""Repeats the comparison of source and target at an interval."""
 
 from __future__ import annotations
 
@@ -20,48 +20,50 @@ LOG: Final = logging.getLogger(__name__)
 def watch(
     config: Config,
     tables: Collection[str] | None,
-    told: Callable[[Report], None],
+    report_to: Callable[[Report], None],
     *,
     patience: float,
     every: float,
     stop: Event,
     clock: Clock,
-    without: Collection[str] = (),
+    ignored: Collection[str] = (),
 ) -> Verdict:
-    """Compare until somebody sets `stop`; metrics have the newest result.
+    """Compare until `stop` is set; metrics have the newest result.
 
-    A source or target that is away for a while is no difference: the next round asks again.
+    An unavailable source or target is logged, and is tried again in the next round.
 
     Args:
-        config, tables, patience, without: as for `verify`.
-        told: called with each report.
-        every: seconds from the end of one comparison to the beginning of the next.
-        stop: looked at between two comparisons.
+        config, tables, patience, ignored: as for `verify`.
+        report_to: called with each report.
+        every: seconds from the end of one comparison to the start of the next.
+        stop: checked between two comparisons.
         clock: the time.
 
     Returns:
-        What the last comparison came to; INCOMPLETE where there was none.
+        The verdict of the last comparison; INCOMPLETE if there was none.
 
     Raises:
-        ConnectorError: what asking again cannot help.
+        ConnectorError: an error that is not retryable.
     """
     verdict = Verdict.INCOMPLETE
     while not stop.is_set():
         try:
-            report = verify(config, tables, without=without, patience=patience, clock=clock)
+            report = verify(config, tables, ignored=ignored, patience=patience, clock=clock)
         except ConnectorError as error:
             if not error.retry:
                 raise
-            LOG.warning("source and target could not be compared", extra={"service": config.service, "why": str(error)})
+            LOG.warning(
+                "source and target could not be compared", extra={"service": config.service, "reason": str(error)}
+            )
         else:
             verdict = report.verdict
-            _measured(config.service, report, clock)
-            told(report)
+            _set_metrics(config.service, report, clock)
+            report_to(report)
         stop.wait(every)
     return verdict
 
 
-def _measured(service: str, report: Report, clock: Clock) -> None:
+def _set_metrics(service: str, report: Report, clock: Clock) -> None:
     metrics.verified_tables.labels(service).set(len(report.tables))
     metrics.verified_rows.labels(service).set(sum(table.rows for table in report.tables))
     metrics.verified_different.labels(service).set(sum(not table.equal for table in report.tables))

@@ -1,4 +1,4 @@
-"""Two streams of rows are equal exactly when they are equal as multisets."""
+"""Two streams of rows are equal if and only if they are equal as multisets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.verify.compare import compare
-from connector.verify.report import What
+from connector.verify.report import DifferenceKind
 from connector.verify.values import Row, number_form, shown
 
 values = st.one_of(st.none(), st.sampled_from([b"", b"\0", b"a", b"1", b"None", b"\xff"]), st.binary(max_size=3))
@@ -16,12 +16,12 @@ rows = st.tuples(values, values)
 NAMES = ("id", "name")
 
 
-def what(source: list[Row], target: list[Row], key: tuple[int, ...] = ()) -> list[What]:
+def kinds(source: list[Row], target: list[Row], key: tuple[int, ...] = ()) -> list[DifferenceKind]:
     return [difference.what for difference in compare(lambda: source, lambda: target, NAMES, key)[1]]
 
 
 @given(here=st.lists(rows, max_size=12), there=st.lists(rows, max_size=12), data=st.data())
-def test_equal_exactly_when_equal_as_multisets(here: list[Row], there: list[Row], data: st.DataObject) -> None:
+def test_streams_are_equal_iff_multisets_are_equal(here: list[Row], there: list[Row], data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([(), (0,), (0, 1)]))
     count, differences = compare(lambda: here, lambda: there, NAMES, key)
     assert count == len(here)
@@ -29,36 +29,36 @@ def test_equal_exactly_when_equal_as_multisets(here: list[Row], there: list[Row]
 
 
 @given(some=st.lists(rows, max_size=12), data=st.data())
-def test_order_does_not_count(some: list[Row], data: st.DataObject) -> None:
-    assert what(some, data.draw(st.permutations(some))) == []
+def test_order_of_rows_is_ignored(some: list[Row], data: st.DataObject) -> None:
+    assert kinds(some, data.draw(st.permutations(some))) == []
 
 
-def test_the_ways_in_which_rows_differ() -> None:
+def test_each_kind_of_difference_is_found() -> None:
     many: list[Row] = [(str(number).encode(), b"x" * number) for number in range(300)]
-    assert what(many, many[:100] + many[101:], key=(0,)) == [What.MISSING]
-    assert what(many[:100] + many[101:], many, key=(0,)) == [What.EXTRA]
-    assert what(many, [*many, many[7]]) == [What.COUNT]
-    assert what(many, [*many[:-1], (b"299", b"x" * 298 + b"y")], key=(0,)) == [What.CHANGED]
-    assert what(many, [*many[:-1], (b"299", None)], key=(0,)) == [What.CHANGED]
+    assert kinds(many, many[:100] + many[101:], key=(0,)) == [DifferenceKind.MISSING]
+    assert kinds(many[:100] + many[101:], many, key=(0,)) == [DifferenceKind.EXTRA]
+    assert kinds(many, [*many, many[7]]) == [DifferenceKind.COUNT]
+    assert kinds(many, [*many[:-1], (b"299", b"x" * 298 + b"y")], key=(0,)) == [DifferenceKind.CHANGED]
+    assert kinds(many, [*many[:-1], (b"299", None)], key=(0,)) == [DifferenceKind.CHANGED]
 
 
-def test_a_changed_row_is_named_with_both_values() -> None:
+def test_changed_row_is_named_with_both_values() -> None:
     found = compare(lambda: [(b"1", b"a")], lambda: [(b"1", b"b")], NAMES, (0,))[1]
     assert [str(difference) for difference in found] == ["id=1 is different (name: a on the source, b on the target)"]
 
 
-def test_what_is_named_is_bounded() -> None:
+def test_named_differences_are_bounded() -> None:
     many: list[Row] = [(str(number).encode(), b"") for number in range(20_000)]
     found = compare(lambda: many, list[Row], NAMES, (0,))[1]
     assert len(found) < 1000
-    assert found[-1].what is What.MORE
+    assert found[-1].what is DifferenceKind.MORE
 
 
-def test_none_is_not_the_text_none() -> None:
-    assert what([(b"1", None)], [(b"1", b"None")], key=(0,)) == [What.CHANGED]
+def test_null_differs_from_text_none() -> None:
+    assert kinds([(b"1", None)], [(b"1", b"None")], key=(0,)) == [DifferenceKind.CHANGED]
 
 
-def test_numbers_lose_leading_zeros_only() -> None:
+def test_number_form_removes_leading_zeros_only() -> None:
     assert [number_form(text) for text in (b"000", b"0042", b"-0042", b"0.50", b"00.50", b"-00")] == [
         b"0",
         b"42",
@@ -69,7 +69,7 @@ def test_numbers_lose_leading_zeros_only() -> None:
     ]
 
 
-def test_values_are_shown_as_what_they_are() -> None:
+def test_shown_values_are_readable_and_cut() -> None:
     assert shown(None) == "NULL"
     assert shown("ü€".encode()) == "ü€"
     assert shown(b"\xff\x00") == "0xff00"

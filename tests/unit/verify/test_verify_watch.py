@@ -1,4 +1,4 @@
-"""Comparing goes on while a server is away, and ends where asking again cannot help."""
+"""`verify --every` goes on while a server is unavailable, and ends at an error that is not retryable."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ EQUAL = Report((TableReport("shop.orders", 7), TableReport("shop.items", 4)), 3)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, *found: Report | ConnectorError) -> tuple[Verdict, list[Report]]:
-    """What comes of these results; there is no further round."""
-    results, told, stop = list(found), list[Report](), Event()
+    """Run `watch` with these results of its rounds; return its verdict and reports."""
+    results, reports, stop = list(found), list[Report](), Event()
 
     def verify(*_: object, **__: object) -> Report:
         result = results.pop(0)
@@ -31,25 +31,25 @@ def watched(monkeypatch: pytest.MonkeyPatch, *found: Report | ConnectorError) ->
 
     monkeypatch.setattr(module, "verify", verify)
     config = Config(service="watched")
-    return watch(config, None, told.append, patience=1, every=0, stop=stop, clock=SystemClock()), told
+    return watch(config, None, reports.append, patience=1, every=0, stop=stop, clock=SystemClock()), reports
 
 
-def test_a_target_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_target_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watched(monkeypatch, EQUAL, TargetUnavailable("it is away"), EQUAL) == ("equal", [EQUAL, EQUAL])
     assert REGISTRY.get_sample_value("thl_verified_tables", {"service": "watched"}) == 2
     assert REGISTRY.get_sample_value("thl_verified_rows", {"service": "watched"}) == 11
 
 
-def test_what_asking_again_cannot_help_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_that_is_not_retryable_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError):
         watched(monkeypatch, EQUAL, ConfigError("no such table"), EQUAL)
 
 
-def test_what_was_never_compared_is_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_comparison_is_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watched(monkeypatch, TargetUnavailable("it is away")) == ("not all compared", [])
 
 
-def test_what_was_not_compared_is_in_the_verdict_and_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncompared_tables_are_in_verdict_and_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     some = Report((TableReport("shop.orders", 7),), 3, filtered=("shop.log", "shop.sums"))
     assert watched(monkeypatch, some) == ("not all compared", [some])
     assert REGISTRY.get_sample_value("thl_verified_not_compared_tables", {"service": "watched"}) == 2
