@@ -18,21 +18,14 @@ Partitions are read independently: a reader may meet the new N of one partition 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, NoReturn
+from typing import Generic
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
 from connector.log.reading.event_range import EventRange, R, newest_barrier
-from connector.log.reading.fragment_rules import (
-    damaged,
-    interrupted,
-    log_of,
-    trapped_by,
-    unannounced,
-    unexpected,
-    unlinked,
-)
-from connector.log.reading.partition_state import NO_LIMIT, B, PartitionState, UnfinishedEvent
+from connector.log.reading.fragment_rules import trapped_by
+from connector.log.reading.partition_state import PartitionState
+from connector.log.reading.sequenced_partition import NO_LIMIT, B, SequencedPartition, UnfinishedEvent
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.fork import TRAPPED_EVENTS, Range, meets
 from connector.log.writing.history import History
@@ -80,7 +73,6 @@ class EventSequencer(Generic[B, R]):
     def __init__(
         self, *, topic: str, partitions: int, position: TargetPosition, history: History | None = None
     ) -> None:
-        self._topic = topic
         self._applied = position.seqno
         self._next = Seqno(position.seqno + 1)
         self._epoch = position.epoch
@@ -94,8 +86,12 @@ class EventSequencer(Generic[B, R]):
         self._trapped: tuple[Range, ...] = history.trapped if history else ()
         self._events: dict[Seqno, UnfinishedEvent[B]] = {}
         self._ready: list[Release[B] | EventRange[R] | Voided] = []
-        self._chains: list[PartitionState[B]] = [
-            PartitionState(p, position.offsets.get(p, 0), p in position.offsets) for p in range(partitions)
+        # Every event that the target lacks is at or after the offset where reading begins.
+        self._partitions: list[SequencedPartition[B]] = [
+            SequencedPartition(
+                PartitionState(topic, p, position.offsets.get(p, 0), position.seqno), p in position.offsets
+            )
+            for p in range(partitions)
         ]
 
     @property
@@ -111,7 +107,7 @@ class EventSequencer(Generic[B, R]):
     @property
     def partitions(self) -> int:
         """How many the log has."""
-        return len(self._chains)
+        return len(self._partitions)
 
     def ahead(self, partition: int) -> bool:
         """Whether a partition has given an event that waits for one before it: that one is in another partition.
@@ -119,10 +115,10 @@ class EventSequencer(Generic[B, R]):
         A partition's events ascend; and what a producer gave up is the event that its successor begins with, so what
         comes before that is not behind it either.
         """
-        chain = self._chains[partition]
-        if chain.seqno != NO_SEQNO:
-            return chain.seqno > self._next
-        return chain.tail is not None and chain.tail >= self._next
+        state = self._partitions[partition].state
+        if state.unfinished:
+            return state.seqno > self._next
+        return state.tail is not None and state.tail >= self._next
 
     def take(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
         """Take the next message of a partition.
@@ -137,20 +133,21 @@ class EventSequencer(Generic[B, R]):
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
             HistoriesDiffer: the topic holds another log than the one the run began with.
         """
-        chain = self._chains[partition]
-        if offset < chain.next_offset:
-            self._damaged(chain, offset, header, "The partition was read again from an earlier offset")
-        chain.next_offset = offset + 1
-        chain.seen = True
+        read = self._partitions[partition]
+        state = read.state
+        read.seen = True
         if header.kind is Kind.EPOCH:
-            self._marker(chain, offset, header)
+            self._marker(read, offset, header)
             return
-        if header.epoch != chain.epoch:
-            self._enter(chain, offset, header)
-        if chain.seqno != NO_SEQNO or header.fragno:
-            self._continue(chain, offset, header, body)
-        else:
-            self._begin(chain, offset, header, body)
+        if header.epoch != state.epoch:
+            self._enter(read, offset, header)
+        passed_over = header.seqno <= self._resumed or header.seqno >= read.limit
+        if not state.fragment(header, offset, from_within=passed_over):
+            self._continue(read, offset, header, body)
+        elif not passed_over:
+            self._begin(read, offset, header, body)
+        elif header.last_frag:
+            self._check_limit(read, offset, header)
 
     def take_run(self, run: EventRange[R]) -> bool:
         """Do for a run what `take` does for each of its events, where they simply come next.
@@ -158,25 +155,26 @@ class EventSequencer(Generic[B, R]):
         Returns:
             Whether they were taken. If not, nothing has changed, and `take` of the first one tells more.
         """
-        chain, header = self._chains[run.partition], run.header
+        read, header = self._partitions[run.partition], run.header
+        state = read.state
         barrier = newest_barrier(header)
         if (
             run.first != self._next
             or self._events
-            or chain.seqno != NO_SEQNO
-            or not self._epoch == chain.epoch == header.epoch
-            or header.seqno >= chain.limit
-            or run.offsets[0] < chain.next_offset
-            or run.prev_seqno != chain.tail
+            or state.seqno != NO_SEQNO
+            or not self._epoch == state.epoch == header.epoch
+            or header.seqno >= read.limit
+            or run.offsets[0] < state.next_offset
+            or run.prev_seqno != state.tail
             or run.last_barrier != self._barrier
-            or (chain.partition and barrier != run.last_barrier)
+            or (state.partition and barrier != run.last_barrier)
             or (self._trapped and meets(self._trapped, run.first, header.seqno))
         ):
             return False
-        chain.next_offset = run.offsets[-1] + 1
-        chain.seen = True
-        chain.starts.append((run.first, run.offsets))
-        chain.tail = header.seqno
+        state.next_offset = run.offsets[-1] + 1
+        state.tail = header.seqno
+        read.seen = True
+        read.starts.append((run.first, run.offsets))
         self._barrier = barrier
         self._next = Seqno(header.seqno + 1)
         self._ready.append(run)
@@ -213,83 +211,58 @@ class EventSequencer(Generic[B, R]):
         if not self._applied <= upto < self._next:
             raise ValueError(f"resumable({upto}) after {self._applied}, with everything released up to {self.released}")
         self._applied = upto
-        offsets = ((chain.partition, chain.resumable(upto)) for chain in self._chains)
+        offsets = ((partition, read.resumable(upto)) for partition, read in enumerate(self._partitions))
         return {partition: offset for partition, offset in offsets if offset is not None}
 
-    def _begin(self, chain: PartitionState[B], offset: int, header: FragmentHeader, body: B) -> None:
+    def _begin(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
+        """An event begins that is to be released."""
         seqno = header.seqno
-        self._link(chain, offset, header)
-        if seqno <= self._resumed or seqno >= chain.limit:
-            if header.last_frag:
-                self._pass_finished(chain, offset, header)
-            else:
-                chain.seqno, chain.fragno, chain.rows, chain.event = seqno, 1, header.rows, None
-            return
-        chain.starts.append((seqno, (offset,)))
+        read.starts.append((seqno, (offset,)))
         if seqno < self._next or seqno in self._events:
-            self._damaged(chain, offset, header, "The log gives an event twice")
-        if header.last_frag:
-            chain.tail = seqno
-            if seqno == self._next:
-                self._complete(chain, header, [body], first=True)
-                if self._events:
-                    self._drain()
-            else:
-                self._events[seqno] = UnfinishedEvent(chain, seqno, header.epoch, header, [body], finished=True)
+            read.state.damaged(header, offset, "The log gives an event twice")
+        if header.last_frag and seqno == self._next:
+            self._complete(read, header, [body], first=True)
+            if self._events:
+                self._complete_next()
             return
-        event = UnfinishedEvent(chain, seqno, header.epoch, header, [body])
+        event = UnfinishedEvent(read, seqno, header.epoch, header, [body], finished=header.last_frag)
         self._events[seqno] = event
-        chain.seqno, chain.fragno, chain.rows, chain.event = seqno, 1, header.rows, event
+        if not header.last_frag:
+            read.event = event
 
-    def _continue(self, chain: PartitionState[B], offset: int, header: FragmentHeader, body: B) -> None:
-        seqno = header.seqno
-        if chain.seqno == NO_SEQNO:  # a fragment that is not the first, without the one before it
-            given_up = seqno <= self._resumed or seqno >= chain.limit
-            if chain.tail is not None or not given_up:
-                self._damaged(chain, offset, header, "A fragment is missing before this one")
-            self._link(chain, offset, header)
-            chain.seqno, chain.fragno, chain.rows = seqno, header.fragno, header.rows
-        elif wrong := interrupted(header, chain.seqno, chain.fragno, chain.rows, chain.tail):
-            self._damaged(chain, offset, header, wrong)
-        chain.fragno += 1
-        chain.rows = header.rows
-        event = chain.event
+    def _continue(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
+        event = read.event
         if event is not None:
             event.header = header
             event.bodies.append(body)
         if not header.last_frag:
             return
-        chain.close()
+        read.event = None
         if event is None:
-            self._pass_finished(chain, offset, header)
+            self._check_limit(read, offset, header)
             return
-        chain.tail = seqno
         event.finished = True
-        self._drain()
+        self._complete_next()
 
-    def _marker(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
+    def _marker(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
         """A producer went online: what was unfinished here is given up."""
-        epoch, first = header.epoch, header.seqno
-        self._log_id = log_of(header, self._log_id, self._at(chain, offset))
-        self._link(chain, offset, header)
-        if wrong := unexpected(header, chain.epoch):
-            self._damaged(chain, offset, header, wrong)
-        if chain.seqno != NO_SEQNO and chain.starts and chain.starts[-1][0] == chain.seqno:
-            chain.starts.pop()
-        if NO_SEQNO < chain.seqno < first:
-            self._damaged(chain, offset, header, f"Event {chain.seqno} was finished before, but not here")
+        epoch, first, state = header.epoch, header.seqno, read.state
+        self._log_id = state.marker(header, offset, self._log_id)
+        if state.seqno != NO_SEQNO and read.starts and read.starts[-1][0] == state.seqno:
+            read.starts.pop()
+        state.check_finished(header, offset)
         if first != self._exact.setdefault(epoch, first):
-            self._damaged(chain, offset, header, f"The epoch began with {self._exact[epoch]} as read before")
+            state.damaged(header, offset, f"The epoch began with {self._exact[epoch]} as read before")
         if epoch > self._epoch and first < self._next:
-            self._damaged(chain, offset, header, f"The epoch gives events again, but {self.released} was finished")
+            state.damaged(header, offset, f"The epoch gives events again, but {self.released} was finished")
         if TRAPPED_EVENTS in header.metadata and epoch not in self._forks:
-            self._fork(chain, offset, header)
-        self._learn(chain, offset, header, first)
-        chain.close()
-        chain.epoch = epoch
-        chain.limit = self._limit(epoch)
+            self._fork(read, offset, header)
+        self._learn(read, offset, header, first)
+        state.begin(epoch)
+        read.event = None
+        read.limit = self._limit(epoch)
 
-    def _fork(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
+    def _fork(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events: what came of them is void.
 
         A target that was taken back holds more than was released: all up to its head.
@@ -298,7 +271,7 @@ class EventSequencer(Generic[B, R]):
         self._trapped += trapped_by(
             header,
             held if header.epoch > self._epoch else NO_SEQNO,
-            self._at(chain, offset),
+            read.state.at(offset),
             message="The source's successor lacks events that were already taken",
             hint="fill the target again from nothing",
         )
@@ -311,27 +284,25 @@ class EventSequencer(Generic[B, R]):
     def _is_trapped(self, seqno: Seqno) -> bool:
         return bool(self._trapped) and meets(self._trapped, seqno, seqno)
 
-    def _enter(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
-        """A partition's epoch changes without a marker: only right for the first thing read of it."""
-        if wrong := unannounced(header, chain.epoch):
-            self._damaged(chain, offset, header, wrong)
+    def _enter(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
+        """A partition's epoch changes without a marker: right for the first message that is read of it alone."""
+        read.state.enter(header, offset)
         if header.seqno < self._firsts.get(header.epoch, NO_LIMIT):
-            self._learn(chain, offset, header, header.seqno)
-        chain.epoch = header.epoch
-        chain.limit = self._limit(header.epoch)
+            self._learn(read, offset, header, header.seqno)
+        read.limit = self._limit(header.epoch)
 
-    def _learn(self, chain: PartitionState[B], offset: int, header: FragmentHeader, first: Seqno) -> None:
+    def _learn(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, first: Seqno) -> None:
         """An epoch's first seqno is at most `first`: what older epochs gave from there on is given up."""
         epoch = header.epoch
         self._firsts[epoch] = min(first, self._firsts.get(epoch, first))
-        for other in self._chains:
-            if other.epoch < epoch:
+        for other in self._partitions:
+            if other.state.epoch < epoch:
                 other.limit = min(other.limit, first)
-                if other.event is not None and other.seqno >= first:
+                if other.event is not None and other.state.seqno >= first:
                     other.event = None
         for event in [e for e in self._events.values() if e.epoch < epoch and e.seqno >= first]:
             if event.finished:
-                self._damaged(chain, offset, header, f"The epoch gives event {event.seqno} again, which was finished")
+                read.state.damaged(header, offset, f"The epoch gives event {event.seqno} again, which was finished")
             del self._events[event.seqno]
             if event.parts:
                 self._ready.append(Voided(event.seqno))
@@ -339,51 +310,36 @@ class EventSequencer(Generic[B, R]):
     def _limit(self, epoch: Epoch) -> Seqno:
         return min((first for other, first in self._firsts.items() if other > epoch), default=NO_LIMIT)
 
-    def _link(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
-        """Check that nothing of the partition is missing before this event or marker."""
-        # Every event that the target lacks stands at or after the offset where we began.
-        if wrong := unlinked(header, chain.tail, self._resumed):
-            self._damaged(chain, offset, header, wrong)
-        if chain.tail is None:
-            chain.tail = header.prev_seqno
+    def _check_limit(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
+        """An event that was passed over is finished: wrong if a newer epoch gives it again."""
+        if header.seqno >= read.limit:
+            read.state.damaged(header, offset, "The event is finished, but a newer epoch gives it again")
 
-    def _pass_finished(self, chain: PartitionState[B], offset: int, header: FragmentHeader) -> None:
-        """An event that is not wanted ends: right when the target has it, wrong when a newer epoch gives it again."""
-        if header.seqno >= chain.limit:
-            self._damaged(chain, offset, header, "The event is finished, but a newer epoch gives it again")
-        chain.tail = header.seqno
-
-    def _complete(self, chain: PartitionState[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
+    def _complete(self, read: SequencedPartition[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
         """The next event is finished: release it, or pass over it."""
         seqno = header.seqno
         if header.epoch != self._epoch:
-            self._change(chain, header)
+            self._change(read, header)
         barrier = self._barrier
         if header.last_barrier != barrier and (barrier is not None or header.last_barrier > self._resumed):
-            self._damaged(chain, None, header, f"The last barrier read is {barrier}")
-        if header.barrier and chain.partition:
-            self._damaged(chain, None, header, "A barrier outside partition 0: who reads one shard misses it")
+            read.state.damaged(header, None, f"The last barrier read is {barrier}")
+        if header.barrier and read.state.partition:
+            read.state.damaged(header, None, "A barrier outside partition 0: who reads one shard misses it")
         self._barrier = newest_barrier(header)
         if not self._is_trapped(seqno):
             self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
         self._next = Seqno(seqno + 1)
 
-    def _change(self, chain: PartitionState[B], header: FragmentHeader) -> None:
+    def _change(self, read: SequencedPartition[B], header: FragmentHeader) -> None:
         """The next event is of another epoch than the one before it."""
         if header.epoch < self._epoch:
-            self._damaged(chain, None, header, f"The event before it is of epoch {self._epoch}")
+            read.state.damaged(header, None, f"The event before it is of epoch {self._epoch}")
         if header.seqno < self._exact.get(header.epoch, 0):
-            self._damaged(chain, None, header, f"Its epoch begins with {self._exact[header.epoch]}")
+            read.state.damaged(header, None, f"Its epoch begins with {self._exact[header.epoch]}")
         self._epoch = header.epoch
 
-    def _drain(self) -> None:
+    def _complete_next(self) -> None:
         events = self._events
         while (event := events.get(self._next)) is not None and event.finished:
             del events[event.seqno]
-            self._complete(event.chain, event.header, event.bodies, first=not event.parts)
-
-    def _damaged(self, chain: PartitionState[B], offset: int | None, header: FragmentHeader, message: str) -> NoReturn:
-        raise damaged(message, self._at(chain, offset), header)
-
-    def _at(self, chain: PartitionState[B], offset: int | None) -> str:
-        return f"{self._topic}-{chain.partition}" + ("" if offset is None else f"@{offset}")
+            self._complete(event.partition, event.header, event.bodies, first=not event.parts)

@@ -15,12 +15,13 @@ tells that it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno
+from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno
 from connector.log.reading.event_range import EventRange
-from connector.log.reading.fragment_rules import damaged, interrupted, log_of, unannounced, unexpected, unlinked
+from connector.log.reading.partition_state import PartitionState
+from connector.log.reading.sequenced_partition import NO_LIMIT
 from connector.log.writing.fork import Range, meets
 
 
@@ -71,36 +72,34 @@ class OffsetRangeReader:
     """
 
     def __init__(self, topic: str, bounds: OffsetRange) -> None:
-        self._topic = topic
         self._bounds = bounds
-        self._tail = bounds.tail
-        self._epoch = NO_EPOCH
-        self._foreign = bounds.tail is None  # what is read first may have begun before us
-        self._seqno: Seqno = NO_SEQNO  # of the event that is not finished
-        self._fragno = 0
-        self._rows = 0
+        # Nothing is known of what precedes the range but its tail.
+        self._state = PartitionState(topic, bounds.partition, bounds.begin, floor=NO_LIMIT, tail=bounds.tail)
+        self._from_within = bounds.tail is None  # the first event may have begun before the range
         self._wanted = False
 
     @property
     def finished(self) -> bool:
         """Whether the last event that can be wanted has been read, so that no further message is needed."""
-        return self._seqno == NO_SEQNO and self._tail is not None and self._tail >= self._bounds.last
+        tail = self._state.tail
+        return not self._state.unfinished and tail is not None and tail >= self._bounds.last
 
     def take_run(self, run: EventRange[Any]) -> bool:
         """Whether all events of a run are wanted, and simply come next. If not, nothing has changed."""
-        bounds = self._bounds
+        bounds, state = self._bounds, self._state
         if (
-            self._foreign
-            or self._seqno != NO_SEQNO
-            or run.header.epoch != self._epoch
-            or run.prev_seqno != self._tail
+            self._from_within
+            or state.seqno != NO_SEQNO
+            or run.header.epoch != state.epoch
+            or run.prev_seqno != state.tail
             or run.first <= bounds.after
             or run.header.seqno > bounds.upto
             or run.offsets[-1] >= bounds.end
             or (bounds.trapped and meets(bounds.trapped, run.first, run.header.seqno))
         ):
             return False
-        self._tail = run.header.seqno
+        state.tail = run.header.seqno
+        state.next_offset = run.offsets[-1] + 1
         return True
 
     def take(self, header: FragmentHeader, offset: int) -> str:
@@ -110,73 +109,28 @@ class OffsetRangeReader:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
             HistoriesDiffer: the topic holds another log.
         """
+        state, bounds = self._state, self._bounds
         if header.kind is Kind.EPOCH:
             return self._marker(header, offset)
-        if self._foreign and header.fragno:
-            return self._pass_over(header, offset)
-        self._foreign = False
-        if wrong := unannounced(header, self._epoch):
-            self._damaged(header, offset, wrong)
-        self._epoch = header.epoch
-        if self._seqno == NO_SEQNO:
-            return self._begin(header, offset)
-        return self._continue(header, offset)
-
-    def _pass_over(self, header: FragmentHeader, offset: int) -> str:
-        """A fragment of what began before this portion."""
-        if offset >= self._bounds.end:
+        state.enter(header, offset)
+        if state.fragment(header, offset, from_within=self._from_within):
+            self._from_within = header.fragno > 0
+            if offset >= bounds.end or header.seqno > bounds.upto:
+                return DONE
+            self._wanted = not self._from_within and bounds.wants(header.seqno)
+        elif self._from_within and offset >= bounds.end:
             return DONE
-        self._epoch = header.epoch
-        if header.last_frag:
-            self._tail = header.seqno
-            self._foreign = False
-        return OTHER
-
-    def _begin(self, header: FragmentHeader, offset: int) -> str:
-        seqno, bounds = header.seqno, self._bounds
-        if header.fragno:
-            self._damaged(header, offset, "A fragment is missing before this one")
-        self._link(header, offset)
-        if offset >= bounds.end or seqno > bounds.upto:
-            return DONE
-        wanted = bounds.wants(seqno)
-        if header.last_frag:
-            self._tail = seqno
-            return WHOLE if wanted else OTHER
-        self._seqno, self._fragno, self._rows, self._wanted = seqno, 1, header.rows, wanted
-        return TAKE if wanted else OTHER
-
-    def _continue(self, header: FragmentHeader, offset: int) -> str:
-        if wrong := interrupted(header, self._seqno, self._fragno, self._rows, self._tail):
-            self._damaged(header, offset, wrong)
-        self._fragno += 1
-        self._rows = header.rows
-        if not header.last_frag:
-            return TAKE if self._wanted else OTHER
-        self._tail = header.seqno
-        self._seqno = NO_SEQNO
-        return WHOLE if self._wanted else OTHER
+        if not self._wanted:
+            return OTHER
+        return WHOLE if header.last_frag else TAKE
 
     def _marker(self, header: FragmentHeader, offset: int) -> str:
         """A producer went online: what was unfinished here is given up."""
-        log_of(header, self._bounds.log_id, self._at(offset))
-        self._link(header, offset)
-        if wrong := unexpected(header, self._epoch):
-            self._damaged(header, offset, wrong)
-        open_, self._seqno = self._seqno != NO_SEQNO and self._wanted, NO_SEQNO
-        self._epoch, self._foreign = header.epoch, False
+        state = self._state
+        given_up = state.unfinished and self._wanted
+        state.marker(header, offset, self._bounds.log_id)
+        state.begin(header.epoch)
+        self._from_within = False
         if offset >= self._bounds.end:
             return DONE
-        return GIVE_UP if open_ else OTHER
-
-    def _link(self, header: FragmentHeader, offset: int) -> None:
-        if self._tail is None:
-            self._tail = header.prev_seqno
-        if wrong := unlinked(header, self._tail, NO_SEQNO):
-            self._damaged(header, offset, wrong)
-
-    def _damaged(self, header: FragmentHeader, offset: int, message: str) -> NoReturn:
-        raise damaged(message, self._at(offset), header)
-
-    def _at(self, offset: int) -> str:
-        return f"{self._topic}-{self._bounds.partition}@{offset}"
+        return GIVE_UP if given_up else OTHER

@@ -1,82 +1,148 @@
-"""One partition as a reader meets it: which event is unfinished, which was the last, where to start again."""
+"""The state of one partition, and the order in which fragments may come: one state machine for every reader of a log.
+
+    between events --fragment 0--> within an event --last fragment--> between events
+    either --an epoch's marker--> between events: what was unfinished is given up
+
+`EventSequencer` (the whole log), `ShardSequencer` (some shards) and `OffsetRangeReader` (a range of one partition) each
+keep one for every partition that they read. They differ in what they do with an event: release it in the order of the
+log, in the order that barriers demand, or at once. `connector.inspect.events.attempts` does not use it: it lists damage
+with everything else, so it demands no order.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, NoReturn
 
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.reading.fragment_rules import damaged, interrupted, log_of, unannounced, unexpected, unlinked
 
-B = TypeVar("B")
-
-NO_LIMIT: Final = Seqno(2**63)
-
-
-@dataclass(slots=True)
-class UnfinishedEvent(Generic[B]):
-    """An event that is wanted: its fragments so far.
-
-    Args:
-        chain: its partition.
-        header: of its newest fragment.
-        bodies: those that have not been released.
-        parts: whether some were.
-    """
-
-    chain: PartitionState[B]
-    seqno: Seqno
-    epoch: Epoch
-    header: FragmentHeader
-    bodies: list[B]
-    finished: bool = False
-    parts: bool = False
+REREAD: Final = "The partition was read again from an earlier offset"
 
 
 @dataclass(slots=True)
-class PartitionState(Generic[B]):
-    """What a reader knows of one partition.
+class PartitionState:
+    """What a reader knows of one partition. After an error it is of no use.
 
     Args:
+        topic: for errors.
         partition: its number.
-        next_offset: nothing before it is expected any more.
-        seen: whether anything of the partition is known: `next_offset` is a place to start again.
-        epoch: of the newest thing read, NO_EPOCH before the first.
-        limit: an event of `epoch` with this seqno or a greater one was given up: a newer epoch gives it again.
-        tail: the last finished event, None while nothing was read.
+        next_offset: messages before it are not accepted; offsets ascend, with the gaps that Kafka's transactions leave.
+        floor: until an event is linked, events up to this seqno may precede what is read.
+        tail: the last finished event, None while nothing is known.
+        epoch: of the newest message, NO_EPOCH before the first.
         seqno: of the unfinished event, NO_SEQNO when there is none.
-        fragno: the unfinished event's next.
-        rows: the unfinished event's so far.
-        event: the unfinished event, None when there is none or it is passed over.
-        starts: of the wanted events that may not be on the target yet, in runs that follow each other: the first
-            one's seqno, and each one's offset of its fragment 0.
+        fragno: the unfinished event's next fragment.
+        rows: the unfinished event's rows so far.
     """
 
+    topic: str
     partition: int
     next_offset: int
-    seen: bool
-    epoch: Epoch = NO_EPOCH
-    limit: Seqno = NO_LIMIT
+    floor: Seqno
     tail: Seqno | None = None
+    epoch: Epoch = NO_EPOCH
     seqno: Seqno = NO_SEQNO
     fragno: int = 0
     rows: int = 0
-    event: UnfinishedEvent[B] | None = None
-    starts: deque[tuple[Seqno, Sequence[int]]] = field(default_factory=deque)
 
-    def close(self) -> None:
-        """There is no unfinished event any more."""
+    @property
+    def unfinished(self) -> bool:
+        """True within an event."""
+        return self.seqno != NO_SEQNO
+
+    def enter(self, header: FragmentHeader, offset: int) -> None:
+        """Take over the epoch of a fragment that is not the epoch before: right for the first message alone.
+
+        Raises:
+            LogDamaged: the epoch's marker is missing, or an older producer wrote.
+        """
+        if wrong := unannounced(header, self.epoch):
+            self.damaged(header, offset, wrong)
+        self.epoch = header.epoch
+
+    def fragment(self, header: FragmentHeader, offset: int, *, from_within: bool = False) -> bool:
+        """Accept a fragment of the epoch that was entered.
+
+        Args:
+            header: the fragment's.
+            offset: its offset.
+            from_within: the first event may be read from one of its later fragments on.
+
+        Returns:
+            True for the first fragment that is read of an event.
+
+        Raises:
+            LogDamaged: a fragment or an event is missing before it, or the offset was read before.
+        """
+        if offset < self.next_offset:
+            self.damaged(header, offset, REREAD)
+        self.next_offset = offset + 1
+        begins = self.seqno == NO_SEQNO
+        if begins:
+            if header.fragno and (self.tail is not None or not from_within):
+                self.damaged(header, offset, "A fragment is missing before this one")
+            if wrong := unlinked(header, self.tail, self.floor):
+                self.damaged(header, offset, wrong)
+            if self.tail is None:
+                self.tail = header.prev_seqno
+        elif wrong := interrupted(header, self.seqno, self.fragno, self.rows, self.tail):
+            self.damaged(header, offset, wrong)
+        if header.last_frag:
+            self.tail = header.seqno
+            self.seqno = NO_SEQNO
+        else:
+            self.seqno = header.seqno
+            self.fragno = header.fragno + 1
+            self.rows = header.rows
+        return begins
+
+    def marker(self, header: FragmentHeader, offset: int, log_id: LogId) -> LogId:
+        """Check an epoch's marker; `begin` then gives up what is unfinished.
+
+        Args:
+            header: the marker's.
+            offset: its offset.
+            log_id: of the log that is read, "" while it is not known.
+
+        Returns:
+            The marker's log id.
+
+        Raises:
+            LogDamaged: an event, or an epoch, is missing before it.
+            HistoriesDiffer: it is of another log.
+        """
+        if offset < self.next_offset:
+            self.damaged(header, offset, REREAD)
+        self.next_offset = offset + 1
+        found = log_of(header, log_id, self.at(offset))
+        if wrong := unlinked(header, self.tail, self.floor):
+            self.damaged(header, offset, wrong)
+        if self.tail is None:
+            self.tail = header.prev_seqno
+        if wrong := unexpected(header, self.epoch):
+            self.damaged(header, offset, wrong)
+        return found
+
+    def begin(self, epoch: Epoch) -> None:
+        """Begin an epoch after its marker."""
+        self.epoch = epoch
         self.seqno = NO_SEQNO
-        self.event = None
 
-    def resumable(self, upto: Seqno) -> int | None:
-        """The offset to start again from once everything up to and including `upto` is on the target."""
-        starts = self.starts
-        while starts:
-            first, offsets = starts[0]
-            if upto < first + len(offsets) - 1:
-                return offsets[max(0, upto + 1 - first)]
-            starts.popleft()
-        return self.next_offset if self.seen else None
+    def check_finished(self, header: FragmentHeader, offset: int) -> None:
+        """Check that the event that a marker finds unfinished is not one that was finished elsewhere.
+
+        Raises:
+            LogDamaged: the epoch begins after that event.
+        """
+        if NO_SEQNO < self.seqno < header.seqno:
+            self.damaged(header, offset, f"Event {self.seqno} was finished before, but not here")
+
+    def damaged(self, header: FragmentHeader, offset: int | None, message: str) -> NoReturn:
+        """Raise the error that names the message."""
+        raise damaged(message, self.at(offset), header)
+
+    def at(self, offset: int | None) -> str:
+        """Return topic-partition@offset, or topic-partition of what has come before."""
+        return f"{self.topic}-{self.partition}" + ("" if offset is None else f"@{offset}")

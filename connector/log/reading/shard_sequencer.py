@@ -19,22 +19,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
 from connector.errors import ShardsChanged
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import GENERATION, SINCE
-from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Kind, LogId, Seqno, ShardId
+from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import Release
-from connector.log.reading.fragment_rules import (
-    damaged,
-    interrupted,
-    log_of,
-    trapped_by,
-    unannounced,
-    unexpected,
-    unlinked,
-)
+from connector.log.reading.fragment_rules import trapped_by
+from connector.log.reading.partition_state import PartitionState
 from connector.log.writing.fork import TRAPPED_EVENTS, meets
 from connector.log.writing.history import History
 
@@ -60,19 +53,13 @@ class ShardPartition(Generic[B]):
     """One of the partitions.
 
     Args:
-        partition: its number.
-        next_offset: nothing before it is expected any more.
-        tail: the last finished event that was met, None while that is not known.
-        epoch: of the newest thing read.
+        state: the order of its fragments.
         met: nothing below it can come any more.
         open: the unfinished event.
         waiting: finished events that have not been given.
     """
 
-    partition: int
-    next_offset: int
-    tail: Seqno | None
-    epoch: Epoch = NO_EPOCH
+    state: PartitionState
     met: Seqno = NO_SEQNO
     open: ShardEvent[B] | None = None
     waiting: deque[ShardEvent[B]] = field(default_factory=deque)
@@ -106,7 +93,6 @@ class ShardSequencer(Generic[B]):
         history: History | None = None,
         generation: int = 1,
     ) -> None:
-        self._topic = topic
         self._generation = generation
         self._log_id = log_id
         self._shards = frozenset(shards)
@@ -117,7 +103,10 @@ class ShardSequencer(Generic[B]):
         self._trapped = history.trapped if history else ()
         self._until: Seqno | None = None  # the first event of the generation behind that of the shards
         known = tails or {}
-        self._strands = {p: ShardPartition[B](p, offset, known.get(p)) for p, offset in sorted(offsets.items())}
+        self._strands = {
+            p: ShardPartition[B](PartitionState(topic, p, offset, floor, known.get(p)))
+            for p, offset in sorted(offsets.items())
+        }
 
     @property
     def barrier(self) -> Seqno | None:
@@ -132,9 +121,6 @@ class ShardSequencer(Generic[B]):
             HistoriesDiffer: the topic holds another log.
         """
         strand = self._strands[partition]
-        if offset < strand.next_offset:
-            self._damaged(strand, offset, header, "The partition was read again from an earlier offset")
-        strand.next_offset = offset + 1
         if header.kind is Kind.EPOCH:
             self._marker(strand, offset, header)
         else:
@@ -170,11 +156,11 @@ class ShardSequencer(Generic[B]):
         offsets, tails = {}, {}
         for number, strand in self._strands.items():
             first = strand.waiting[0] if strand.waiting else strand.open
-            offsets[number] = first.start if first else strand.next_offset
+            offsets[number] = first.start if first else strand.state.next_offset
             if first is not None:
                 tails[number] = first.header.prev_seqno
-            elif strand.tail is not None:
-                tails[number] = strand.tail
+            elif strand.state.tail is not None:
+                tails[number] = strand.state.tail
         return offsets, tails
 
     def lagging(self) -> tuple[Seqno, list[int]]:
@@ -208,59 +194,41 @@ class ShardSequencer(Generic[B]):
         return best
 
     def _fragment(self, strand: ShardPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
-        if wrong := unannounced(header, strand.epoch):
-            self._damaged(strand, offset, header, wrong)
-        strand.epoch = header.epoch
-        event = strand.open
-        if event is None:
-            if header.fragno:
-                self._damaged(strand, offset, header, "A fragment is missing before this one")
-            self._link(strand, offset, header)
+        state, event = strand.state, strand.open
+        state.enter(header, offset)
+        if state.fragment(header, offset) or event is None:
             event = strand.open = ShardEvent(offset, header, [body])
         else:
-            before = event.header
-            if wrong := interrupted(header, before.seqno, before.fragno + 1, before.rows, strand.tail):
-                self._damaged(strand, offset, header, wrong)
             event.header = header
             event.bodies.append(body)
         if header.seqno <= self._floor or not (header.barrier or header.shard in self._shards):
             event.bodies.clear()
         if header.last_frag:
             strand.open = None
-            strand.tail = header.seqno
             if event.bodies:
                 strand.waiting.append(event)
 
     def _marker(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
-        log_of(header, self._log_id, self._at(strand, offset))
-        if wrong := unexpected(header, strand.epoch):
-            self._damaged(strand, offset, header, wrong)
-        if strand.open is not None and strand.open.header.seqno < header.seqno:
-            self._damaged(strand, offset, header, f"Event {strand.open.header.seqno} was finished before, but not here")
+        strand.state.marker(header, offset, self._log_id)
+        strand.state.check_finished(header, offset)
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
             self._fork(strand, offset, header)
         if int(header.metadata.get(GENERATION, 1)) > self._generation:
             since = Seqno(int(header.metadata[SINCE]))
             self._until = since if self._until is None else min(self._until, since)
         strand.open = None
-        self._link(strand, offset, header)
-        strand.epoch = header.epoch
+        strand.state.begin(header.epoch)
 
     def _fork(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events."""
         self._trapped += trapped_by(
             header,
             self._given,
-            self._at(strand, offset),
+            strand.state.at(offset),
             message="The source's successor lacks events that may have been taken",
             hint="read the shards again from nothing",
         )
         self._forks.add(header.epoch)
-
-    def _link(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
-        if wrong := unlinked(header, strand.tail, self._floor):
-            self._damaged(strand, offset, header, wrong)
-        strand.tail = header.prev_seqno
 
     def _ready(self, strand: ShardPartition[B], event: ShardEvent[B]) -> bool:
         """Whether an event that stands first in its partition may be given."""
@@ -269,18 +237,12 @@ class ShardSequencer(Generic[B]):
         if header.last_barrier > given:
             first = self._strands[0].waiting
             if first and first[0].header.seqno > header.last_barrier:
-                self._damaged(strand, event.start, header, f"A barrier is missing: the last one read is {given}")
+                strand.state.damaged(header, event.start, f"A barrier is missing: the last one read is {given}")
             return False
         if self._barrier is not None and header.last_barrier != self._barrier:
-            self._damaged(strand, event.start, header, f"The barrier {self._barrier} came before it")
+            strand.state.damaged(header, event.start, f"The barrier {self._barrier} came before it")
         if not header.barrier:
             return True
-        if strand.partition:
-            self._damaged(strand, event.start, header, "A barrier outside partition 0: who reads one shard misses it")
+        if strand.state.partition:
+            strand.state.damaged(header, event.start, "A barrier outside partition 0: who reads one shard misses it")
         return all(other.met >= header.seqno for other in self._strands.values())
-
-    def _damaged(self, strand: ShardPartition[B], offset: int, header: FragmentHeader, message: str) -> NoReturn:
-        raise damaged(message, self._at(strand, offset), header)
-
-    def _at(self, strand: ShardPartition[B], offset: int) -> str:
-        return f"{self._topic}-{strand.partition}@{offset}"

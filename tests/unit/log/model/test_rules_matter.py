@@ -14,7 +14,7 @@ import pytest
 from connector.errors import ConnectorError
 from connector.log.reading import event_range as run
 from connector.log.reading import event_sequencer as ledger
-from connector.log.reading import partition_state as chain
+from connector.log.reading import partition_state, sequenced_partition
 from connector.log.reading import search as seek
 from connector.log.transaction import pending
 from connector.log.transaction.position import Finished
@@ -33,14 +33,14 @@ def nothing(*_: Any, **__: Any) -> None:
 
 
 def ignores(patch: Patch, *messages: str) -> None:
-    """The ledger does not mind what it would have called so."""
-    damaged = ledger.EventSequencer._damaged
+    """Errors that begin so are not raised."""
+    damaged = partition_state.PartitionState.damaged
 
-    def tolerant(self: Any, chain: Any, offset: Any, header: Any, message: str) -> None:
+    def tolerant(self: partition_state.PartitionState, header: Any, offset: Any, message: str) -> None:
         if not message.startswith(messages):
-            damaged(self, chain, offset, header, message)
+            damaged(self, header, offset, message)
 
-    patch.setattr(ledger.EventSequencer, "_damaged", tolerant)
+    patch.setattr(partition_state.PartitionState, "damaged", tolerant)
 
 
 def world(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
@@ -248,32 +248,37 @@ def what_is_pending_is_only_counted(patch: Patch) -> None:
 
 
 def the_target_starts_behind_what_it_lacks(patch: Patch) -> None:
-    patch.setattr(chain.PartitionState, "resumable", lambda self, _: self.next_offset if self.seen else None)
+    patch.setattr(
+        sequenced_partition.SequencedPartition,
+        "resumable",
+        lambda self, _: self.state.next_offset if self.seen else None,
+    )
 
 
 def the_target_starts_behind_the_next_event_only(patch: Patch) -> None:
     """As if what is finished, but waits for an earlier one, was on the target."""
 
-    def resumable(self: chain.PartitionState[Any], upto: int) -> int | None:
-        unfinished = [offsets[0] for seqno, offsets in self.starts if seqno == self.seqno]
-        return unfinished[0] if unfinished else self.next_offset if self.seen else None
+    def resumable(self: sequenced_partition.SequencedPartition[Any], upto: int) -> int | None:
+        unfinished = [offsets[0] for seqno, offsets in self.starts if seqno == self.state.seqno]
+        return unfinished[0] if unfinished else self.state.next_offset if self.seen else None
 
-    patch.setattr(chain.PartitionState, "resumable", resumable)
+    patch.setattr(sequenced_partition.SequencedPartition, "resumable", resumable)
 
 
 def nothing_is_given_up(patch: Patch) -> None:
     patch.setattr(ledger.EventSequencer, "_learn", nothing)
-    patch.setattr(ledger.EventSequencer, "_limit", lambda *_: chain.NO_LIMIT)
+    patch.setattr(ledger.EventSequencer, "_limit", lambda *_: sequenced_partition.NO_LIMIT)
 
 
 def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
     learn = ledger.EventSequencer._learn
 
-    def own(self: Any, chain: Any, offset: Any, header: Any, first: Any) -> None:
-        chains, self._chains = self._chains, [chain]
-        events, self._events = self._events, {s: e for s, e in self._events.items() if e.chain is chain}
-        learn(self, chain, offset, header, first)
-        self._chains, self._events = chains, {s: e for s, e in events.items() if e.chain is not chain} | self._events
+    def own(self: Any, read: Any, offset: Any, header: Any, first: Any) -> None:
+        partitions, self._partitions = self._partitions, [read]
+        events, self._events = self._events, {s: e for s, e in self._events.items() if e.partition is read}
+        learn(self, read, offset, header, first)
+        others = {s: e for s, e in events.items() if e.partition is not read}
+        self._partitions, self._events = partitions, others | self._events
 
     patch.setattr(ledger.EventSequencer, "_learn", own)
 
