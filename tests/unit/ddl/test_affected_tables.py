@@ -145,6 +145,6 @@ def test_mariadbs_ways_to_empty_a_table() -> None:
 
 @pytest.mark.parametrize("charset", ["latin1", "cp1251", "gbk"])
 def test_a_no_break_space_is_no_letter_to_other_sets_than_utf_8(charset: str) -> None:
-    with pytest.raises(Unsupported, match=f"no-break space.*{charset}"):
+    with pytest.raises(Unsupported):
         about("ALTER TABLE a ADD COLUMN\u00a0c INT", character_set_client=charset)
     assert about("TRUNCATE `\u00a0a` /* \u00a0 */", character_set_client=charset).tables == (("shop", "\u00a0a"),)
