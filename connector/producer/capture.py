@@ -49,7 +49,7 @@ class Capture:
 
     @property
     def ended(self) -> bool:
-        """Whether everything is read: of files. A server's stream raises instead."""
+        """True once everything is read: of files. A server's stream raises instead."""
         return self._stream is not None and self._stream.ended and not self._ahead
 
     def read(self, position: PositionRecord) -> list[Item]:
@@ -163,7 +163,7 @@ def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server
         return True
     if isinstance(item, Prepared) and item.piece.ending is not None and not item.one_phase:
         check_redo(finished, None)
-    fragments = encoder.take(item.piece if isinstance(item, Prepared) else item)
+    fragments = encoder.encode(item.piece if isinstance(item, Prepared) else item)
     if not fragments or fragments[-1].finished is None:
         return False
     check_redo(finished, fragments[-1].finished, same_server=same_server)
@@ -171,6 +171,6 @@ def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server
 
 
 def _of_snapshot(finished: Finished) -> bool:
-    """Whether an event is of an initial load: it has no length in the source's log, so the source cannot show it."""
+    """True for an event of an initial load: it has no length in the source's log, so the source cannot show it."""
     event = EventId.parse(finished.event_id)
     return (event.file, event.end) == (finished.start.file, finished.start.offset)

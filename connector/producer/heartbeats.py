@@ -1,7 +1,7 @@
-"""Heartbeats: written on the source at intervals, and known again in what it logs.
+"""Heartbeats: rows written on the source at intervals, whose events are marked in the log.
 
-An event that a heartbeat made is a transaction like any other, and has its name as `heartbeat` in its metadata, as
-Tungsten's has. So targets keep the table like any other, too.
+An event of a heartbeat is a transaction like any other, with the heartbeat's name as `heartbeat` in its metadata, as in
+Tungsten. So targets keep the table like any other, too.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ ONLINE, INTERVAL = "online", "interval"  # names of what the producer writes its
 
 
 class Marker:
-    """Marks the events that heartbeats of this service are.
+    """Marks the events of this service's heartbeats.
 
     Args:
         config: the service, and its table.
 
     Raises:
-        ConfigError: the table is none, or not published.
+        ConfigError: the name is no table's, or the table is not published.
     """
 
     def __init__(self, config: Config) -> None:
         self._service = config.service
         table = heartbeat_table(config.source)
-        self._table = (table.schema.lower(), table.table.lower())  # some servers keep names so
+        self._table = (table.schema.lower(), table.table.lower())  # some servers keep names in lower case
         self._row = fastavro.parse_schema(_row_schema())
 
     def marked(self, items: list[Item]) -> list[Item]:
-        """The same, pieces that are heartbeats with their names."""
+        """The items, with the name in the metadata of each batch that is a heartbeat."""
         return [self._marked(item) if isinstance(item, TransactionBatch) else item for item in items]
 
-    def _marked(self, piece: TransactionBatch) -> TransactionBatch:
-        begin = piece.begin
-        if begin is None or piece.ending is None or not 1 <= len(piece.changes) <= 2:
-            return piece
-        insert = piece.changes[-1]
+    def _marked(self, batch: TransactionBatch) -> TransactionBatch:
+        begin = batch.begin
+        if begin is None or batch.ending is None or not 1 <= len(batch.changes) <= 2:
+            return batch
+        insert = batch.changes[-1]
         if not isinstance(insert, Rows) or insert.action is not Action.INSERT or insert.count != 1:
-            return piece
+            return batch
         name = insert.layout.name
         if (name.schema.lower(), name.table.lower()) != self._table:
-            return piece
+            return batch
         found: Any = fastavro.schemaless_reader(io.BytesIO(bytes(insert.data)), self._row, None)
         values = dict(zip((column.name for column in insert.layout.columns), found["after"], strict=False))
         if values.get("service") != self._service:
-            return piece
-        told = TransactionStart(
+            return batch
+        marked = TransactionStart(
             begin.server_id,
             begin.thread_id,
             begin.gtid,
@@ -73,14 +73,14 @@ class Marker:
             begin.kind,
             {**begin.metadata, HEARTBEAT: str(values.get("name", ""))},
         )
-        return TransactionBatch(told, piece.changes, piece.ending)
+        return TransactionBatch(marked, batch.changes, batch.ending)
 
 
 @contextmanager
 def heartbeats(config: Config) -> Iterator[None]:
-    """Write one now, and one at every interval, while in the context; none where no interval is configured.
+    """Write a heartbeat now, and one at every interval, while in the context; none where no interval is configured.
 
-    A source that cannot be written to for a while gets none for that while: it is no reason not to read it.
+    While the source refuses writes no heartbeat is written; reading goes on.
 
     Raises:
         ConfigError: there is an interval and no table for it.
@@ -102,7 +102,7 @@ def heartbeats(config: Config) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join(LEAVE)  # no longer: a source that does not answer keeps no producer that is told to stop
+        thread.join(LEAVE)  # seconds: a source that does not answer must not keep the producer from stopping
 
 
 def _beat(config: Config, name: str) -> None:
@@ -115,7 +115,7 @@ def _beat(config: Config, name: str) -> None:
 
 
 def _row_schema() -> Any:
-    """The record of a row, of schemas/fragment.avsc."""
+    """The Avro record of a row, in schemas/fragment.avsc."""
     changes = next(field for field in fragment_schema()["fields"] if field["name"] == "changes")
     change = next(branch for branch in changes["type"]["items"] if branch["name"] == "RowChange")
     return next(field for field in change["fields"] if field["name"] == "rows")["type"]["items"]

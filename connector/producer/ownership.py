@@ -1,5 +1,4 @@
-"""What a producer's process has begun in the log, so that it takes back neither a log from another producer nor
-another log for its own."""
+"""The epochs that a producer's process has begun: it must neither fence a newer producer nor continue another log."""
 
 from __future__ import annotations
 
@@ -14,36 +13,36 @@ from connector.log.writing.control import ControlState, EpochRecord
 
 @dataclass(slots=True)
 class EpochOwnership:
-    """Of one process, however often it goes online.
+    """The epochs of one process, however often it goes online.
 
     Args:
-        epochs: that it has begun, or tried to. A newer one than these is another producer's.
-        log_id: the log's, once an epoch of ours is in it.
+        epochs: those that it has begun, or tried to. A newer epoch is another producer's.
+        log_id: the log's, once it has an epoch of this process.
     """
 
     epochs: list[EpochRecord] = field(default_factory=list)
     log_id: LogId | None = None
 
     def verify(self, config: Config) -> None:
-        """Show that the log is still the one that we have begun, before anybody is fenced or anything made.
+        """Verify that the log is still this process's, before a producer is fenced or a topic created.
 
         Raises:
             Fenced: a newer producer has gone online in the log.
-            LogDamaged: the log is gone, or another stands in its place.
+            LogDamaged: the log was deleted or re-created.
             BrokerUnavailable: the brokers do not answer.
         """
         if not self.epochs:
             return
-        # Settled: what a newer producer has just committed may not be seen yet otherwise, and it would be fenced.
+        # Up to the high watermark: otherwise a commit of a newer producer may be invisible yet, and it would be fenced.
         with LogReader(config, high_watermark=True) as reader:
             known = reader.partitions(config.control_topic)
             control = reader.control() if known else ControlState(None, None, ())
         found = control.log.log_id if control.log else None
         if self.log_id is not None and found != self.log_id:
             raise LogDamaged(
-                "the log is gone that this producer was writing: its topics were made anew, or the brokers are others",
+                "the log of this producer was deleted or re-created, or the brokers are others",
                 hint="point kafka.bootstrap to the brokers that have it. If it is lost, start the producer again: it "
-                "begins a new log, and each target is to be filled again from nothing",
+                "begins a new log, and every target must be filled again from empty",
                 service=config.service,
                 topic=config.topic,
                 log_id=self.log_id,

@@ -1,11 +1,11 @@
-"""XA transactions, between their XA PREPARE and what becomes of them.
+"""XA transactions between XA PREPARE and XA COMMIT or XA ROLLBACK.
 
-Pieces of one are written to a topic of their own as they are read; its closing record goes with the position that is
-past the PREPARE (`log.transaction.pending`). XA COMMIT makes an event of them, at its own place in the log. What is
-small is also held in memory until then, so that nothing has to be read back: in a service whose transactions are all
-XA, that is nearly each. What is not, is read back from Kafka piece by piece; before the first of its pieces is
-written we ask where the topic ends, so as to begin there. A transaction that is committed in one phase and is more
-than one piece takes the same way, because only its last event tells that it is committed.
+Their batches are written to a topic of their own as they are read; the closing record goes with the position that is
+past the PREPARE (`log.transaction.pending`). XA COMMIT makes an event of them, at its own seqno. A small transaction is
+also held in memory until then, so that it is not read back: where all transactions are XA, that is nearly each. A large
+one is read back from Kafka batch by batch; before its first batch is written the end of the topic is noted, as the
+offset to read from. A transaction of several batches that is committed in one phase takes the same way, because only
+its last event shows that it is committed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from connector.log.transaction.pending import Pending, Stored
 from connector.log.transaction.position import Digest, Finished
 from connector.log.transaction.xa import PREPARED, Decided, Prepared
 from connector.producer.encode.encoder import Encoder
-from connector.producer.encode.stored import Changes, Restoring, messages
+from connector.producer.encode.stored import BatchDecoder, Changes, messages
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
 
-IN_MEMORY: Final = 32 << 20  # bytes of changes of all prepared transactions that are held
-MESSAGE: Final = 512 << 10  # bytes of what is kept, aimed for
+IN_MEMORY: Final = 32 << 20  # bytes of changes of all prepared transactions in memory
+MESSAGE: Final = 512 << 10  # bytes of a message of the topic, aimed for
 OVERHEAD: Final = 1024  # what Kafka's record batch and the key add, at most
-WORK_MESSAGES: Final = 1000  # tombstones that are handed on at once
+WORK_MESSAGES: Final = 1000  # tombstones in one item of the publisher's queue
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class _Attempt:
     """A transaction that is being read, or is pending.
 
     Args:
-        name: never given twice.
-        begin: what is known of it.
+        name: unique in the topic.
+        begin: its start.
         start: an offset of the topic before its first message.
-        held: its pieces' changes; None: only Kafka has them.
+        held: the changes of its batches; None: only Kafka has them.
     """
 
     name: str
@@ -58,14 +58,14 @@ class _Attempt:
 
 
 class PreparedTransactions:
-    """What a producer that is online knows of them.
+    """The prepared transactions of a producer that is online.
 
     Args:
         config: service and sizes.
         encoder: numbers the events.
         publisher: publishes them.
-        epoch: a new one: it names the attempts.
-        state: what the topic held when the producer went online.
+        epoch: the producer's; part of the attempts' names.
+        state: the topic when the producer went online.
     """
 
     def __init__(
@@ -84,35 +84,35 @@ class PreparedTransactions:
         self._held: dict[str, list[Changes]] = {}  # by attempt
         self._held_bytes: dict[str, int] = {}
         self._size = max(2, min(MESSAGE, config.kafka.max_message_bytes - OVERHEAD))
-        self._tell()
+        self._update_metrics()
 
-    def take(self, item: Prepared | Decided) -> Iterator[Work]:
-        """What comes next of an XA transaction.
+    def accept(self, item: Prepared | Decided) -> Iterator[Work]:
+        """Accept the next item of an XA transaction.
 
         Returns:
-            Work to put, in order, each before the next is asked for.
+            Work for the publisher, in order; each is put before the next is asked for.
 
         Raises:
-            Unsupported: one is committed that nobody saw prepared.
-            LogDamaged: what was kept is not there.
+            Unsupported: a transaction is committed that was prepared before the log began.
+            LogDamaged: the topic has lost batches.
         """
         if isinstance(item, Decided):
             yield from self._decided(item)
         else:
             yield from self._prepared(item)
-        self._tell()
+        self._update_metrics()
 
     def _prepared(self, item: Prepared) -> Iterator[Work]:
-        piece = item.piece
-        if piece.begin is not None:
-            yield from self._voided()
-            self._open = self._began(piece, piece.begin)
+        batch = item.piece
+        if batch.begin is not None:
+            yield from self._void_strays()
+            self._open = self._attempt(batch, batch.begin)
         attempt = self._open
         if attempt is None:
-            raise LogDamaged("a piece of a prepared transaction comes before its beginning", xid=item.xid)
-        nothing = piece.ending is not None and not attempt.pieces and not piece.changes
-        work: Work = [] if nothing else [*self._kept(attempt, piece.changes)]
-        if piece.ending is None:
+            raise LogDamaged("a batch of a prepared transaction comes before its start", xid=item.xid)
+        nothing = batch.ending is not None and not attempt.pieces and not batch.changes
+        work: Work = [] if nothing else [*self._store(attempt, batch.changes)]
+        if batch.ending is None:
             yield work
             return
         self._open = None
@@ -123,7 +123,7 @@ class PreparedTransactions:
             messages=attempt.messages,
             gtid=attempt.begin.gtid,
             start=attempt.begin.start,
-            time=piece.ending.commit_time,
+            time=batch.ending.commit_time,
             kind=attempt.begin.kind,
         )
         if attempt.held is None:
@@ -133,7 +133,7 @@ class PreparedTransactions:
         if item.one_phase:
             yield work
             yield from self._event(
-                pending, attempt.begin, piece.ending, [*attempt_tombstones(attempt.name, attempt.messages)]
+                pending, attempt.begin, batch.ending, [*attempt_tombstones(attempt.name, attempt.messages)]
             )
             return
         replaced = self._pending.prepare(pending)
@@ -143,49 +143,49 @@ class PreparedTransactions:
         yield [
             *work,
             closing_record(pending, self._pending.kept),
-            PositionAdvance(piece.ending.end, attempt.begin.gtid),
+            PositionAdvance(batch.ending.end, attempt.begin.gtid),
         ]
 
     def _decided(self, item: Decided) -> Iterator[Work]:
         pending = self._pending.end(item.xid)
-        passed = PositionAdvance(item.ending.end, item.begin.gtid)
+        advance = PositionAdvance(item.ending.end, item.begin.gtid)
         if pending is None:
             if item.ending.outcome is Outcome.COMMIT:
                 raise Unsupported(
-                    "an XA transaction is committed that was prepared before the log began: nobody has its changes",
+                    "an XA transaction is committed that was prepared before the log began, so its changes are unknown",
                     hint="begin a new log (another `service`) with a snapshot, when XA RECOVER lists nothing",
                     xid=item.xid,
                     gtid=item.begin.gtid,
                     end=item.ending.end,
                 )
-            yield [passed]
+            yield [advance]
             return
-        gone = tombstones(pending, self._pending.kept)
+        removed = tombstones(pending, self._pending.kept)
         if item.ending.outcome is not Outcome.COMMIT or not pending.pieces:
             self._forget(pending)
-            yield [*gone, passed]
+            yield [*removed, advance]
             return
-        told, prepared = item.begin, pending.gtid or str(pending.start)
+        start, prepared = item.begin, pending.gtid or str(pending.start)
         begin = TransactionStart(
-            server_id=told.server_id,
-            thread_id=told.thread_id,
-            gtid=told.gtid,
-            last_committed=told.last_committed,
-            sequence_number=told.sequence_number,
-            start=told.start,
+            server_id=start.server_id,
+            thread_id=start.thread_id,
+            gtid=start.gtid,
+            last_committed=start.last_committed,
+            sequence_number=start.sequence_number,
+            start=start.start,
             kind=pending.kind,
-            metadata={**told.metadata, PREPARED: prepared},
+            metadata={**start.metadata, PREPARED: prepared},
         )
-        yield from self._event(pending, begin, item.ending, gone)
+        yield from self._event(pending, begin, item.ending, removed)
 
     def _event(
-        self, pending: Pending, begin: TransactionStart, ending: TransactionEnd, gone: list[Stored]
+        self, pending: Pending, begin: TransactionStart, ending: TransactionEnd, removed: list[Stored]
     ) -> Iterator[Work]:
-        """The event, piece by piece; with its last fragment goes what was kept of it."""
+        """The event, batch by batch; the tombstones of its stored batches go with its last fragment."""
         for number, changes in enumerate(self._read(pending), 1):
             last = number == pending.pieces
-            piece = TransactionBatch(begin if number == 1 else None, changes, ending if last else None)
-            yield [*self._encoder.take(piece), *(gone if last else ())]
+            batch = TransactionBatch(begin if number == 1 else None, changes, ending if last else None)
+            yield [*self._encoder.encode(batch), *(removed if last else ())]
         self._forget(pending)
 
     def _read(self, pending: Pending) -> Iterator[Changes]:
@@ -193,29 +193,29 @@ class PreparedTransactions:
         if held is not None:
             yield from held
             return
-        self._publisher.drain()  # what is kept is visible only when it is committed
+        self._publisher.drain()  # stored batches are visible only when they are committed
         self._publisher.resume()
-        restoring, count = Restoring(), 0
+        decoder, count = BatchDecoder(), 0
         with LogReader(self._config, high_watermark=True) as reader:
             found = reader.prepared_messages(pending.attempt, self._starts.get(pending.attempt, 0), pending.messages)
             for message in found:
-                changes = restoring.take(message)
+                changes = decoder.feed(message)
                 if changes is not None:
                     count += 1
                     yield changes
         if count != pending.pieces:
             raise LogDamaged(
-                "a prepared transaction has not the pieces that it had",
+                "the topic has lost batches of a prepared transaction",
                 xid=pending.xid,
                 attempt=pending.attempt,
                 pieces=pending.pieces,
                 found=count,
             )
 
-    def _began(self, piece: TransactionBatch, begin: TransactionStart) -> _Attempt:
+    def _attempt(self, batch: TransactionBatch, begin: TransactionStart) -> _Attempt:
         self._attempts += 1
-        size = _size(piece.changes)
-        hold = piece.ending is not None and size + sum(self._held_bytes.values()) <= IN_MEMORY
+        size = _size(batch.changes)
+        hold = batch.ending is not None and size + sum(self._held_bytes.values()) <= IN_MEMORY
         if not hold:
             self._publisher.drain()
             with LogReader(self._config) as reader:
@@ -223,7 +223,7 @@ class PreparedTransactions:
             self._publisher.resume()
         return _Attempt(f"{self._epoch}.{self._attempts}", begin, self._end, [] if hold else None)
 
-    def _kept(self, attempt: _Attempt, changes: Changes) -> list[Stored]:
+    def _store(self, attempt: _Attempt, changes: Changes) -> list[Stored]:
         made = messages(changes, self._size)
         work = [
             Stored(message_key(attempt.name, number), message) for number, message in enumerate(made, attempt.messages)
@@ -235,8 +235,8 @@ class PreparedTransactions:
             attempt.size += _size(changes)
         return work
 
-    def _voided(self) -> Iterator[Work]:
-        """Take away what was left by attempts that ended within: an earlier producer's, and our own."""
+    def _void_strays(self) -> Iterator[Work]:
+        """Void the messages of unfinished attempts: an earlier producer's, and this one's."""
         strays, self._strays = [Stored(key, None) for key in self._strays], []
         if self._open is not None:
             strays += attempt_tombstones(self._open.name, self._open.messages)
@@ -249,7 +249,7 @@ class PreparedTransactions:
         self._held_bytes.pop(pending.attempt, None)
         self._starts.pop(pending.attempt, None)
 
-    def _tell(self) -> None:
+    def _update_metrics(self) -> None:
         service = self._config.service
         metrics.prepared_transactions.labels(service).set(self._pending.kept.count)
         metrics.prepared_since.labels(service).set((self._pending.oldest or 0) / 1e6)
@@ -258,11 +258,14 @@ class PreparedTransactions:
 def redone(finished: Finished, decided: Decided) -> Finished | None:
     """The log's last transaction as the source shows it again, when that is an XA COMMIT.
 
-    Its changes are not in the source's log at that place, and no longer kept: it is known by its xid.
+    The source's log does not have its changes there, and they are no longer stored: its xid identifies it.
 
     Args:
-        finished: as the log has it.
-        decided: what the source has under its GTID, or at its place.
+        finished: the transaction in the log.
+        decided: the source's, under its GTID or at its position.
+
+    Returns:
+        None where the source has rolled it back.
     """
     if decided.ending.outcome is not Outcome.COMMIT:
         return None

@@ -240,7 +240,7 @@ class Producer:
             for batch in load.pieces():
                 if self._stop.is_set():
                     raise Stopped
-                work: Work = [*online.encoder.take(batch)]
+                work: Work = [*online.encoder.encode(batch)]
                 if batch.begin is not None and batch.begin.metadata.get("snapshot") == "end":
                     work.append(SnapshotCompleted(load.position[1]))
                     online.capture.tables = load.tables
@@ -294,7 +294,7 @@ class Producer:
             if size >= WORK_BYTES:
                 online.publisher.put(work)
                 work, size = [], 0
-            fragments = online.encoder.take(item)
+            fragments = online.encoder.encode(item)
             work += fragments
             size += size_of(fragments)
         online.publisher.put(work)
@@ -305,7 +305,7 @@ class Producer:
         Raises:
             Stopped: the producer is to stop, and the event does not end in time.
         """
-        for work in online.prepared.take(item):
+        for work in online.prepared.accept(item):
             online.publisher.put(work)
             if online.encoder.open and self._done(online):
                 raise Stopped

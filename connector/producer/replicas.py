@@ -1,8 +1,8 @@
-"""Publication is held until the replicas of `publish.wait_for` have what is published: then nothing is ever trapped.
+"""Waits with publication until the replicas of `publish.wait_for` have the transactions: then none is ever trapped.
 
-Whole batches are asked for: what a piece of the publisher's work brings. What a replica has executed is remembered, so
-that it is asked again only for what came since. One that is gone, or behind, holds publication for as long as it is.
-But what the source's address itself has no longer, because another server has come there, is never to be published.
+One query asks for all transactions of an item of work. The GTIDs that a replica has executed are remembered, so that
+only newer ones are asked for. A replica that is gone, or behind, holds publication as long as it is. Transactions that
+the server at the source's address has no longer, because another server is there now, are never published.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from connector.mysql.server.source_state import gtid_executed
 from connector.producer.publish.replica_gate import ReplicaLagging
 
 LOG: Final = logging.getLogger(__name__)
-TELL_AFTER: Final = 5.0  # a replica that is ordinarily behind is no news
+WARN_AFTER: Final = 5.0  # seconds: a shorter wait is normal
 LONGEST_WAIT: Final = 5.0  # between attempts to reach one that is gone
-LOOK: Final = 0.1
-SOURCE_LOOK: Final = 10.0  # between looks whether the source still has what is held
+POLL: Final = 0.1  # seconds between two checks for a stop
+SOURCE_CHECK: Final = 10.0  # seconds between two checks that the source still has the held transactions
 
 
 class Replicas:
     """A `connector.producer.publish.replica_gate.ReplicaGate`.
 
     Args:
-        config: the service, its source, and who is waited for.
+        config: the service, its source, and the replicas.
         stop: set when the producer is to stop.
         clock: the time.
     """
@@ -43,7 +43,7 @@ class Replicas:
     def __init__(self, config: Config, stop: Event, clock: Clock) -> None:
         self._service = config.service
         self._source = config.source
-        self._looked = 0.0
+        self._source_checked = 0.0
         self._replicas = [Replica(url.get_secret_value(), config.source) for url in config.publish.wait_for]
         self._stop = stop
         self._clock = clock
@@ -51,11 +51,11 @@ class Replicas:
             metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
 
     def has(self, gtids: str) -> bool:
-        """As `Hold`."""
+        """As `ReplicaGate`."""
         return all(replica.has(gtids) for replica in self._replicas)
 
     def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
-        """As `Hold`."""
+        """As `ReplicaGate`."""
 
         def over() -> bool:
             return self._stop.is_set() or given_up()
@@ -70,7 +70,7 @@ class Replicas:
             replica.close()
 
     def _wait(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> None:
-        since, began, told = self._clock.now() / 1e6, self._clock.monotonic(), False
+        since, began, warned = self._clock.now() / 1e6, self._clock.monotonic(), False
         fields = {"service": self._service, "replica": replica.name}
         metrics.replica_lagging_since.labels(self._service, replica.name).set(since)
         try:
@@ -78,10 +78,10 @@ class Replicas:
                 asked = self._clock.monotonic()
                 if self._ask(replica, gtids, over):
                     break
-                self._look(gtids)
+                self._check_source(gtids)
                 now = self._clock.monotonic()
-                if not told and now - began >= TELL_AFTER:
-                    told = True
+                if not warned and now - began >= WARN_AFTER:
+                    warned = True
                     missing = replica.missing(gtids)
                     LOG.warning(
                         "publication is held: a replica is behind",
@@ -90,20 +90,22 @@ class Replicas:
                 self._pause(ROUND - (now - asked), over)
         finally:
             metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
-        if told:
+        if warned:
             LOG.info("publication goes on", extra=fields | {"seconds": round(self._clock.monotonic() - began, 1)})
 
-    def _look(self, gtids: str) -> None:
-        """Give up where the source itself, now and then asked for it, has lost what is held."""
+    def _check_source(self, gtids: str) -> None:
+        """Give up where the source itself, asked now and then, has lost the held transactions."""
         now = self._clock.monotonic()
-        if now - self._looked < SOURCE_LOOK:
+        if now - self._source_checked < SOURCE_CHECK:
             return
-        self._looked = now
+        self._source_checked = now
         try:
             with session(self._source) as connection:
                 executed = gtid_executed(connection)
         except SourceUnavailable as error:
-            LOG.info("what is held cannot be looked for", extra={"service": self._service, "why": error})
+            LOG.info(
+                "the source cannot be asked for the held transactions", extra={"service": self._service, "why": error}
+            )
             return
         if executed is not None and lacking(gtids, executed):
             raise ReplicaLagging
@@ -111,16 +113,16 @@ class Replicas:
     def _ask(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> bool:
         """Ask until it answers."""
 
-        def tell(state: RetryCallState) -> None:
+        def warn(state: RetryCallState) -> None:
             why = state.outcome.exception() if state.outcome else None
             fields = {"service": self._service, "replica": replica.name, "attempt": state.attempt_number, "why": why}
             LOG.warning("publication is held: a replica does not answer", extra=fields)
-            self._look(gtids)
+            self._check_source(gtids)
 
         attempts = Retrying(
             retry=retry_if_exception_type(SourceUnavailable),
             wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT),
-            before_sleep=tell,
+            before_sleep=warn,
             sleep=lambda seconds: self._pause(seconds, over),
             reraise=True,
         )
@@ -132,5 +134,5 @@ class Replicas:
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
-            self._stop.wait(min(left, LOOK))
+            self._stop.wait(min(left, POLL))
         raise ReplicaLagging

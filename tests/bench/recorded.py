@@ -159,7 +159,7 @@ class _Writer:
         ending = TransactionEnd(
             SourcePosition("mysql-bin.000001", self._number * 1400 + 1400), commit_time, Outcome.COMMIT
         )
-        for fragment in self._encoder.take(TransactionBatch(begin, changes, ending)):
+        for fragment in self._encoder.encode(TransactionBatch(begin, changes, ending)):
             yield self._offset, fragment.value
             self._offset += 1
         self._offset += self._number % 50 == 0  # a transaction's marker

@@ -75,7 +75,7 @@ class Log:
         return plan
 
     def event(self, text: str = "x") -> list[Fragment]:
-        return self.encoder.take(TransactionBatch(making.BEGIN, [Statement("a", text)], making.ENDING))
+        return self.encoder.encode(TransactionBatch(making.BEGIN, [Statement("a", text)], making.ENDING))
 
     def close(self) -> None:
         self.publisher.end()
@@ -130,7 +130,7 @@ def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
     log.online()
     log.publisher.put([*log.event()])
     big = making.whole([making.Change(LAYOUT, making.Action.INSERT, [ROW] * 50)])[0].changes
-    begun = log.encoder.take(TransactionBatch(making.BEGIN, big, None))
+    begun = log.encoder.encode(TransactionBatch(making.BEGIN, big, None))
     assert begun
     log.publisher.put([*begun, PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)])
     position = log.publisher.drain()

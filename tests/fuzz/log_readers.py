@@ -27,7 +27,7 @@ from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.control import EpochRecord
 from connector.log.writing.history import History
-from connector.producer.encode.stored import Restoring
+from connector.producer.encode.stored import BatchDecoder
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 from tests.fuzz.messages import LOG_ID, Record
@@ -172,6 +172,6 @@ def read_record(record: Record) -> Iterator[ConnectorError]:
                 found.accept(0, key, value)
                 found.state(1)
             case _:
-                Restoring().take(value)
+                BatchDecoder().feed(value)
     except ConnectorError as error:
         yield error

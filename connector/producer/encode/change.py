@@ -1,4 +1,4 @@
-"""A change as it stands in a fragment: a statement whole, of rows all that comes before the rows.
+"""Encodes a change of a fragment: a whole statement, or everything of a row change before its rows.
 
 The order of the fields is that of `Statement` and `RowChange` in `schemas/fragment.avsc`; the first byte is the
 union's branch.
@@ -16,20 +16,20 @@ ROW_CHANGE = avro.long(1)
 
 
 def statement(change: Statement) -> bytes:
-    """A statement, whole."""
+    """Encode a statement."""
     return STATEMENT + avro.string(change.schema) + avro.string(change.sql) + avro.string_map(change.options)
 
 
-def row_change_head(layout: TableLayout, action: Action, before: bytes = b"", after: bytes = b"") -> bytes:
-    """Everything of a row change before its array of rows.
+def change_header(layout: TableLayout, action: Action, before: bytes = b"", after: bytes = b"") -> bytes:
+    """Encode everything of a row change before its array of rows: the change header.
 
     Args:
         layout: the table, its columns and key.
-        action: what happened to the rows.
-        before, after: a bit per column that says whether the images have it; empty: they have all.
+        action: insert, update or delete.
+        before, after: a bit for each column that the images have; empty: they have all.
 
     Returns:
-        The same bytes for every row change of this kind: worth keeping.
+        The same bytes for every row change with these arguments.
     """
     return b"".join(
         (

@@ -1,8 +1,8 @@
-"""What is the same for many row changes, encoded once: everything before their rows."""
+"""Change headers, encoded once for many row changes: everything before their rows."""
 
 cimport cython
 
-from connector.producer.encode.change import row_change_head
+from connector.producer.encode.change import change_header
 from connector.log.ids import Action
 
 cdef Py_ssize_t KEPT = 4096
@@ -10,7 +10,7 @@ cdef Py_ssize_t KEPT = 4096
 
 @cython.final
 cdef class Table:
-    """One layout's heads, and the shard that it is of."""
+    """A layout's change headers, and its shard."""
 
     def __init__(self, layout, sharding):
         self.layout = layout
@@ -20,23 +20,23 @@ cdef class Table:
         self.parts = {}
 
     cdef bytes head(self, object action, bytes before, bytes after):
-        """Of a row change of this layout and action, with images of these columns (empty: all)."""
+        """The header of a row change of this layout and action, whose images have these columns (empty: all)."""
         cdef int index = action
         if before or after:
             return self.part(action, before, after)
         head = self.heads[index]
         if head is None:
-            head = self.heads[index] = row_change_head(self.layout, action)
+            head = self.heads[index] = change_header(self.layout, action)
         return head
 
     cdef bytes part(self, object action, bytes before, bytes after):
-        """Of images that do not have all columns."""
+        """The header of a row change with partial images."""
         cdef tuple key = (action, before, after)
         head = self.parts.get(key)
         if head is None:
             if len(self.parts) >= KEPT:
                 self.parts.clear()
-            head = self.parts[key] = row_change_head(self.layout, action, before, after)
+            head = self.parts[key] = change_header(self.layout, action, before, after)
         return head
 
 
@@ -65,10 +65,10 @@ cdef class ChangeHeaders:
         return self.newest
 
     def __call__(self, layout, action, bytes before=b"", bytes after=b""):
-        """The head of a row change; see `change.row_change_head`."""
+        """The header of a row change; see `change.change_header`."""
         return self.of(layout).head(action, before, after)
 
     def place(self, layout):
-        """The shard of a layout's rows, and whether they are others' bookkeeping."""
+        """The shard of a layout's rows, and whether the table is bookkeeping."""
         table = self.of(layout)
         return table.shard, table.bookkeeping

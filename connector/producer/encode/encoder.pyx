@@ -1,9 +1,9 @@
-"""Pieces of transactions in, numbered fragments out.
+"""Encodes transaction batches as numbered fragments.
 
-An event is held back until it has ended, because only then its shard is known: that of its tables, or `#UNKNOWN`. One
-that grows over `shard_bytes` before is `#UNKNOWN`, which is always safe, and leaves piece by piece. Whether
-it does depends on its size alone, not on how it came in pieces. Kept between two calls are the held changes, or
-one fragment's worth of them; numbers move when an event ends.
+An event is held back until it has ended, because only then its shard is known: that of its tables, or `#UNKNOWN`. An
+event over `shard_bytes` is `#UNKNOWN`, which is always safe, and leaves fragment by fragment; that depends on its size
+alone, not on its batches. Between two calls the encoder keeps the held changes, or one fragment's worth of them;
+numbers move when an event ends.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -15,7 +15,7 @@ from connector.log.transaction.finished cimport Digest, Finished, digest_of, fin
 from connector.log.writing.fragment cimport Fragment
 from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, TransactionBatch, Rows
 
-from connector.producer.encode.row_parts import chunks
+from connector.producer.encode.row_parts import row_parts
 from connector.producer.encode.event import Event
 from connector.producer.encode.numbering import Sharding
 from connector.producer.encode.routes import Routes
@@ -72,67 +72,67 @@ cdef class Encoder:
 
     @property
     def open(self):
-        """Whether an event has begun and not ended."""
+        """True while an event has begun and not ended."""
         return self.event is not None
 
     def begin(self, numbering):
-        """Number from here on like this; an event that has not ended is forgotten."""
+        """Continue with these numbers; an unfinished event is dropped."""
         self.event = None
         self.epoch = numbering.epoch
         self.next = numbering.next_seqno
         self.tails = dict(numbering.tails)
         self.last_barrier = numbering.last_barrier
 
-    def take(self, TransactionBatch piece not None):
-        """Encode a piece.
+    def encode(self, TransactionBatch batch not None):
+        """Encode a batch.
 
         Args:
-            piece: the next of the source. Its rows may not change afterwards.
+            batch: the source's next. Its rows may not change afterwards.
 
         Returns:
-            The fragments that are ready, perhaps none. The last has `finished` set when the piece ended the event.
+            The fragments that are ready, perhaps none. The last has `finished` set when the batch ended the event.
 
         Raises:
-            CorruptBinlog: pieces that do not follow each other.
-            Unsupported: what a fragment says of its event fills a whole Kafka message.
+            CorruptBinlog: batches that do not follow each other.
+            Unsupported: the metadata of an event fills a whole Kafka message.
         """
         cdef Fragment last
-        if piece.begin is not None:
+        if batch.begin is not None:
             if self.event is not None:
-                raise CorruptBinlog("a transaction begins within another", start=piece.begin.start, seqno=self.next)
-            if piece.ending is not None:
-                last = self._small(piece.begin, piece.changes, piece.ending)
+                raise CorruptBinlog("a transaction begins within another", start=batch.begin.start, seqno=self.next)
+            if batch.ending is not None:
+                last = self._small(batch.begin, batch.changes, batch.ending)
                 if last is not None:
                     return [last]
-            self.event = Event(piece.begin, self.fragment_bytes, self.heads, self.heads.place)
+            self.event = Event(batch.begin, self.fragment_bytes, self.heads, self.heads.place)
         event = self.event
         if event is None:
             raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
-        for change in piece.changes:
-            event.hold(change)
+        for change in batch.changes:
+            event.add(change)
         if event.head is None:
-            large = event.size + event.told > self.shard_bytes
-            if piece.ending is None and not large:
+            large = event.size + event.query_bytes > self.shard_bytes
+            if batch.ending is None and not large:
                 return []
             shard = UNKNOWN_SHARD if large else shard_of(event.shards)
             event.route = self._route(event.begin, shard, event.shards and event.bookkeeping and not large)
             event.head = self._head(event.begin, event.route)
-        groups = [group for change in event.held for group in event.cutter.add(change)]
+        plans = [plan for change in event.held for plan in event.cutter.add(change)]
         event.held.clear()
         cdef list fragments = []
-        for group in groups:
-            self._put(event, group, False, fragments)
-        if piece.ending is not None:
-            event_id = _end(event.head, event.begin, piece.ending)
-            self._put(event, event.cutter.rest(), True, fragments)
-            self._finish(fragments[-1], event.begin, piece.ending, event_id, event.digest)
+        for plan in plans:
+            self._put(event, plan, False, fragments)
+        if batch.ending is not None:
+            event_id = _end(event.head, event.begin, batch.ending)
+            self._put(event, event.cutter.drain(), True, fragments)
+            self._finish(fragments[-1], event.begin, batch.ending, event_id, event.digest)
         return fragments
 
     def marker(self, partition, header):
-        """An EPOCH marker for a partition: it voids what is unfinished there.
+        """An EPOCH marker for a partition: it voids an unfinished event there.
 
         Args:
-            partition: where it goes.
+            partition: the partition.
             header: of kind EPOCH.
 
         Returns:
@@ -158,9 +158,9 @@ cdef class Encoder:
         return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
 
     cdef Fragment _small(self, TransactionStart begin, list changes, TransactionEnd ending):
-        """An event of rows that is one fragment, as nearly all are: what the long way gives, but quicker.
+        """Encode an event of rows that is one fragment, as nearly all are, quicker than `Event` does, with the same result.
 
-        Returns the fragment; None when the long way has to be taken.
+        Returns None where `Event` must encode it.
         """
         cdef Rows change
         cdef Table table = None
@@ -235,40 +235,41 @@ cdef class Encoder:
         head.outcome = ABSENT
         return head
 
-    cdef int _put(self, object event, object group, bint last, list fragments) except -1:
-        """A group's fragment; several where it is one change that no message has room for."""
+    cdef int _put(self, object event, object plan, bint last, list fragments) except -1:
+        """Write a planned fragment; several where it is one change that is too large for a message."""
         cdef EventHeader head = event.head
-        event.written += group.rows
-        if group.metadata or event.told:
-            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **group.metadata})
-        if group.size < self.message_bytes:
-            value = self.writer.write(head, event.fragno, last, event.written, group.items)
+        event.written += plan.rows
+        if plan.metadata or event.query_bytes:
+            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **plan.metadata})
+        if plan.size < self.message_bytes:
+            value = self.writer.write(head, event.fragno, last, event.written, plan.items)
             if self._fits(value, event.route):
                 fragments.append(self._next(event, value))
                 return 0
-        return self._put_chunks(event, group, last, fragments)
+        return self._put_parts(event, plan, last, fragments)
 
-    cdef int _put_chunks(self, object event, object group, bint last, list fragments) except -1:
-        """The fragments of a change in parts. The last of them counts its rows, and has the text of its statement."""
+    cdef int _put_parts(self, object event, object plan, bint last, list fragments) except -1:
+        """Write the fragments of a change in parts. The last one counts its rows, and has the text of its statement."""
         cdef EventHeader head = event.head
-        cdef bytes told = head.metadata
-        (change,) = group.items  # a group is larger than a message only where a change alone is
+        cdef bytes metadata = head.metadata
+        (change,) = plan.items  # only a single change is larger than a message
         beside = len(self.writer.write(head, event.fragno, last, event.written, []))
         room = self.message_bytes - BATCH_OVERHEAD - len(event.route.key) - beside
         if room < LEAST_ROOM:
             raise Unsupported(
-                f"a fragment of {group.table or 'a statement'} says {beside} bytes of its event: a Kafka message has no"
-                " room beside them",
+                f"the metadata in a fragment of {plan.table or 'a statement'} has {beside} bytes: a Kafka message has no room"
+                " for a change beside it",
                 hint="raise kafka.max_message_bytes, and on the topic max.message.bytes; or lower source.rows_query_bytes",
                 seqno=self.next,
+                table=plan.table,
                 limit=self.message_bytes,
             )
-        if group.metadata:
+        if plan.metadata:
             head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
-        for part, whole in chunks(change, room):
+        for part, whole in row_parts(change, room):
             if whole:
-                head.metadata = told
-            rows = event.written if whole else event.written - group.rows
+                head.metadata = metadata
+            rows = event.written if whole else event.written - plan.rows
             fragments.append(self._next(event, self.writer.write(head, event.fragno, last and whole, rows, [part])))
         return 0
 

@@ -1,4 +1,4 @@
-"""The event that is being encoded: what is known of it so far."""
+"""The event that is being encoded, as far as it has come."""
 
 from __future__ import annotations
 
@@ -23,37 +23,50 @@ class Event:
     Its changes are held back until its shard is decided; from then on (`head` set) they go to the cutter.
 
     Args:
-        begin: what the source says of it.
+        begin: its start in the source.
         limit: a fragment's bytes.
-        row_change_head: for the cutter.
-        place: of a layout's rows: their shard, and whether they are others' bookkeeping.
+        change_header: encodes the header of a row change, for the cutter.
+        place: a layout's shard, and whether the table is bookkeeping.
     """
 
     __slots__ = (
-        "_asked", "_crc32", "_place", "_rows", "begin", "bookkeeping", "cutter", "fragno", "head", "held", "route",
-        "shards", "size", "told", "written",
+        "_asked",
+        "_crc32",
+        "_place",
+        "_rows",
+        "begin",
+        "bookkeeping",
+        "cutter",
+        "fragno",
+        "head",
+        "held",
+        "query_bytes",
+        "route",
+        "shards",
+        "size",
+        "written",
     )  # fmt: skip
 
-    def __init__(self, begin: TransactionStart, limit: int, row_change_head: Head, place: Place) -> None:
+    def __init__(self, begin: TransactionStart, limit: int, change_header: Head, place: Place) -> None:
         self.begin = begin
-        self.cutter = FragmentCutter(limit, row_change_head)
+        self.cutter = FragmentCutter(limit, change_header)
         self.held: list[Rows | Statement] = []
         self._place = place
-        self.shards: set[str] = set()  # of its rows; "" for a statement, whose tables we do not know
+        self.shards: set[str] = set()  # of its rows; "" for a statement, whose tables are not known
         self.bookkeeping = True  # as far as its rows go
         self._rows = 0
         self.size = 0  # bytes, as `Digest` counts them
         self._crc32 = 0
         self._asked = Asked()
-        self.told = 0  # bytes beside: of the texts of statements that made rows
+        self.query_bytes = 0  # besides: of the texts of statements that changed rows
         self.head: EventHeader | None = None
         self.route: Route | None = None
         self.fragno = 0
         self.written = 0  # rows that are in fragments
 
-    def hold(self, change: Rows | Statement) -> None:
-        """Take a change: count it, and keep it until `held` is emptied."""
-        self.told += len(self._asked.another(change) or "")
+    def add(self, change: Rows | Statement) -> None:
+        """Count a change, and keep it until `held` is emptied."""
+        self.query_bytes += len(self._asked.another(change) or "")
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
             self._rows += change.count
@@ -71,5 +84,5 @@ class Event:
 
     @property
     def digest(self) -> Digest:
-        """Of everything held so far, however it came in pieces and went out in fragments."""
+        """The digest of all its changes so far, whatever their batches and fragments."""
         return Digest(self._rows, self.size, self._crc32)

@@ -1,4 +1,4 @@
-"""Where an event is cut into fragments: between changes and between rows, by their encoded bytes."""
+"""Cuts an event into fragments: between changes and between rows, by their encoded bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RowSlice = tuple[bytes, int, bytes | bytearray, int, int]  # head, count, data, 
 
 @dataclass(slots=True)
 class FragmentPlan:
-    """What one fragment will hold.
+    """The content of one fragment.
 
     Args:
-        items: as `FragmentWriter.write` takes them.
+        items: changes, for `FragmentWriter.write`.
         size: their bytes, but for a few of framing.
-        rows: how many.
+        rows: their number.
         table: of the newest rows among them, to name it in an error.
-        metadata: which statements their rows are of (`connector.log.transaction.rows_query`).
+        metadata: the statements that changed the rows (`connector.log.transaction.rows_query`).
     """
 
     items: list[bytes | RowSlice] = field(default_factory=list)
@@ -36,69 +36,69 @@ class FragmentPlan:
 
 
 class FragmentCutter:
-    """Gathers the changes of one event into groups of about `limit` bytes.
+    """Gathers the changes of one event into plans of about `limit` bytes.
 
-    A group leaves only when something does not fit beside it any more, so what `rest` gives at the end is
-    never empty unless the event is. Neither a row nor a statement is cut here: a larger one is a group alone.
-    What was added is referred to, not copied, until its group has left.
+    A plan leaves only when the next change does not fit into it, so the last one, of `drain`, is never empty unless the
+    event is. Neither a row nor a statement is cut here: a larger one has a plan of its own. Added changes are
+    referenced, not copied, until their plan has left.
 
     Args:
         limit: bytes to aim for.
-        head: encodes a row change's head, or remembers it.
+        head: encodes a row change's header, or remembers it.
     """
 
     def __init__(self, limit: int, head: Head) -> None:
         self._limit = limit
         self._head = head
-        self._group = FragmentPlan()
+        self._plan = FragmentPlan()
         self._asked = Asked()
 
     def add(self, change: Rows | Statement) -> Iterator[FragmentPlan]:
-        """Take a change.
+        """Add a change.
 
         Yields:
-            The groups that are full with it.
+            The plans that are full with it.
         """
         query = self._asked.another(change)
-        told = 0 if query is None else len(query.encode())
+        query_size = 0 if query is None else len(query.encode())
         if isinstance(change, Statement):
             text = encoded.statement(change)
-            if self._group.items and self._group.size + told + len(text) > self._limit:
-                yield self.rest()
-            self._tell(query, told)
-            self._group.items.append(text)
-            self._group.size += len(text)
+            if self._plan.items and self._plan.size + query_size + len(text) > self._limit:
+                yield self.drain()
+            self._add_query(query, query_size)
+            self._plan.items.append(text)
+            self._plan.size += len(text)
             return
         head = self._head(change.layout, change.action, change.before, change.after)
         ends, first, start = change.ends, 0, 0
-        if self._group.items and ends and self._group.size + told + len(head) + ends[0] > self._limit:
-            yield self.rest()
-        self._tell(query, told)
+        if self._plan.items and ends and self._plan.size + query_size + len(head) + ends[0] > self._limit:
+            yield self.drain()
+        self._add_query(query, query_size)
         while first < len(ends):
-            room = self._limit - self._group.size - len(head)
+            room = self._limit - self._plan.size - len(head)
             stop = bisect_right(ends, start + room, lo=first)
             if stop == first:
-                if self._group.items:
-                    yield self.rest()
+                if self._plan.items:
+                    yield self.drain()
                     continue
                 stop = first + 1
             end = ends[stop - 1]
             self._put(change, head, stop - first, start, end)
             first, start = stop, end
 
-    def _tell(self, query: str | None, size: int) -> None:
+    def _add_query(self, query: str | None, size: int) -> None:
         if query is not None:
-            self._group.metadata[key(len(self._group.items))] = query
-            self._group.size += size
+            self._plan.metadata[key(len(self._plan.items))] = query
+            self._plan.size += size
 
     def _put(self, change: Rows, head: bytes, count: int, start: int, end: int) -> None:
-        group = self._group
-        group.items.append((head, count, change.data, start, end))
-        group.size += len(head) + end - start
-        group.rows += count
-        group.table = change.layout.name
+        plan = self._plan
+        plan.items.append((head, count, change.data, start, end))
+        plan.size += len(head) + end - start
+        plan.rows += count
+        plan.table = change.layout.name
 
-    def rest(self) -> FragmentPlan:
-        """What has not left yet; the next group begins empty."""
-        group, self._group = self._group, FragmentPlan()
-        return group
+    def drain(self) -> FragmentPlan:
+        """The last plan, as far as it is filled; the next one begins empty."""
+        plan, self._plan = self._plan, FragmentPlan()
+        return plan

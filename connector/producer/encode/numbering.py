@@ -1,4 +1,4 @@
-"""What an encoder is told: how large things may be, which shards there are, and where numbering goes on."""
+"""The settings of an encoder: sizes, shards, and the next number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connector.log.transaction.layout import TableName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How large things may be, in bytes; see `connector.config.model.Publish` and `Kafka`."""
+    """Sizes in bytes; see `connector.config.publish.Publish` and `connector.config.kafka.Kafka`."""
 
     fragment: int
     shard: int
@@ -21,12 +21,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """Which shards there are.
+    """The rule by which events get their shards.
 
     Args:
         rule: the log's.
-        since: the event from which on it holds, which is therefore `#UNKNOWN`; NO_SEQNO: from the log's beginning.
-        bookkeeping: patterns of tables, as the rule's: an event that touches these alone is marked.
+        since: the first event under it, which is therefore `#UNKNOWN`; NO_SEQNO: the log's first.
+        bookkeeping: patterns of tables, as the rule's: an event that touches no other table is marked.
     """
 
     rule: ShardRule = field(default_factory=ShardRule)
@@ -34,16 +34,16 @@ class Sharding:
     bookkeeping: tuple[str, ...] = ()
 
     def keeps_books(self, table: TableName) -> bool:
-        """Whether a table is somebody's bookkeeping."""
+        """True for a table that a pattern of `bookkeeping` finds."""
         return any(finds(pattern, table) for pattern in self.bookkeeping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """Where numbering goes on: what going online, or going back, has decided.
+    """The number after which events continue, as going online, or going back, has decided.
 
     Args:
-        epoch: the epoch of what follows.
+        epoch: of the next event.
         next_seqno: of the next event.
         tails: partition → its last finished event.
         last_barrier: the last finished barrier.

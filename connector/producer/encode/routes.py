@@ -1,4 +1,4 @@
-"""Where the events of a shard go: the same for many events, made once."""
+"""Routes events: partition, key and metadata of a shard's events, made once for many."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from connector.log.format.shard import partition_of
 from connector.log.ids import ShardId
 
 KEPT: Final = 4096
-MARK: Final = {"is_metadata": "true"}  # Tungsten's name for what no data is
+MARK: Final = {"is_metadata": "true"}  # as Tungsten marks events that hold no data
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the events of a shard go, and what they say of it.
+    """The route of a shard's events.
 
     Args:
-        shard, partition, key: where.
-        bookkeeping: whether they are others' bookkeeping.
-        facts: metadata that every such event of the shard and server has.
+        shard: the shard.
+        partition, key: of their Kafka messages.
+        bookkeeping: they touch only bookkeeping tables.
+        facts: metadata of every such event of the shard and server.
         metadata: the same as an encoded Avro map.
     """
 
@@ -34,10 +35,10 @@ class Route:
 
 
 class Routes:
-    """Routes by server, shard and what is in it.
+    """Routes by server, shard and bookkeeping.
 
     Args:
-        service: whose log.
+        service: the log's.
         partitions: of the event topic.
         facts: further metadata that every event has.
     """
@@ -49,7 +50,7 @@ class Routes:
         self._kept: dict[tuple[int, ShardId, bool], Route] = {}
 
     def __call__(self, server_id: int, shard: ShardId, bookkeeping: bool = False) -> Route:
-        """The route of a shard's events that a server executed first, and that are others' bookkeeping or not."""
+        """The route of a shard's events that a server executed first."""
         kept = self._kept.get((server_id, shard, bookkeeping))
         if kept is None:
             if len(self._kept) >= KEPT:

@@ -1,9 +1,9 @@
-"""Pieces of a prepared transaction as they are kept until it is decided, and back: the same changes come out.
+"""Encodes batches of prepared XA transactions for the topic that stores them, and decodes them.
 
-Not fragments: where an event is cut depends on what it is together with, which only its commit tells. So a piece is
-kept as what it is, in a form of bytes: its changes one after the other (of rows: the text of their statement, where
-that is told, the head that a fragment has of them, the Avro records as they are, and where each ends), a CRC-32 behind
-them. That is cut into messages of bounded size; the first byte of each tells whether the piece goes on in the next.
+They are not fragments: how an event is cut depends on the whole event, which is known only at its commit. So a batch is
+stored as its changes one after the other, with a CRC-32 at the end. A row change is the text of its statement (where
+the source logs it), its change header, its Avro records, and the end of each record. The bytes are cut into messages
+of bounded size; the first byte of each says whether the batch goes on in the next.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from connector.producer.encode import change as encoded
 GOES_ON: Final = b"\x01"
 ENDS: Final = b"\x00"
 CHECK: Final = 4  # bytes of the CRC-32
-QUERY: Final = avro.long(2)  # the text of the statement whose rows come next; its place is that of a union's branch
-MARK: Final = 8  # bytes of a row's end, little-endian: whoever goes on may be another machine
+QUERY: Final = avro.long(2)  # the text of the statement whose rows come next, in the place of a union's branch
+MARK: Final = 8  # bytes of a row's end, little-endian on every machine
 
 Changes = list[Rows | Statement]
 Head = tuple[TableLayout, Action, bytes, bytes]
@@ -34,10 +34,10 @@ Item = TypeVar("Item")
 
 
 def messages(changes: Changes, size: int) -> list[bytes]:
-    """A piece as it is kept.
+    """Encode a batch.
 
     Args:
-        changes: the piece's.
+        changes: the batch's.
         size: bytes of a message, at most; 2 or more.
     """
     parts: list[bytes] = []
@@ -50,7 +50,7 @@ def messages(changes: Changes, size: int) -> list[bytes]:
             marks.byteswap()
         if change.query is not None:
             parts.append(QUERY + avro.string(change.query))
-        head = encoded.row_change_head(change.layout, change.action, change.before, change.after)
+        head = encoded.change_header(change.layout, change.action, change.before, change.after)
         parts += head, avro.long(change.count)
         parts += marks.tobytes(), bytes(change.data)
     body = b"".join((avro.long(len(changes)), *parts))
@@ -60,35 +60,35 @@ def messages(changes: Changes, size: int) -> list[bytes]:
     return [(GOES_ON if at + step < len(body) else ENDS) + body[at : at + step] for at in starts]
 
 
-class Restoring:
-    """Makes pieces of messages that come in order."""
+class BatchDecoder:
+    """Decodes batches from messages in order."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._heads: dict[bytes, Head] = {}
 
-    def take(self, message: bytes) -> Changes | None:
-        """Take the next message.
+    def feed(self, message: bytes) -> Changes | None:
+        """Decode the next message.
 
         Returns:
-            The changes of the piece that is whole with it; None when more belongs to it.
+            The changes of the batch that is whole with it; None when the batch goes on.
 
         Raises:
-            LogDamaged: it is not what was kept.
+            LogDamaged: the bytes are not those that were stored.
         """
         self._parts.append(message[1:])
         if message[:1] == GOES_ON:
             return None
         body, self._parts = b"".join(self._parts), []
         if message[:1] != ENDS or crc32(body[:-CHECK]) != int.from_bytes(body[-CHECK:], "big"):
-            raise LogDamaged("what is kept of a prepared transaction is not what was written")
+            raise LogDamaged("a stored batch of an XA transaction has a wrong checksum")
         reader = _Reader(body[:-CHECK])
         try:
             changes = [self._change(reader) for _ in range(reader.long())]
         except (ValueError, OverflowError) as error:
-            raise LogDamaged(f"a piece of a prepared transaction cannot be read: {error}", at=reader.at) from error
+            raise LogDamaged(f"a stored batch of an XA transaction cannot be decoded: {error}", at=reader.at) from error
         if reader.left:
-            raise LogDamaged("a piece of a prepared transaction holds more than its changes", left=reader.left)
+            raise LogDamaged("a stored batch of an XA transaction has bytes after its changes", left=reader.left)
         return changes
 
     def _change(self, reader: _Reader) -> Rows | Statement:
@@ -107,7 +107,7 @@ class Restoring:
         return Rows(layout, action, reader.take(marks[-1] if marks else 0), marks, before, after, query)
 
     def _head(self, reader: _Reader, start: int) -> Head:
-        """The same object for the same layout, as the source gives it: much hangs on that being quick to compare."""
+        """A change header. Equal layouts are one object, as the source's are: later steps compare them by identity."""
         name = TableName(reader.string(), reader.string())
         columns = tuple(reader.array(_column))
         key = tuple(reader.array(_Reader.long))
@@ -135,7 +135,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if not 0 <= size <= self.left:
-            raise LogDamaged("a piece of a prepared transaction ends within a change", wanted=size, left=self.left)
+            raise LogDamaged("a stored batch of an XA transaction ends within a change", expected=size, left=self.left)
         self.at += size
         return self._data[self.at - size : self.at]
 

@@ -1,1 +1,8 @@
-"""Fragments into Kafka, with the producer's position, in Kafka transactions."""
+"""Publishes fragments and the producer's position, in Kafka transactions.
+
+publisher     the thread that writes to Kafka
+queue         the bounded queue before it
+pacing        when a Kafka transaction ends, and when the next begins
+fragments     the publisher's work for every fragment, compiled
+replica_gate  the seam to the replicas that must have a transaction before it is published
+"""

@@ -1,4 +1,4 @@
-"""What the publisher does for every fragment. Compiled: of small transactions there are a hundred thousand a second."""
+"""The publisher's work for every fragment. Compiled: there may be a hundred thousand small transactions a second."""
 
 from libc.stdint cimport int64_t
 
@@ -13,7 +13,7 @@ from connector.log.transaction.batch import PositionAdvance
 
 
 def size_of(list items not None):
-    """Bytes of the fragments among them, and of what is prepared."""
+    """Bytes of the fragments among the items, and of stored XA batches."""
     cdef int64_t size = 0
     cdef Py_ssize_t index
     for index in range(len(items)):
@@ -38,11 +38,11 @@ def rows_of(list ended not None):
 
 
 def gtids_of(list items not None):
-    """What the log has with these items and had not before: a set, as the source writes one. "" where that is nothing.
+    """The transactions that end with these items: a GTID set, in the source's form; "" where there is none.
 
-    Of an event that does not end in them nothing: until it has, it can be given up.
+    An event that does not end in them does not count: it can still be given up.
     """
-    cdef GtidRange run = GtidRange()
+    cdef GtidRange gtids = GtidRange()
     cdef Py_ssize_t index
     cdef Fragment fragment
     cdef str gtid
@@ -58,27 +58,27 @@ def gtids_of(list items not None):
             continue
         else:
             gtid = item.gtid if isinstance(item, PositionAdvance) else None
-        if gtid is None or run.goes_on(gtid):
+        if gtid is None or gtids.goes_on(gtid):
             continue
         if found is None:
             found = parse_gtids(gtid)
         else:
-            if run.first is not None:
-                found.add(run.first, run.count)
+            if gtids.first is not None:
+                found.add(gtids.first, gtids.count)
             found.add(gtid)
-        run.begin(gtid)
-    if found is not None and run.first is not None:
-        found.add(run.first, run.count)
+        gtids.begin(gtid)
+    if found is not None and gtids.first is not None:
+        found.add(gtids.first, gtids.count)
     return ",".join(filter(None, [*loaded, "" if found is None else str(found)]))
 
 
 def send_on(list items not None, Py_ssize_t at, Progress progress not None, object send, str topic, list ended not None):
-    """Send fragments, and move the position with each, up to an item that is none.
+    """Send fragments, and move the position with each, up to another item.
 
     Args:
         items: fragments and others.
         at: index of the first.
-        progress: what moves.
+        progress: the position.
         send: called with topic, partition, key, value.
         topic: the event topic.
         ended: those that end an event are added.

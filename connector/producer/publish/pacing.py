@@ -1,12 +1,12 @@
-"""When a Kafka transaction ends.
+"""Paces Kafka transactions: decides when one ends, and when the next begins.
 
-At once when nothing waits: an event that comes alone is visible after one commit's time. While work waits, after
-`commit_ms`, or after a few times what a commit takes here, so that a slow broker spends its time on data and not on
-commits. Always at `commit_bytes`, within a huge event too.
+One ends at once when nothing waits: an event that comes alone is visible after the time of one commit. While work
+waits, one ends after `commit_ms`, or after a few times the duration of a commit, so that a slow broker spends its time
+on data and not on commits. It always ends at `commit_bytes`, within a huge event too.
 
-And when the next begins: Kafka ends a transaction in two steps, and a commit returns after the first. Who begins
-before the second is refused, and librdkafka asks again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So
-there is a rest of a few milliseconds in between, about as long as the first step took.
+Kafka ends a transaction in two steps, and a commit returns after the first. A transaction that begins before the second
+is refused, and librdkafka tries again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So the next one
+begins a few milliseconds later, about as long as the first step took.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DATA_PER_COMMIT: Final = 4.0  # seconds of sending for each second of committing
 
 
 class Pacing:
-    """Decides, and learns how long commits take.
+    """Decides, and learns the duration of commits.
 
     Args:
         commit_bytes, commit_ms: see `connector.config.model.Publish`.
@@ -30,19 +30,19 @@ class Pacing:
         self._commit_seconds = 0.0
 
     def due(self, size: int, age: float, *, waiting: bool) -> bool:
-        """Whether to end the transaction now.
+        """Decide to end the transaction now.
 
         Args:
             size: bytes sent in it.
             age: seconds since its first message.
-            waiting: whether there is more to send already.
+            waiting: there is more to send already.
         """
         if not waiting or size >= self._bytes:
             return True
         return age >= max(self._seconds, DATA_PER_COMMIT * self._commit_seconds)
 
     def rest(self, passed: float) -> float:
-        """How long to wait before the next transaction.
+        """The seconds to wait before the next transaction.
 
         Args:
             passed: seconds since the last one was committed.
@@ -50,5 +50,5 @@ class Pacing:
         return max(0.0, min(self._commit_seconds, LONGEST_REST) - passed)
 
     def committed(self, seconds: float) -> None:
-        """A commit took this long."""
+        """Learn the duration of a commit, in seconds."""
         self._commit_seconds = 0.8 * self._commit_seconds + 0.2 * seconds

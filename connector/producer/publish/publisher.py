@@ -1,9 +1,9 @@
 """The thread that writes to Kafka: work from the queue, in Kafka transactions, each with the producer's position.
 
-1. Take work; where it has to be elsewhere before, wait for that, with no transaction open. 2. Begin a transaction if
-none runs, and send the work's fragments, moving the position in memory as they go. 3. When the pacing says so, send the
+1. Poll work; where replicas must have it first, wait for them, with no transaction open. 2. Begin a transaction if none
+is open, and send the work's fragments, moving the position in memory with each. 3. When the pacing says so, send the
 position in the same transaction and commit. 4. Only then count it.
-Dying anywhere before 3 has returned leaves nothing visible; after it, the next start reads the position.
+Dying before 3 has returned leaves nothing visible; after it, the next start reads the position.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from connector.producer.publish.queue import Work, WorkQueue
 from connector.producer.publish.replica_gate import ReplicaGate
 from connector.producer.sources.source import SnapshotCompleted
 
-OBSERVED: Final = 32  # events of one commit whose latency is observed, about
-WAKE: Final = 0.2  # seconds between looks at the timer while nothing comes
+OBSERVED: Final = 32  # latencies of one commit: those of evenly spaced events
+WAKE: Final = 0.2  # seconds between two checks of the timer while no work comes
 
 Point = Callable[[str], None]
 
@@ -41,16 +41,16 @@ Point = Callable[[str], None]
 class Publisher:
     """Publishes one epoch: from a plan on, until `drain`, or until an error.
 
-    `put` and `drain` raise what the thread has failed with, `Held` where it has stopped to wait for what is held; the
-    object and its `Transactions` are then only to be closed.
+    `put` and `drain` raise the thread's error, `ReplicaLagging` where it has given up held transactions; the object and
+    its `Transactions` can then only be closed.
 
     Args:
         config: names, pacing.
         transactions: opened, none begun.
         clock: for pacing and latencies.
         point: passed before and after every commit; see `connector.failpoints`.
-        hold: what has to be elsewhere before it is published; None: nothing.
-        created: when a file of the source's log was begun; 0 when unknown.
+        gate: the replicas that must have a transaction before it is published; None: there are none.
+        created: the time at which a file of the source's log was begun; 0 when unknown.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Publisher:
         transactions: Transactions,
         clock: Clock,
         point: Point,
-        hold: ReplicaGate | None = None,
+        gate: ReplicaGate | None = None,
         *,
         created: Callable[[str], int] = lambda file: 0,
     ) -> None:
@@ -68,8 +68,8 @@ class Publisher:
         self._transactions = transactions
         self._clock = clock
         self._point = point
-        self._hold = hold
-        self._hurried = Event()  # set: what is held is not waited for any more
+        self._gate = gate
+        self._hurried = Event()  # set: the replicas are not waited for any more
         self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
         self._queue = WorkQueue(config.publish.queue_bytes)
         self._thread: Thread | None = None
@@ -78,10 +78,10 @@ class Publisher:
         self._progress: Progress | None = None
         self._moved = False
         self._written = clock.monotonic()
-        self._begun: float | None = None  # when the running transaction began
+        self._opened: float | None = None  # the time at which the open transaction began
         self._bytes = 0
-        self._loaded = False  # whether the running transaction ends an initial load
-        self._stored = False  # whether it holds something of prepared transactions
+        self._snapshot_ends = False  # in the open transaction
+        self._xa_stored = False  # something of prepared transactions, in the open transaction
         self._ended: list[Fragment] = []
 
     @property
@@ -95,14 +95,14 @@ class Publisher:
         """Write a plan, in one Kafka transaction, and begin to publish.
 
         Args:
-            plan: what was decided.
+            plan: the epoch and its position.
             markers: its EPOCH markers, encoded.
 
         Raises:
-            Held: what the log has with it is not where it has to be, and we are to stop.
+            ReplicaLagging: the replicas lack transactions of the log, and the producer is to stop.
         """
-        if self._hold is not None and plan.position.gtid_set:
-            self._hold.wait(plan.position.gtid_set, self._hurried.is_set)
+        if self._gate is not None and plan.position.gtid_set:
+            self._gate.wait(plan.position.gtid_set, self._hurried.is_set)
         records: tuple[LogRecord | PartitionMap | None, ...] = (plan.log, plan.partitions)
         self._transactions.begin()
         for record in (*(known for known in records if known is not None), plan.epoch):
@@ -121,7 +121,7 @@ class Publisher:
         self.resume()
 
     def resume(self) -> None:
-        """Begin to publish after what is committed, in the same epoch: after `drain`."""
+        """Publish on after `drain`, in the same epoch."""
         self._progress = Progress(self.committed, self._server_uuid)
         self._moved = False
         self._queue = WorkQueue(self._config.publish.queue_bytes)
@@ -129,23 +129,23 @@ class Publisher:
         self._thread.start()
 
     def put(self, work: Work) -> None:
-        """Give work; waits while `queue_bytes` are waiting. `[]` only looks for an error."""
+        """Put work; waits while `queue_bytes` are waiting. `[]` only checks for an error."""
         if work:
             self._queue.put(work)
         else:
             self._queue.check()
 
     def drain(self, *, hurried: bool = False) -> PositionRecord:
-        """Publish what was put, write the position, end the thread.
+        """Publish all work, write the position, end the thread.
 
         Args:
-            hurried: do not wait for what is held.
+            hurried: do not wait for replicas.
 
         Returns:
             The position, committed.
 
         Raises:
-            Held: something was held, and is not published.
+            ReplicaLagging: held transactions are not published.
         """
         if hurried:
             self._hurried.set()
@@ -159,7 +159,7 @@ class Publisher:
         self._transactions.confirm()
 
     def end(self) -> None:
-        """As `drain`, hurried, but tell no error. May be repeated."""
+        """As `drain`, hurried, but without an error. May be repeated."""
         self._hurried.set()
         self._end()
 
@@ -172,11 +172,11 @@ class Publisher:
     def _run(self) -> None:
         try:
             while not self._queue.finished:
-                taken = self._queue.take(WAKE)
-                if taken is not None:
-                    self._wait(taken[0])
-                    self._send(*taken)
-                    if self._begun is not None and self._due(self._begun):
+                found = self._queue.poll(WAKE)
+                if found is not None:
+                    self._wait(found[0])
+                    self._send(*found)
+                    if self._opened is not None and self._due(self._opened):
                         self._commit()
                 elif self._idle_seconds() > self._config.publish.idle_position_seconds:
                     self._commit_position()
@@ -185,25 +185,25 @@ class Publisher:
             self._queue.fail(error)
 
     def _wait(self, work: Work) -> None:
-        """Wait until what the log has with this work may be published."""
-        gtids = gtids_of(work) if self._hold is not None else ""
-        if self._hold is None or not gtids or self._hold.has(gtids):
+        """Wait until the replicas have the transactions of this work."""
+        gtids = gtids_of(work) if self._gate is not None else ""
+        if self._gate is None or not gtids or self._gate.has(gtids):
             return
-        if self._begun is not None:
+        if self._opened is not None:
             self._commit()
-        self._hold.wait(gtids, self._hurried.is_set)
+        self._gate.wait(gtids, self._hurried.is_set)
 
-    def _due(self, begun: float) -> bool:
-        return self._pacing.due(self._bytes, self._clock.monotonic() - begun, waiting=not self._queue.empty)
+    def _due(self, opened: float) -> bool:
+        return self._pacing.due(self._bytes, self._clock.monotonic() - opened, waiting=not self._queue.empty)
 
     def _idle_seconds(self) -> float:
         return self._clock.monotonic() - self._written
 
     def _commit_position(self) -> None:
-        """What was passed over since the last commit moves the position, unless an event is open."""
-        if self._begun is None and not self._moved:
+        """Commit the position where filtered transactions have moved it, unless an event is open."""
+        if self._opened is None and not self._moved:
             return
-        if self._begun is None:
+        if self._opened is None:
             self._begin()
         self._commit()
 
@@ -212,24 +212,24 @@ class Publisher:
         while at < len(work):
             match work[at]:
                 case Fragment():
-                    if self._begun is None:
+                    if self._opened is None:
                         self._begin()
                     at = send_on(work, at, progress, self._transactions.send, self._config.topic, self._ended)
                     continue
-                case PositionAdvance() as passed:
-                    self._moved = progress.passed(passed) or self._moved
+                case PositionAdvance() as advance:
+                    self._moved = progress.passed(advance) or self._moved
                 case Stored() as stored:
-                    if self._begun is None:
+                    if self._opened is None:
                         self._begin()
                     self._transactions.send(self._config.prepared_topic, 0, stored.key, stored.value)
                     if stored.kept is not None:
                         progress.keep(stored.kept)
-                    self._stored = True
-                case SnapshotCompleted() as loaded:
-                    progress.snapshot_ended(loaded.gtid_set)
-                    self._loaded = self._moved = True
+                    self._xa_stored = True
+                case SnapshotCompleted() as completed:
+                    progress.snapshot_ended(completed.gtid_set)
+                    self._snapshot_ends = self._moved = True
                 case Definitions() | Redefined() as tables:
-                    if self._begun is None:
+                    if self._opened is None:
                         self._begin()
                     self._define(tables)
             at += 1
@@ -240,41 +240,41 @@ class Publisher:
             self._transactions.send(self._config.control_topic, 0, key, value)
 
     def _begin(self) -> None:
-        if rest := self._pacing.rest(self._idle_seconds()):
-            self._clock.sleep(rest)
+        if pause := self._pacing.rest(self._idle_seconds()):
+            self._clock.sleep(pause)
         self._transactions.begin()
-        self._begun = self._clock.monotonic()
+        self._opened = self._clock.monotonic()
 
     def _commit(self) -> None:
         record = self._with_created(self._moving().record())
-        stage = self._stage(record)
+        points = self._failpoints(record)
         self._transactions.send(self._config.position_topic, 0, *position_message(record))
-        self._point(f"{stage}before_commit")
+        self._point(f"{points}before_commit")
         started = self._clock.monotonic()
         self._transactions.commit()
         self._written = self._clock.monotonic()
-        self._point(f"{stage}after_commit")
+        self._point(f"{points}after_commit")
         self._pacing.committed(self._written - started)
         self._committed = record
         self._count(self._written - started)
-        self._begun, self._bytes, self._moved, self._loaded, self._stored = None, 0, False, False, False
+        self._opened, self._bytes, self._moved, self._snapshot_ends, self._xa_stored = None, 0, False, False, False
         self._ended.clear()
 
     def _with_created(self, record: PositionRecord) -> PositionRecord:
-        """With when its file was begun; what is known of the file from the last record stays known."""
+        """The record with the time at which its file was begun; the last record's where it is not known now."""
         before = self.committed
         same = (before.resume.file, before.server_uuid) == (record.resume.file, record.server_uuid)
         return replace(record, created=self._created(record.resume.file) or (before.created if same else 0))
 
-    def _stage(self, record: PositionRecord) -> str:
-        """Which pair of points this commit passes."""
-        if self._loaded:
+    def _failpoints(self, record: PositionRecord) -> str:
+        """The beginning of the names of this commit's two failpoints."""
+        if self._snapshot_ends:
             return "produce.snapshot_end_"
         if record.snapshot:
             return "produce.snapshot_"
         if record.open:
             return "produce.mid_event_"
-        return "produce.prepared_" if self._stored else "produce."
+        return "produce.prepared_" if self._xa_stored else "produce."
 
     def _count(self, seconds: float) -> None:
         service = self._config.service
@@ -287,7 +287,7 @@ class Publisher:
         metrics.published_rows.labels(service).inc(rows_of(self._ended))
         now = self._clock.now()
         latency = metrics.published_latency.labels(service)
-        # An observation costs as much as sending an event: of a crowd, some evenly spaced ones stand for all.
+        # An observation costs as much as sending an event: only evenly spaced ones are made.
         observed = range(0, len(self._ended), 1 + len(self._ended) // OBSERVED)
         for index in observed:
             commit_time = self._ended[index].commit_time

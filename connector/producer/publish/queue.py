@@ -1,4 +1,4 @@
-"""What waits between the thread that reads the source and the one that writes to Kafka, bounded by bytes."""
+"""The queue between the thread that reads the source and the one that writes to Kafka, bounded by bytes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from connector.producer.publish.fragments import size_of
 from connector.producer.sources.source import SnapshotCompleted
 
 Work = list[Fragment | PositionAdvance | SnapshotCompleted | Stored | Definitions | Redefined]
-"""In the source's order. Never divided between two Kafka transactions. What tables are stands in the same work as the
-end of the event that made them so."""
+"""Items in the source's order, for one Kafka transaction. Table definitions are in the same work as the end of the
+event that changed them."""
 
 
 class WorkQueue:
     """A queue of one producer and one consumer thread.
 
     Args:
-        limit: bytes of fragments that may wait; one work larger than that waits alone.
+        limit: bytes of fragments that may wait; larger work waits alone.
     """
 
     def __init__(self, limit: int) -> None:
@@ -33,10 +33,10 @@ class WorkQueue:
         self._changed = Condition()
 
     def put(self, work: Work) -> None:
-        """Give work over; waits while the queue is full.
+        """Put work; waits while the queue is full.
 
         Raises:
-            ConnectorError: the one that the consumer has failed with.
+            ConnectorError: the consumer's, when it has failed.
         """
         size = size_of(work)
         with self._changed:
@@ -48,17 +48,17 @@ class WorkQueue:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise what the consumer has failed with, if it has."""
+        """Raise the consumer's error, if it has failed."""
         with self._changed:
             self._check()
 
     def end(self) -> None:
-        """No more comes."""
+        """Say that no more work comes."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
-    def take(self, timeout: float) -> tuple[Work, int] | None:
+    def poll(self, timeout: float) -> tuple[Work, int] | None:
         """The next work and its bytes; None when nothing came in time, or nothing more comes."""
         with self._changed:
             if not self._works and not self._ended:
@@ -71,19 +71,19 @@ class WorkQueue:
             return work, size
 
     def fail(self, error: BaseException) -> None:
-        """The consumer has failed: whoever puts or checks is told."""
+        """Give the consumer's error to the producer's next `put` or `check`."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing waits."""
+        """True while no work waits."""
         return not self._works
 
     @property
     def finished(self) -> bool:
-        """Whether nothing waits and nothing comes."""
+        """True once no work waits and none comes."""
         return self._ended and not self._works
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""What has to be elsewhere before it may be published: the seam between the publisher and who knows."""
+"""The seam between the publisher and the replicas that must have a transaction before it is published."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Protocol
 
 
 class ReplicaLagging(Exception):
-    """What was put is held, and we wait no longer: it is not published, and nothing behind it."""
+    """Held transactions are given up: neither they nor any later ones are published."""
 
 
 class ReplicaGate(Protocol):
-    """Knows what is elsewhere. Called by the publisher's thread, and before that has begun by the one that makes it."""
+    """Knows the transactions that all replicas have. The publisher's thread calls it; before that starts, its maker."""
 
     def has(self, gtids: str) -> bool:
-        """Whether all of them are known to be there; asks nobody."""
+        """True when all of them are known to be on the replicas; sends no query."""
 
     def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
-        """Come back when all of them are there.
+        """Return when all of them are on the replicas.
 
-        No Kafka transaction is open meanwhile: brokers end one that lasts (`transaction.timeout.ms`).
+        No Kafka transaction may be open meanwhile: brokers end a long one (`transaction.timeout.ms`).
 
         Args:
-            gtids: a set, as the source writes one.
-            given_up: whether to wait no longer; looked at often.
+            gtids: a GTID set, in the source's form.
+            given_up: says to wait no longer; called often.
 
         Raises:
-            Held: it was given up, or the producer is to stop; or it will never be there.
-            PreflightError: whoever is waited for cannot tell.
+            ReplicaLagging: the wait was given up, the producer is to stop, or the source has lost the transactions.
+            PreflightError: a replica cannot say what it has executed.
         """

@@ -14,14 +14,14 @@ from tests.bench.micro.registry import Work, micro
 def small_events() -> Work:
     """Five changes of a row each: one fragment."""
     pieces, encoder = inputs.pieces(inputs.small_log()), inputs.encoder()
-    return lambda: [encoder.take(piece) for piece in pieces]
+    return lambda: [encoder.encode(piece) for piece in pieces]
 
 
 @micro("row", inputs.LARGE)
 def large_event() -> Work:
     """One event that is cut into fragments."""
     pieces, encoder = inputs.pieces(inputs.large_log()), inputs.encoder()
-    return lambda: [encoder.take(piece) for piece in pieces]
+    return lambda: [encoder.encode(piece) for piece in pieces]
 
 
 @micro("fragment", 100)

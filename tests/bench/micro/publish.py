@@ -29,7 +29,7 @@ def work_queue() -> Work:
     def run() -> None:
         for _ in range(100):
             queue.put(list(work))
-            queue.take(0.0)
+            queue.poll(0.0)
 
     return run
 

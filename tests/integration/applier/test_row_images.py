@@ -120,7 +120,7 @@ def messages(pieces: list[TransactionBatch]) -> tuple[list[bytes], int]:
         service="s", source_id="db:3306", partitions=1, limits=Limits(fragment=1 << 16, shard=1 << 22, message=1 << 20)
     )
     encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(0), tails={}, last_barrier=Seqno(-1)))
-    fragments = [fragment for piece in pieces for fragment in encoder.take(piece)]
+    fragments = [fragment for piece in pieces for fragment in encoder.encode(piece)]
     return [encoded(marker(1, 0, -1, log_id=LOG_ID)), *(one.value for one in fragments)], fragments[-1].seqno
 
 

@@ -33,7 +33,7 @@ def told(piece: TransactionBatch) -> dict[str, str]:
     return dict(marked.begin.metadata) if marked.begin else {}
 
 
-def test_a_heartbeat_has_its_name() -> None:
+def test_an_event_of_a_heartbeat_has_its_name() -> None:
     assert told(TransactionBatch(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
     assert told(TransactionBatch(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
 
@@ -51,27 +51,27 @@ def test_a_heartbeat_has_its_name() -> None:
         TransactionBatch(BEGIN, [], ENDING),
     ],
 )
-def test_what_is_none_is_left_alone(piece: TransactionBatch) -> None:
+def test_other_batches_are_not_marked(piece: TransactionBatch) -> None:
     assert told(piece) == {}
 
 
-def test_what_is_no_piece_passes() -> None:
+def test_other_items_are_not_changed() -> None:
     passed = PositionAdvance(END, None)
     assert Marker(CONFIG).marked([passed]) == [passed]
 
 
 @pytest.mark.parametrize("table", ["", "beat", ".beat", "ops."])
-def test_a_table_that_is_none_is_told(table: str) -> None:
+def test_a_heartbeat_table_without_a_name_is_refused(table: str) -> None:
     with pytest.raises(ConfigError, match="names no table"):
         Marker(Config(source=Source(heartbeat_table=table)))
 
 
-def test_a_table_that_is_not_published_is_told() -> None:
+def test_a_heartbeat_table_that_is_not_published_is_refused() -> None:
     with pytest.raises(ConfigError, match="leave out the heartbeat table"):
         Marker(Config(source=Source(heartbeat_table="ops.beat", filters=Filters(do=("shop",)))))
 
 
-def test_they_are_written_at_once_and_at_intervals_and_a_source_that_is_gone_is_no_reason_to_end(
+def test_heartbeats_are_written_at_once_and_at_intervals_though_the_source_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names: list[str] = []
@@ -94,7 +94,7 @@ def test_they_are_written_at_once_and_at_intervals_and_a_source_that_is_gone_is_
     assert len(names) == written
 
 
-def test_none_are_written_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_heartbeats_are_written_without_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "write_heartbeat", lambda *_: pytest.fail("written"))
     with heartbeats(Config(source=Source(heartbeat_table="ops.beat"))):
         pass

@@ -1,4 +1,4 @@
-"""Which producer a request to go offline is meant for."""
+"""A request to go offline ends only the producer that began the epoch it names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASKED = OfflineRequest(epoch=Epoch(4), asked_at=1, asked_by="me@here", because="
         (replace(ASKED, offline_at=2, seqno=7), False),  # an answer
     ],
 )
-def test_only_who_began_the_epoch_obeys(request_: OfflineRequest, meant: bool) -> None:
+def test_a_request_is_obeyed_by_the_process_that_began_its_epoch(request_: OfflineRequest, meant: bool) -> None:
     stop, nothing = Event(), None
     source: Any = nothing
     producer = Producer(Config(), source, SystemClock(), stop)

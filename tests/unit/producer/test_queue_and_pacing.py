@@ -29,7 +29,7 @@ def fragment(seqno: int, size: int = 10) -> Fragment:
     )
 
 
-def test_a_full_queue_makes_the_reader_wait() -> None:
+def test_a_full_queue_blocks_the_reader() -> None:
     queue = WorkQueue(25)
     taken: list[tuple[Work, int] | None] = []
     queue.put([fragment(0)])
@@ -38,12 +38,12 @@ def test_a_full_queue_makes_the_reader_wait() -> None:
     putting.start()
     putting.join(0.05)
     assert putting.is_alive()
-    taken.append(queue.take(1))
+    taken.append(queue.poll(1))
     putting.join(5)
     assert not putting.is_alive()
     queue.end()
     while not queue.finished:
-        taken.append(queue.take(1))
+        taken.append(queue.poll(1))
     assert [
         (item[0].seqno, size) for work in taken if work for item, size in [work] if isinstance(item[0], Fragment)
     ] == [(0, 10), (1, 10), (2, 10)]
@@ -52,17 +52,17 @@ def test_a_full_queue_makes_the_reader_wait() -> None:
 def test_work_larger_than_the_queue_waits_alone() -> None:
     queue = WorkQueue(5)
     queue.put([fragment(0, 100)])
-    assert queue.take(0) is not None
+    assert queue.poll(0) is not None
 
 
-def test_what_has_no_bytes_is_kept_in_order() -> None:
+def test_work_without_bytes_keeps_its_order() -> None:
     queue = WorkQueue(5)
     queue.put([PositionAdvance(SourcePosition("f", 4), None)])
-    assert queue.take(0) == ([PositionAdvance(SourcePosition("f", 4), None)], 0)
-    assert queue.take(0) is None
+    assert queue.poll(0) == ([PositionAdvance(SourcePosition("f", 4), None)], 0)
+    assert queue.poll(0) is None
 
 
-def test_a_failed_publisher_frees_and_tells_the_reader() -> None:
+def test_a_failed_publisher_releases_the_reader_with_its_error() -> None:
     queue = WorkQueue(5)
     queue.put([fragment(0)])
     told: list[BaseException] = []
@@ -82,18 +82,18 @@ def test_a_failed_publisher_frees_and_tells_the_reader() -> None:
         queue.check()
 
 
-def test_an_event_that_comes_alone_is_committed_at_once() -> None:
+def test_a_single_event_is_committed_at_once() -> None:
     assert Pacing(1000, 10).due(1, 0.0, waiting=False)
 
 
-def test_while_more_waits_a_transaction_grows_up_to_its_limits() -> None:
+def test_a_transaction_grows_to_its_limits_while_work_waits() -> None:
     pacing = Pacing(1000, 10)
     assert not pacing.due(999, 0.009, waiting=True)
     assert pacing.due(1000, 0.0, waiting=True)
     assert pacing.due(1, 0.01, waiting=True)
 
 
-def test_where_commits_are_slow_more_is_sent_in_each() -> None:
+def test_slow_commits_get_more_data_each() -> None:
     pacing = Pacing(1000, 10)
     for _ in range(50):
         pacing.committed(0.1)
@@ -102,7 +102,7 @@ def test_where_commits_are_slow_more_is_sent_in_each() -> None:
     assert pacing.due(1000, 0.0, waiting=True)
 
 
-def test_between_two_transactions_is_a_rest_as_long_as_a_commit_takes() -> None:
+def test_the_pause_between_two_transactions_is_as_long_as_a_commit() -> None:
     pacing = Pacing(1000, 10)
     assert pacing.rest(0.0) == 0.0, "nothing is known yet"
     for _ in range(50):

@@ -46,7 +46,7 @@ def encoder() -> Encoder:
 def event(by: Encoder, gtid: str | None, statements: int = 1) -> list[Any]:
     begin = replace(making.BEGIN, gtid=gtid)
     changes = [Statement("a", "x" * 40)] * statements
-    return [*by.take(TransactionBatch(begin, changes, making.ENDING))]
+    return [*by.encode(TransactionBatch(begin, changes, making.ENDING))]
 
 
 gtids = st.one_of(st.none(), st.builds("{}:{}".format, st.sampled_from([UUID, OTHER]), st.integers(1, 12)))
@@ -81,13 +81,13 @@ def items_of(steps: list[tuple[str, str | None, int]]) -> tuple[list[Work], Gtid
 
 
 @given(works)
-def test_what_a_work_brings_is_every_gtid_that_ends_in_it(steps: list[tuple[str, str | None, int]]) -> None:
+def test_gtids_of_work_are_those_of_the_events_that_end_in_it(steps: list[tuple[str, str | None, int]]) -> None:
     divided, every = items_of(steps)
     assert str(GtidSet.parse(gtids_of([item for work in divided for item in work]))) == str(every)
     assert str(GtidSet.parse(",".join(gtids_of(work) for work in divided))) == str(every)
 
 
-def test_an_event_that_does_not_end_brings_nothing() -> None:
+def test_an_unfinished_event_has_no_gtid_to_wait_for() -> None:
     assert gtids_of(event(encoder(), f"{UUID}:3", 3)[:-1]) == ""
     assert (
         gtids_of([PositionAdvance(PLACE, "0-1-7"), PositionAdvance(PLACE, "0-1-8"), PositionAdvance(PLACE, "1-1-3")])
@@ -159,7 +159,7 @@ def publisher(kafka: Kafka, hold: Slow, gtid_set: str = "") -> Publisher:
 
 
 @given(works)
-def test_nothing_is_committed_that_is_not_there_and_no_transaction_is_open_meanwhile(
+def test_transactions_that_replicas_lack_are_not_committed_and_none_is_open_meanwhile(
     steps: list[tuple[str, str | None, int]],
 ) -> None:
     divided, every = items_of([step for step in steps if step[0] != "loaded"])
@@ -176,7 +176,7 @@ def test_nothing_is_committed_that_is_not_there_and_no_transaction_is_open_meanw
     ]
 
 
-def test_a_new_log_waits_for_what_it_begins_behind_and_for_what_its_load_holds() -> None:
+def test_a_new_log_waits_for_the_transactions_before_it_and_of_its_initial_load() -> None:
     kafka = Kafka()
     hold = Slow(kafka)
     by = publisher(kafka, hold, f"{UUID}:1-5")
@@ -187,7 +187,7 @@ def test_a_new_log_waits_for_what_it_begins_behind_and_for_what_its_load_holds()
 
 
 @pytest.mark.parametrize("how", ["drain", "end"])
-def test_what_is_held_is_given_up_whole_with_all_behind_it(how: str) -> None:
+def test_held_transactions_are_given_up_with_all_later_ones(how: str) -> None:
     kafka = Kafka()
     hold = Slow(kafka, never=f"{UUID}:2")
     by, made = publisher(kafka, hold), encoder()
@@ -210,8 +210,9 @@ def test_what_is_held_is_given_up_whole_with_all_behind_it(how: str) -> None:
 @pytest.mark.parametrize(
     "url", ["replica", "mysql://", "postgresql://h", "mysql://h:0", "mysql://h:x", "mysql://h/db", "mysql://h?a=b"]
 )
-def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
+def test_an_invalid_address_is_refused_without_its_password(url: str) -> None:
     url = url.replace("//h", "//me:secret@h")
-    with pytest.raises(ConfigError, match=r"publish\.wait_for\.0: .*not an address of a server") as told:
+    with pytest.raises(ConfigError) as refused:
         load(None, {}, [f"publish.wait_for={url}"])
-    assert "secret" not in str(told.value)
+    assert "publish.wait_for.0" in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -61,7 +61,7 @@ def config(*names: str) -> Config:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("ROUND", 0.01), ("LOOK", 0.01), ("LONGEST_WAIT", 0.01), ("TELL_AFTER", 0.0)):
+    for name, value in (("ROUND", 0.01), ("POLL", 0.01), ("LONGEST_WAIT", 0.01), ("WARN_AFTER", 0.0)):
         monkeypatch.setattr(replicas, name, value)
     monkeypatch.setattr(replicas, "Replica", Scripted)
     monkeypatch.setattr(replicas, "session", gone)
@@ -74,7 +74,7 @@ def gone(source: Source) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("quick")
-def test_each_is_waited_for_over_its_absences_and_asked_no_more_for_what_it_has(
+def test_each_replica_is_waited_for_while_it_is_gone_and_asked_only_for_new_transactions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     away = SourceUnavailable("a replica that is waited for does not answer")
@@ -100,7 +100,7 @@ def test_each_is_waited_for_over_its_absences_and_asked_no_more_for_what_it_has(
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", ["", SourceUnavailable("away")])
 @pytest.mark.parametrize("how", ["stop", "given up"])
-def test_who_is_told_lets_go(answer: Answer, how: str) -> None:
+def test_a_wait_ends_at_a_stop_or_when_it_is_given_up(answer: Answer, how: str) -> None:
     Scripted.answers = {"a": [answer]}
     stop = Event()
     hold = Replicas(config("a"), stop, SystemClock())
@@ -112,13 +112,13 @@ def test_who_is_told_lets_go(answer: Answer, how: str) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_is_there_already_is_published_also_when_we_are_to_stop() -> None:
+def test_transactions_that_replicas_have_are_published_during_a_stop() -> None:
     Scripted.answers = {"a": [WANTED]}
     Replicas(config("a"), Event(), SystemClock()).wait(WANTED, lambda: True)
 
 
 @pytest.mark.usefixtures("quick")
-def test_who_cannot_tell_ends_it() -> None:
+def test_a_replica_without_gtids_ends_the_producer() -> None:
     Scripted.answers = {"a": [PreflightError("no GTIDs")]}
     with pytest.raises(PreflightError):
         Replicas(config("a"), Event(), SystemClock()).wait(WANTED, lambda: False)
@@ -126,7 +126,7 @@ def test_who_cannot_tell_ends_it() -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", ["", SourceUnavailable("away")])
-def test_what_the_source_has_lost_itself_is_given_up(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_that_the_source_has_lost_are_given_up(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def successor(source: Source) -> Iterator[str]:
         yield f"{UUID}:1-8"
@@ -145,7 +145,7 @@ def test_what_the_source_has_lost_itself_is_given_up(answer: Answer, monkeypatch
         hold.wait(WANTED, not_yet)
 
 
-def test_one_that_is_not_there_is_told_and_let_go() -> None:
+def test_a_replica_that_is_gone_is_logged_and_closed() -> None:
     name = f"127.0.0.1:{free_port()}"
     hold = Replicas(config(f"me:secret@{name}"), Event(), SystemClock())
     asked: list[bool] = []

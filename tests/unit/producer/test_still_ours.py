@@ -1,4 +1,4 @@
-"""What a newer producer does looks to the older one like damage: it asks whether it is the newest before it says so."""
+"""A newer producer's work looks like damage to an older one, which checks that it is the newest before it says so."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Publisher:
 
 @pytest.mark.parametrize("error", [LogDamaged("what is kept is not there"), PreflightError("the dump was ended")])
 @pytest.mark.parametrize("overtaken", [True, False])
-def test_an_overtaken_producer_says_that_it_is(error: ConnectorError, overtaken: bool) -> None:
-    def take(_: Decided) -> Any:
+def test_an_error_of_an_overtaken_producer_is_that_it_is_fenced(error: ConnectorError, overtaken: bool) -> None:
+    def accept(_: Decided) -> Any:
         """What is kept of the transaction: the newer producer has taken it away."""
         raise error
 
     capture = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
     publisher = Publisher(overtaken=overtaken)
-    online: Any = SimpleNamespace(publisher=publisher, capture=capture, prepared=SimpleNamespace(take=take))
+    online: Any = SimpleNamespace(publisher=publisher, capture=capture, prepared=SimpleNamespace(accept=accept))
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
     producer._held, producer.state = online, State.ONLINE
     with pytest.raises(Fenced if overtaken else type(error)):

@@ -49,7 +49,7 @@ def told(*items: Item, until: int = 99) -> list[Item]:
     return [item for _ in items for item in stream.read(0)]
 
 
-def test_what_is_known_is_passed_over_whole() -> None:
+def test_a_known_transaction_is_left_out_whole() -> None:
     first, last = (
         TransactionBatch(begin(f"{UUID}:3"), [], None),
         TransactionBatch(None, [], TransactionEnd(at(3), 0, Outcome.COMMIT)),
@@ -60,17 +60,17 @@ def test_what_is_known_is_passed_over_whole() -> None:
     ]  # fmt: skip
 
 
-def test_what_has_no_gtid_is_told() -> None:
+def test_a_transaction_without_gtid_is_passed_on() -> None:
     anonymous = whole(None, 3)
     assert told(whole(2, 2), anonymous) == [PositionAdvance(at(2), f"{UUID}:2"), anonymous]
 
 
-def test_what_is_prepared_and_known_is_passed_over() -> None:
+def test_a_known_prepared_transaction_is_left_out() -> None:
     unknown = Prepared("x", whole(7, 3), one_phase=False)
     assert told(Prepared("x", whole(2, 2), one_phase=False), unknown) == [PositionAdvance(at(2), f"{UUID}:2"), unknown]
 
 
-def test_behind_the_end_that_the_log_had_nothing_is_looked_up() -> None:
+def test_transactions_after_the_known_end_are_not_looked_up() -> None:
     known = Known(parse_gtids(f"{UUID}:1-5"))
     end = PositionAdvance(at(4), None)
     stream = UnknownAlone(Stream(whole(5, 3), end), known, at(4))

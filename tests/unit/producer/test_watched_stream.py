@@ -26,7 +26,7 @@ class Stream:
         self.closed = True
 
 
-def test_a_look_that_fails_ends_the_stream_and_none_comes_before_its_time() -> None:
+def test_a_failed_check_ends_the_stream_and_none_comes_early() -> None:
     clock, looks = Slept(), list[float]()
 
     def look() -> None:
@@ -45,7 +45,7 @@ def test_a_look_that_fails_ends_the_stream_and_none_comes_before_its_time() -> N
         stream.read(0)
 
 
-def test_a_server_that_cannot_be_looked_at_is_the_streams_to_tell() -> None:
+def test_a_server_that_cannot_be_checked_does_not_end_the_stream() -> None:
     clock, inner = Slept(), Stream()
 
     def look() -> None:

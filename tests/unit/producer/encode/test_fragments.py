@@ -34,7 +34,7 @@ def encoder(fragment: int = 1 << 16, shard: int = 1 << 22, message: int = 1 << 2
 
 
 def encode(pieces: list[TransactionBatch], by: Encoder) -> list[Fragment]:
-    return [fragment for piece in pieces for fragment in by.take(piece)]
+    return [fragment for piece in pieces for fragment in by.encode(piece)]
 
 
 def flat(changes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -76,7 +76,7 @@ def expected(event: list[making.Change | Statement]) -> list[tuple[Any, ...]]:
 
 
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
-def test_any_cut_holds_the_same_rows_in_order(
+def test_any_fragment_size_keeps_the_rows_in_order(
     case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int
 ) -> None:
     event, pieces = case
@@ -89,7 +89,7 @@ def test_any_cut_holds_the_same_rows_in_order(
 
 
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
-def test_any_cut_tells_which_statement_made_each_row(
+def test_any_fragment_size_keeps_each_row_with_its_statement(
     case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int
 ) -> None:
     event, pieces = case
@@ -109,7 +109,7 @@ def test_any_cut_tells_which_statement_made_each_row(
     st.integers(1, 600),
     st.integers(1, 600),
 )
-def test_digest_and_shard_do_not_depend_on_the_cut(
+def test_digest_and_shard_do_not_depend_on_the_fragment_size(
     case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int, held: int
 ) -> None:
     event, pieces = case
@@ -120,7 +120,7 @@ def test_digest_and_shard_do_not_depend_on_the_cut(
 
 
 @given(making.events, st.integers(1, 600), st.integers(0, 2**31 - 1))
-def test_with_a_registry_a_message_says_the_same_behind_its_schemas_number(
+def test_a_message_with_a_registry_differs_only_in_its_framing(
     event: list[making.Change | Statement], limit: int, number: int
 ) -> None:
     by = Encoder(
@@ -166,14 +166,14 @@ def test_every_long_and_int_survives(number: int, small: int) -> None:
     assert record["fragno"] == small
 
 
-def test_two_events_follow_each_other() -> None:
+def test_two_events_have_consecutive_seqnos() -> None:
     by = encoder()
     first = encode(making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])]), by)[-1]
     second = making.decoded(encode(making.whole([making.Change(layout("a"), Action.INSERT, [row(2)])]), by)[-1].value)
     assert (first.seqno, second["seqno"], second["prev_seqno"]) == (42, 43, 42)
 
 
-def test_two_schemas_or_a_statement_make_a_barrier() -> None:
+def test_an_event_of_two_schemas_or_with_a_statement_is_a_barrier() -> None:
     by = encoder()
     both = [making.Change(layout(name), Action.INSERT, [row(1)]) for name in ("a", "b")]
     assert encode(making.whole(both), by)[-1].barrier
@@ -201,23 +201,23 @@ def test_the_digest_of_a_statement_covers_the_values_it_was_executed_with(option
     assert digest("1") == digest("1") != digest("2")
 
 
-def test_a_large_event_leaves_before_it_ends() -> None:
+def test_a_large_event_gives_fragments_before_it_ends() -> None:
     by = encoder(fragment=100, shard=500)
     big = [making.Change(layout("a"), Action.INSERT, [row("x" * 50) for _ in range(40)])]
     rows = making.whole(big)[0].changes
-    fragments = by.take(TransactionBatch(making.BEGIN, rows, None))
+    fragments = by.encode(TransactionBatch(making.BEGIN, rows, None))
     assert fragments
     assert {fragment.key for fragment in fragments} == {b"#UNKNOWN"}
     assert by.open
-    last = by.take(TransactionBatch(None, [], making.ENDING))
+    last = by.encode(TransactionBatch(None, [], making.ENDING))
     assert last[-1].finished is not None
     assert last[-1].finished.digest.rows == 40
     assert not by.open
 
 
-def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
+def test_an_unfinished_event_is_dropped_when_numbering_begins_again() -> None:
     by = encoder(fragment=100, shard=500)
-    by.take(
+    by.encode(
         TransactionBatch(
             making.BEGIN, making.whole([making.Change(layout("a"), Action.INSERT, [row(1)])])[0].changes, None
         )
@@ -227,13 +227,15 @@ def test_what_was_begun_is_forgotten_when_numbering_begins_again() -> None:
     assert (record["seqno"], record["epoch"], record["rows"]) == (42, 4, 0)
 
 
-def test_pieces_out_of_order_are_refused() -> None:
+def test_batches_out_of_order_are_refused() -> None:
     by = encoder()
-    with pytest.raises(CorruptBinlog, match="outside"):
-        by.take(TransactionBatch(None, [], making.ENDING))
-    by.take(TransactionBatch(making.BEGIN, [], None))
-    with pytest.raises(CorruptBinlog, match="within"):
-        by.take(TransactionBatch(making.BEGIN, [], None))
+    with pytest.raises(CorruptBinlog) as outside:
+        by.encode(TransactionBatch(None, [], making.ENDING))
+    by.encode(TransactionBatch(making.BEGIN, [], None))
+    with pytest.raises(CorruptBinlog) as within:
+        by.encode(TransactionBatch(making.BEGIN, [], None))
+    assert "start" not in outside.value.where
+    assert within.value.where["start"] == making.BEGIN.start
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 2), (3, 2)])

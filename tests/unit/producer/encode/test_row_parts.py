@@ -15,7 +15,7 @@ from connector.errors import Unsupported
 from connector.log.format.decoded_parts import DecodedParts
 from connector.log.ids import Action
 from connector.log.transaction.batch import Statement
-from connector.producer.encode.row_parts import OVERHEAD, chunks
+from connector.producer.encode.row_parts import OVERHEAD, row_parts
 from tests.support import encoding as making
 from tests.support.fragments import CHANGE
 from tests.unit.producer.encode.test_fragments import encode, encoder, expected, flat, layout, row
@@ -54,7 +54,7 @@ events = st.tuples(making.events, st.lists(st.integers(0, 30_000), min_size=6, m
     st.integers(1, 4),
     st.booleans(),
 )
-def test_no_message_is_too_large_and_nothing_is_lost(
+def test_a_large_change_is_cut_below_the_limit_and_comes_out_whole(
     case: tuple[list[making.Change | Statement], Any], message: int, part: int, early: bool
 ) -> None:
     event, pieces = case
@@ -74,23 +74,25 @@ def test_no_message_is_too_large_and_nothing_is_lost(
     assert flat(found) == expected(event)
 
 
-def test_the_text_of_the_statement_goes_with_the_part_that_ends_its_rows() -> None:
+def test_the_last_part_of_a_change_has_the_text_of_its_statement() -> None:
     change = making.Change(layout("a"), Action.INSERT, [row("x" * 9000)], query="INSERT INTO t VALUES ('x…')")
     records = [making.decoded(fragment.value) for fragment in encode(making.whole([change]), encoder(message=4000))]
     assert len(records) == 3
     assert ["rows_query.0" in record["metadata"] for record in records] == [False, False, True]
 
 
-def test_a_message_without_room_is_an_error_that_names_the_table() -> None:
-    with pytest.raises(Unsupported, match=r"fragment of a\.t .* no room"):
+def test_metadata_that_fill_a_message_are_refused_with_the_table() -> None:
+    with pytest.raises(Unsupported) as refused:
         encode(making.whole([making.Change(layout("a"), Action.INSERT, [row("x" * 5000)])]), encoder(message=1600))
+    assert str(refused.value.where["table"]) == "a.t"
+    assert "kafka.max_message_bytes" in refused.value.hint
 
 
 @given(st.binary(max_size=100), st.binary(min_size=1, max_size=3000), st.integers(1, 700), st.booleans())
-def test_parts_are_cut_at_any_byte(head: bytes, data: bytes, size: int, rows: bool) -> None:
+def test_parts_cut_at_any_byte_join_to_the_change(head: bytes, data: bytes, size: int, rows: bool) -> None:
     change = (head, 3, data, 0, len(data)) if rows else data
     joining = DecodedParts(partial(_same, (head + b"\x06" + data + b"\0") if rows else data), "t-0@0")
-    parts = [*chunks(change, OVERHEAD + size)]
+    parts = [*row_parts(change, OVERHEAD + size)]
     assert [whole for _, whole in parts] == [False] * (len(parts) - 1) + [True]
     assert all(len(part) <= OVERHEAD + size for part, _ in parts)
     found = [joining.whole(1, [decode(part)]) for part, _ in parts]

@@ -48,11 +48,11 @@ def encoded() -> bytes:
     limits = Limits(fragment=65536, shard=1 << 20, message=1 << 20)
     encoder = Encoder(service="shop", source_id="mysql.example:3306", partitions=1, limits=limits)
     encoder.begin(Numbering(epoch=Epoch(3), next_seqno=Seqno(41), tails={0: Seqno(40)}, last_barrier=Seqno(12)))
-    (fragment,) = encoder.take(piece)
+    (fragment,) = encoder.encode(piece)
     return fragment.value
 
 
-def test_the_example_is_what_the_encoder_writes() -> None:
+def test_the_documented_example_equals_the_encoder_s_output() -> None:
     # The reader wants a record a line.
     (example,) = fastavro.json_reader(io.StringIO(json.dumps(json.loads(EXAMPLE.read_text()))), SCHEMA)
     body = encoded()[10:]

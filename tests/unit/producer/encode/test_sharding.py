@@ -60,7 +60,7 @@ def decoded(fragments: list[Fragment]) -> list[dict[str, Any]]:
 
 
 def take(by: Encoder, pieces: list[TransactionBatch]) -> list[dict[str, Any]]:
-    return decoded([fragment for piece in pieces for fragment in by.take(piece)])
+    return decoded([fragment for piece in pieces for fragment in by.encode(piece)])
 
 
 @given(
@@ -70,7 +70,7 @@ def take(by: Encoder, pieces: list[TransactionBatch]) -> list[dict[str, Any]]:
     st.integers(1, 9),
     st.sampled_from([SMALL, WHOLE]),
 )
-def test_an_event_is_of_its_tables_one_shard_or_unknown(
+def test_an_event_of_one_shard_has_it_and_any_other_is_unknown(
     tables: list[TableName], rule: ShardRule, cut: bool, rows: int, limits: Limits
 ) -> None:
     by = encoder(5, limits=limits, sharding=Sharding(rule=rule))
@@ -86,7 +86,7 @@ def test_an_event_is_of_its_tables_one_shard_or_unknown(
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_statements_and_ddl_are_of_no_shard(rule: ShardRule) -> None:
+def test_statements_and_ddl_are_unknown(rule: ShardRule) -> None:
     by = encoder(sharding=Sharding(rule=rule))
     [rows] = transaction(TABLES[0])
     statement = Statement(schema="a", sql="UPDATE t SET c = 1")
@@ -99,7 +99,7 @@ def test_statements_and_ddl_are_of_no_shard(rule: ShardRule) -> None:
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("limits", [SMALL, WHOLE])
 @pytest.mark.parametrize("rule", [ShardRule(), ShardRule(BY_TABLE)])
-def test_events_of_bookkeeping_alone_are_marked(cut: bool, limits: Limits, rule: ShardRule) -> None:
+def test_an_event_of_bookkeeping_tables_alone_is_marked(cut: bool, limits: Limits, rule: ShardRule) -> None:
     sharding = Sharding(rule=rule, bookkeeping=("a.t", "B"))
     by = encoder(limits=limits, sharding=sharding)
     ours, theirs, data = TABLES[0], TABLES[2], TABLES[1]
@@ -143,7 +143,7 @@ steps = st.lists(st.lists(st.sampled_from(TABLES[:4]), min_size=1, max_size=2), 
 
 
 @given(st.lists(st.tuples(st.sampled_from(RULES), steps), min_size=1, max_size=4), st.integers(1, 4), st.randoms())
-def test_a_reader_of_shards_gets_all_of_them_up_to_the_next_rule_and_is_told(
+def test_a_consumer_of_shards_gets_all_up_to_the_next_rule_and_an_error_there(
     generations: list[tuple[ShardRule, list[list[TableName]]]], partitions: int, chance: random.Random
 ) -> None:
     log: dict[int, list[FragmentHeader]] = {partition: [] for partition in range(partitions)}
@@ -164,7 +164,7 @@ def test_a_reader_of_shards_gets_all_of_them_up_to_the_next_rule_and_is_told(
         by.begin(first)
         tails = dict(at.tails)
         for tables in transactions:
-            for fragment in by.take(transaction(*tables)[0]):
+            for fragment in by.encode(transaction(*tables)[0]):
                 header = header_of(making.decoded(fragment.value))
                 log[fragment.partition].append(header)
             events.append(header)
