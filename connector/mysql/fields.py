@@ -1,4 +1,4 @@
-"""Reading the fields of rare events: little-endian, guarded, in Python."""
+"""Reads the fields of rare events in Python: little-endian, checked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from connector.errors import CorruptBinlog
 
 
 class Fields:
-    """Walks over an event's bytes.
+    """A cursor over an event's bytes.
 
-    Every method raises CorruptBinlog when the bytes end before the field does.
+    Every method raises CorruptBinlog if the bytes end before the field does.
     """
 
     __slots__ = ("_at", "_data")
@@ -19,7 +19,7 @@ class Fields:
 
     @property
     def left(self) -> int:
-        """How many bytes are unread."""
+        """Unread bytes."""
         return len(self._data) - self._at
 
     def take(self, size: int) -> bytes:
@@ -27,9 +27,9 @@ class Fields:
         return bytes(self.view(size))
 
     def view(self, size: int) -> memoryview:
-        """The next `size` bytes, not copied."""
+        """The next `size` bytes without a copy."""
         if not 0 <= size <= self.left:
-            raise CorruptBinlog(f"a length points outside of its event: {size} bytes wanted, {self.left} there")
+            raise CorruptBinlog(f"a length points outside of its event: {size} bytes needed, {self.left} there")
         self._at += size
         return memoryview(self._data)[self._at - size : self._at]
 

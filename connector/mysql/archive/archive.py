@@ -1,8 +1,7 @@
-"""A folder that holds a binary log's files as their server wrote them, kept by `thl archive`.
+"""The archive: a folder with a binary log's files as the server wrote them, filled by `thl archive`.
 
-A file gets its name when it is whole and safe on the disk; until then it is called `<name>.part`. Files may be
-compressed afterwards (`.gz`, `.zst`) or taken away, the oldest first. They hold what tables hold, so only the user
-who archives may read them, as only the server's may read its own.
+A file is named `<name>.part` until it is whole and synced to disk. Files may be compressed afterwards (`.gz`, `.zst`)
+or removed, the oldest first. They contain table data, so only the archiving user may read them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Archive:
     """The folder.
 
     Args:
-        folder: where it is.
+        folder: its path.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +43,7 @@ class Archive:
         return str(self.folder)
 
     def files(self) -> list[LogFile]:
-        """The whole files, oldest first; empty where there is none.
+        """The whole files, oldest first; may be empty.
 
         Raises:
             ConfigError: the folder cannot be read, holds the files of several logs, or lacks one in the middle.
@@ -59,7 +58,7 @@ class Archive:
             if file_number(next_one.name) != file_number(one.name) + 1:
                 raise ConfigError(
                     "files are missing in the archive",
-                    hint="put them back, or take the older ones away",
+                    hint="restore them, or remove the older ones",
                     folder=self.folder,
                     between=f"{one.name} {next_one.name}",
                 )
@@ -67,10 +66,10 @@ class Archive:
 
     @property
     def owner(self) -> str | None:
-        """The server whose log it is, by its UUID; None where it does not say.
+        """UUID of the server whose log it is; None if it is not recorded.
 
         Raises:
-            ConfigError: it says something else.
+            ConfigError: the record cannot be read.
         """
         identity = self.folder / IDENTITY
         try:
@@ -79,15 +78,17 @@ class Archive:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
-                "the archive does not name its server", hint="take the file away to name it anew", file=identity
+                "the archive does not name its server",
+                hint="remove the file; the next run writes it again",
+                file=identity,
             ) from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder where there is none, and be the only one who writes on it.
+        """Creates the folder if needed, and locks it against other writers.
 
         Raises:
-            ConfigError: somebody else does, or nobody can.
+            ConfigError: another process writes to it, or it cannot be written.
         """
         try:
             self.folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
@@ -98,12 +99,12 @@ class Archive:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError as error:
-            raise ConfigError("another process writes on this archive", folder=self.folder) from error
+            raise ConfigError("another process writes to this archive", folder=self.folder) from error
         finally:
             os.close(lock)
 
     def belong(self, server_uuid: str) -> None:
-        """Make sure that the archive is this server's, or becomes it.
+        """Checks that the archive is this server's; records the server in a new archive.
 
         Raises:
             HistoriesDiffer: it is another server's.
@@ -118,34 +119,34 @@ class Archive:
         elif owner != server_uuid:
             raise HistoriesDiffer(
                 "the archive holds another server's binary log",
-                hint="one folder for each server",
+                hint="use one folder for each server",
                 folder=self.folder,
                 archive=owner,
                 source=server_uuid,
             )
 
     def resume(self) -> SourcePosition | None:
-        """Where archiving goes on: behind the last whole event that is here; None in an empty archive.
+        """Position behind the last whole archived event; None in an empty archive.
 
-        What a crash left of the last event is cut off.
+        An incomplete last event, after a crash, is cut off.
         """
         whole = self.files()
         newest = file_number(whole[-1].name) if whole else 0
         parts = [path for path in self.folder.glob(f"*{PART}") if file_number(path.stem) > newest]
         if parts:
             part = max(parts, key=lambda path: file_number(path.stem))
-            return SourcePosition(part.stem, _mended(part))
+            return SourcePosition(part.stem, _without_incomplete_event(part))
         if whole:
             base = whole[-1].name.rpartition(".")[0]
             return SourcePosition(f"{base}.{newest + 1:06}", len(MAGIC))
         return None
 
     def verify(self) -> Iterator[tuple[LogFile, int]]:
-        """Every whole file with its size, once it was read through.
+        """Reads every whole file and yields it with its size.
 
         Raises:
             ConfigError: a file cannot be read, or is missing.
-            CorruptBinlog: an event contradicts the format, its checksum, or the place of the one before it.
+            CorruptBinlog: an event contradicts the format, its checksum, or the position of the event before it.
         """
         for file in self.files():
             with closing(LogBytes(file)) as source:
@@ -160,10 +161,10 @@ class Archive:
 
 
 class ArchiveWriter:
-    """Writes what a server sends into an archive.
+    """Writes a dump to an archive.
 
     Args:
-        archive: where to.
+        archive: the archive.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -173,13 +174,13 @@ class ArchiveWriter:
         self._unsynced = 0
 
     def accept(self, found: Sequence[tuple[str, bytes]]) -> list[str]:
-        """Write what `RawEvents` found.
+        """Writes what `RawEvents.drain` returned.
 
         Returns:
-            The files that are whole now.
+            The files that became whole.
 
         Raises:
-            ConfigError: the disk does not take it.
+            ConfigError: the folder cannot be written.
         """
         whole = []
         try:
@@ -197,20 +198,20 @@ class ArchiveWriter:
         return whole
 
     def sync(self) -> None:
-        """What was written is on the disk when this returns."""
+        """Syncs written bytes to disk."""
         if self._file is not None and self._unsynced:
             os.fsync(self._file.fileno())
             self._unsynced = 0
 
     def close(self) -> None:
-        """Sync and close; the file that is not whole stays as it is."""
+        """Syncs and closes; an incomplete file stays as it is."""
         if self._file is not None:
             self.sync()
             self._file.close()
             self._file = None
 
     def begin(self, name: str) -> None:
-        """Write on a file, from where it ends."""
+        """Opens a file to append to it."""
         part = self._folder / f"{name}{PART}"
         if not part.exists():
             _replace(part, MAGIC)
@@ -218,7 +219,7 @@ class ArchiveWriter:
         self._file = private.open_to_append(part)
 
     def _finish(self) -> list[str]:
-        """The server has gone to its next file: this one is whole."""
+        """Gives the file its name: the server has begun its next file."""
         if self._file is None:
             return []
         self._file.flush()
@@ -229,8 +230,8 @@ class ArchiveWriter:
         return [self._name]
 
 
-def _mended(part: Path) -> int:
-    """Cut off what a crash left of the last event; the size then."""
+def _without_incomplete_event(part: Path) -> int:
+    """Cuts off an incomplete last event; returns the size."""
     with closing(LogBytes(LogFile(part, part.stem))) as source:
         raw, failure = _read_through(source, part.stem)
     size = part.stat().st_size
@@ -243,7 +244,7 @@ def _mended(part: Path) -> int:
 
 
 def _read_through(source: LogBytes, name: str) -> tuple[RawEvents, ConnectorError | None]:
-    """Read a file to its end, or to what is wrong in it."""
+    """Reads a file to its end or to its first error."""
     frames = EventFrames()
     raw = RawEvents(frames, name)
     try:
@@ -258,7 +259,7 @@ def _read_through(source: LogBytes, name: str) -> tuple[RawEvents, ConnectorErro
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file such that it is whole or not there."""
+    """Writes a file atomically."""
     new = path.with_name(f"{path.name}.new")
     with private.open_new(new) as file:
         file.write(data)

@@ -1,7 +1,7 @@
-"""A binary log whose beginning its server has purged: from an archive first, then the server's stream.
+"""Reads a binary log from an archive first, then from the server's stream, if the server has purged its beginning.
 
-Where the log has GTIDs, reading begins with the newest archived file that lacks nothing, and leaves out what is known;
-where it has none, at the file and offset. A file that gets into the archive meanwhile is read, too.
+With GTIDs, reading begins with the newest archived file that lacks nothing, and skips known transactions; without, at
+file and offset. Files that are archived meanwhile are read, too.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ TYPE_AT: Final = len(MAGIC) + 4
 SERVER_ID: Final = slice(TYPE_AT + 1, TYPE_AT + 5)
 
 Open = Callable[[ByteSource, LogFile, Gtids | None], BinlogReader]
-"""A reader of a file's bytes, that need not decode the rows of transactions with these GTIDs: they are left out."""
+"""Makes a reader of a file's bytes; rows of transactions with these GTIDs need not be decoded."""
 
 Live = Callable[[StreamStart], BinlogReader]
-"""The server's stream."""
+"""Opens the server's stream."""
 
 
 class Files(Protocol):
     """Files of one binary log."""
 
     def files(self) -> list[LogFile]:
-        """Those that there are now, oldest first."""
+        """The files present now, oldest first."""
 
 
 class ArchivedLog:
-    """The log from a place on that the archive has.
+    """A log that begins in an archive.
 
     Args:
-        archive: where the files are.
-        start: the place, as the server would be asked for it.
-        first: the file to begin with: `covering`.
+        archive: the files.
+        start: where to begin, as the server would be asked.
+        first: the first file to read, from `covering`.
         open_file, live: make the readers; without `live` the log ends with the files.
 
     Raises:
@@ -67,18 +67,18 @@ class ArchivedLog:
         self._archive = archive
         self._open_file = open_file
         self._live = live
-        # What is known from the start; what is read is seen, too.
+        # Known from the start; `_seen` also has what is read.
         self._known_gtids = parse_gtids(start.gtid_set) if isinstance(start, AfterGtids) else None
         self._seen = parse_gtids(start.gtid_set) if isinstance(start, AfterGtids) else None
-        self._left_out = False  # the transaction that is being read is known
-        self._gtid: str | None = None  # its own
+        self._left_out = False  # the current transaction is known
+        self._gtid: str | None = None  # of the current transaction
         self._reader: BinlogReader | None = None
         self._file: LogFile | None = None
         self.ended = False
         self._begin(first, start.offset if isinstance(start, SourcePosition) else len(MAGIC))
 
     def read(self, timeout: float) -> list[Item]:
-        """What came since the last call, in order; as `BinlogReader.read` gives it.
+        """Reads what has arrived since the last call, as `BinlogReader.read`.
 
         Raises:
             Purged: the source no longer has what follows the archive.
@@ -95,7 +95,7 @@ class ArchivedLog:
         return kept
 
     def close(self) -> None:
-        """Close what is open. May be repeated."""
+        """Closes the current reader. May be repeated."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -110,7 +110,7 @@ class ArchivedLog:
         self._file = file
 
     def _next(self, file: LogFile) -> None:
-        """The next file of the archive; else the server's stream."""
+        """Opens the next archived file, without one the server's stream."""
         self.close()
         number = file_number(file.name) + 1
         following = [found for found in self._archive.files() if file_number(found.name) == number]
@@ -125,8 +125,8 @@ class ArchivedLog:
         self._reader = self._live(behind if self._seen is None else AfterGtids(str(self._seen)))
 
     def _known(self, item: Item) -> bool:
-        """Whether the log has it already; what it has not is seen from now on."""
-        if self._seen is None or isinstance(item, Redefined):  # what is known has redefined nothing
+        """True if the log has it already; if not, notes its GTID."""
+        if self._seen is None or isinstance(item, Redefined):  # known transactions redefine nothing
             return False
         if isinstance(item, PositionAdvance):
             return item.gtid is not None and self._see(item.gtid)
@@ -135,8 +135,8 @@ class ArchivedLog:
             self._gtid = part.begin.gtid
             if self._gtid is None:
                 raise PreflightError(
-                    "a transaction in the archive has no GTID: nobody can tell whether the log has it",
-                    hint="start a new log at a file and position of the archive",
+                    "a transaction in the archive has no GTID, so it is not known whether the log has it",
+                    hint="begin a new log (another `service`) at a file and position of the archive: source.start",
                     at=part.begin.start,
                 )
             self._left_out = self._gtid in self._seen
@@ -152,11 +152,11 @@ class ArchivedLog:
 
 
 class _Behind:
-    """A file's bytes from an offset on, behind its format."""
+    """A file's format description, then its bytes from an offset on."""
 
     def __init__(self, file: LogFile, offset: int) -> None:
         self._remains = Remains(whole(file), file.name)
-        self._bytes = self._remains.behind(offset)
+        self._bytes = self._remains.from_offset(offset)
 
     def receive(self, into: memoryview, timeout: float) -> int:
         return self._bytes.receive(into, timeout)
@@ -166,7 +166,7 @@ class _Behind:
 
 
 def covering(archive: Files, start: StreamStart) -> LogFile | None:
-    """The archived file to begin with, such that nothing behind `start` is left out; None: there is none.
+    """The archived file to begin with so that nothing behind `start` is missing; None: there is none.
 
     Raises:
         ConfigError, CorruptBinlog: as `ArchivedLog`.
@@ -183,14 +183,14 @@ def covering(archive: Files, start: StreamStart) -> LogFile | None:
 
 
 def within(before: Gtids, known: Gtids) -> bool:
-    """Whether all that is before a file is known. Where the kinds differ, it is not."""
+    """True if all GTIDs before a file are known; False if one set is MariaDB's and the other MySQL's."""
     if isinstance(before, DomainPosition) and isinstance(known, DomainPosition):
         return all(str(last) in known for last in before if last.number)
     return isinstance(before, GtidSet) and isinstance(known, GtidSet) and before.issubset(known)
 
 
 def holds(archive: Files, finished: Finished) -> bool:
-    """Whether the files go back to this transaction.
+    """True if the files reach back to this transaction.
 
     Raises:
         ConfigError, CorruptBinlog: as `ArchivedLog`.
@@ -203,7 +203,7 @@ def holds(archive: Files, finished: Finished) -> bool:
 
 
 def previous_gtids(file: LogFile) -> Gtids | None:
-    """The GTIDs of all files before this one, as its own beginning tells; None where the log had none.
+    """The GTIDs of all files before this one, from its beginning; None if the log had none.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -227,11 +227,11 @@ def previous_gtids(file: LogFile) -> Gtids | None:
 
 
 def beginning_gtids(event: bytes, *, checksums: bool) -> Gtids | None:
-    """The GTIDs that the event behind a file's format description tells; None: it tells none.
+    """The GTIDs in the event behind a file's format description; None: it has none.
 
     Args:
         event: the whole event.
-        checksums: whether it ends with one.
+        checksums: whether it ends with a checksum.
     """
     body = event[HEADER:-4] if checksums else event[HEADER:]
     if event[4] == PREVIOUS_GTIDS:
@@ -240,7 +240,7 @@ def beginning_gtids(event: bytes, *, checksums: bool) -> Gtids | None:
 
 
 def writer(file: LogFile) -> int:
-    """The server id of the server that wrote a file: that of its first event.
+    """The server id of a file's first event: of the server that wrote it.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -257,7 +257,7 @@ def writer(file: LogFile) -> int:
 
 
 def second_event(start: bytes) -> bytes | None:
-    """The second event, if it is there: the one behind the format description."""
+    """The event behind the format description; None if it is not complete."""
     first = int.from_bytes(start[9:13], "little")
     if len(start) < first + HEADER:
         return None

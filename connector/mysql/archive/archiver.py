@@ -1,4 +1,4 @@
-"""`thl archive`: the source's binary log into a folder, file by file, as the server sends it."""
+"""Archives the source's binary log to a folder, file by file (`thl archive`)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from connector.retrying import Stopped, retry
 
 LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
-READ: Final = 0.2  # seconds without anything, after which we look whether to stop
+READ: Final = 0.2  # seconds without news after which the stop flag is checked
 
 
 @dataclass(slots=True)
 class _Dump:
-    """A running dump: its connection, and what cuts it."""
+    """A running dump: its connection and its readers."""
 
     source: PacketSource
     frames: PacketFrames
@@ -37,14 +37,14 @@ class _Dump:
 
 
 class Archiver:
-    """One run.
+    """One run of archiving.
 
     Args:
-        config: `service` and `source`, whose `server_id` must be this archiver's alone.
-        archive: where to.
-        clock: the time.
-        stop: set by whoever wants it to end.
-        follow: whether to go on at the log's end; else it stops where the log ended when it began.
+        config: `service` and `source`; no other replica may have its `server_id`.
+        archive: the archive to fill.
+        clock: for retries and silence.
+        stop: set to end the run.
+        follow: whether to continue at the log's end; else the run stops where the log ended at its start.
     """
 
     def __init__(self, config: Config, archive: Archive, clock: Clock, stop: Event, *, follow: bool) -> None:
@@ -56,14 +56,14 @@ class Archiver:
         self._follow = follow
 
     def run(self) -> SourcePosition | None:
-        """Archive until asked to stop, or to the end.
+        """Archives until `stop` is set, or to the end.
 
         Returns:
-            The place behind the last event that is safe in the archive; None when there is none.
+            Position behind the last event synced to the archive; None if there is none.
 
         Raises:
-            ConnectorError: the source purged what comes next; the folder is another server's, or cannot be written;
-                what the server sent is damaged; the server stays away.
+            ConnectorError: the source has purged what follows; the folder is another server's, or cannot be written;
+                the dump is damaged; the server stays unavailable.
         """
         with self._archive.locked():
             with closing(ArchiveWriter(self._archive)) as writer, suppress(Stopped):
@@ -80,7 +80,7 @@ class Archiver:
             return self._archive.resume()
 
     def _open(self, writer: ArchiveWriter) -> _Dump:
-        """Go on where the archive ends; returns when the source has sent something."""
+        """Opens a dump at the archive's end; returns once the source has sent something."""
         writer.close()
         with session(self._source) as connection:
             self._archive.belong(read_facts(connection).server_uuid)
@@ -98,7 +98,7 @@ class Archiver:
         return _Dump(source, frames, RawEvents(frames, start.file, start.offset))
 
     def _write(self, dump: _Dump, writer: ArchiveWriter, end: SourcePosition | None) -> None:
-        """Until asked to stop, or until `end`."""
+        """Writes until `stop` is set, or until `end`."""
         while not self._stop.is_set():
             for name in writer.accept(dump.raw.drain()):
                 LOG.info("archived", extra={"service": self._name, "file": name})

@@ -1,4 +1,4 @@
-"""What tells a file of a binary log from another one under the same name: its beginning."""
+"""Tells binary log files of one name apart by their first events."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile
 from connector.mysql.binlog.raw import RawEvents
 from connector.mysql.server.dump import open_stream
 
-TIME: Final = 4  # bytes, with which an event begins
+TIME: Final = 4  # bytes of the time at an event's start
 READ: Final = 0.2
 PATIENCE: Final = 30.0  # seconds for a server to send a file's first events
 RESET: Final = (
-    "was the source reset (RESET BINARY LOGS AND GTIDS, RESET MASTER), or restored? what it wrote since is not in the "
-    "log: begin a new service with a snapshot"
+    "was the source reset (RESET BINARY LOGS AND GTIDS, RESET MASTER) or restored? the log lacks what the source wrote "
+    "since: begin a new log (another `service`) with a snapshot"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class FileBeginning:
-    """The first events of a file.
+    """Facts from the first events of a file.
 
     Args:
-        created: when it was begun, seconds since 1970 UTC.
-        previous: the GTIDs of all files before it; None where the log had none.
+        created: seconds since 1970 UTC when it was begun.
+        previous: GTIDs of all files before it; None if the log had none.
     """
 
     created: int
@@ -40,11 +40,11 @@ class FileBeginning:
 
 
 def beginning_on_server(source: Source, file: str, clock: Clock, service: str) -> FileBeginning:
-    """Of a file that the server has.
+    """Reads the beginning of a file on the server.
 
     Raises:
-        SourceUnavailable: it does not answer.
-        PreflightError: it does not give the file.
+        SourceUnavailable: the server does not answer.
+        PreflightError: it does not send the file.
     """
     start = SourcePosition(file, len(MAGIC))
     frames = PacketFrames()
@@ -62,10 +62,10 @@ def beginning_on_server(source: Source, file: str, clock: Clock, service: str) -
 
 
 def beginning_in_archive(file: LogFile) -> FileBeginning:
-    """Of an archived file.
+    """Reads the beginning of an archived file.
 
     Raises:
-        ConfigError, CorruptBinlog: it cannot be read, or has no beginning.
+        ConfigError, CorruptBinlog: it cannot be read, or is too short.
     """
     first = bytearray(len(MAGIC) + TIME)
     with closing(LogBytes(file)) as source:
@@ -78,14 +78,14 @@ def beginning_in_archive(file: LogFile) -> FileBeginning:
 
 
 def check_beginning(position: PositionRecord, found: FileBeginning) -> None:
-    """Check that a file is the one in which a position is.
+    """Checks that a file is the file of a position.
 
     Raises:
-        HistoriesDiffer: it is another one of that name.
+        HistoriesDiffer: it is another file of that name.
     """
     if position.created and position.created != found.created:
         raise HistoriesDiffer(
-            "The source's binary log is another one: a file that was read is there again, begun at another time",
+            "the source's binary log was replaced: a file that was read exists again, begun at another time",
             hint=RESET,
             file=position.resume.file,
             begun=found.created,
@@ -94,8 +94,7 @@ def check_beginning(position: PositionRecord, found: FileBeginning) -> None:
     known = parse_gtids(position.gtid_set) if position.gtid_set is not None else None
     if known is not None and found.previous is not None and not within(found.previous, known):
         raise HistoriesDiffer(
-            "The source's binary log is another one: before the file that was read last stand transactions that the "
-            "log does not have",
+            "the source's binary log was replaced: it has transactions before the file read last that the log lacks",
             hint=RESET,
             file=position.resume.file,
             before=found.previous,

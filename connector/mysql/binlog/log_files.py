@@ -1,6 +1,6 @@
-"""Files of a binary log: which are meant, and their bytes, compressed or not.
+"""Files of a binary log: arguments that name them, and their bytes, compressed or not.
 
-What a file is, is told by its first bytes, not by its name: gzip (RFC 1952), zstd (RFC 8878), a binary log, or one
+The first bytes of a file tell its kind, not its name: gzip (RFC 1952), zstd (RFC 8878), a binary log, or one
 that its server has encrypted.
 """
 
@@ -32,8 +32,8 @@ class LogFile:
     """A file of a binary log.
 
     Args:
-        path: where it is; None for standard input.
-        name: as its server calls it: without folder and `.gz` or `.zst`.
+        path: its path; None: standard input.
+        name: its name on the server, without folder and `.gz` or `.zst`.
     """
 
     path: Path | None
@@ -49,10 +49,10 @@ class LogFile:
 
 
 def log_files(arguments: Iterable[str]) -> list[LogFile]:
-    """The files that are meant, in order: `-` is standard input, a folder all its numbered files by their numbers.
+    """The files of arguments, in order: `-` is standard input, a folder is all its numbered files in their order.
 
     Raises:
-        ConfigError: there is no such file, or a folder has none, or those of more than one log.
+        ConfigError: a file does not exist, or a folder has files of no log or of several.
     """
     found: list[LogFile] = []
     for argument in arguments:
@@ -64,7 +64,7 @@ def log_files(arguments: Iterable[str]) -> list[LogFile]:
         elif path.exists():
             found.append(LogFile.at(path))
         else:
-            raise ConfigError("there is no such file", file=argument)
+            raise ConfigError("no such file", file=argument)
     if sum(file.path is None for file in found) > 1:
         raise ConfigError("standard input can be read only once")
     return found
@@ -92,18 +92,18 @@ def _of_folder(folder: Path) -> Iterator[LogFile]:
 
 
 class LogBytes:
-    """A file's bytes, decompressed: what the log's events are cut from.
+    """The decompressed bytes of a file; a `ByteSource`.
 
     Args:
-        file: it; opened here.
-        stdin: what to read where the file is standard input.
+        file: the file; opened here.
+        stdin: standard input, if the file is.
 
     Raises:
         ConfigError: the file cannot be opened.
     """
 
     def __init__(self, file: LogFile, stdin: BinaryIO | None = None) -> None:
-        self.place = 0
+        self.offset = 0
         try:
             raw = stdin if file.path is None else file.path.open("rb")
             if raw is None:
@@ -124,10 +124,10 @@ class LogBytes:
             self.compressed = False
 
     def receive(self, into: memoryview, timeout: float = 0) -> int:
-        """Fill `into` with what there is; 0 at the end.
+        """Fills `into`; 0 at the end.
 
         Raises:
-            CorruptBinlog: it cannot be decompressed, or not be read.
+            CorruptBinlog: the file cannot be decompressed or read.
         """
         del timeout
         try:
@@ -136,23 +136,23 @@ class LogBytes:
             raise CorruptBinlog(f"the file cannot be decompressed: {error}") from error
         except OSError as error:
             raise CorruptBinlog(f"the file cannot be read: {error.strerror}") from error
-        self.place += size
+        self.offset += size
         return size
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._raw.close()
 
 
 def not_a_log(head: bytes) -> ConnectorError | None:
-    """Why a file that begins with these four bytes, or with fewer if it has no more, cannot be read."""
+    """The error for a file by its first four bytes (fewer if it is shorter); None: it is a binary log."""
     if head == MAGIC:
         return None
     if head == ENCRYPTED:
         return Unsupported(
             "the file is encrypted by its server (binlog_encryption)",
-            hint="ask the server for it: mysqlbinlog --read-from-remote-server --raw",
+            hint="fetch it from the server: mysqlbinlog --read-from-remote-server --raw",
         )
     if len(head) < len(MAGIC):
         return CorruptBinlog(f"the file ends within its first four bytes: it has {len(head)}")
-    return CorruptBinlog(f"the file is no binary log: it begins with {head.hex(' ')}, not with {MAGIC.hex(' ')}")
+    return CorruptBinlog(f"the file is not a binary log: it begins with {head.hex(' ')}, not with {MAGIC.hex(' ')}")

@@ -1,8 +1,7 @@
-"""Files of a binary log as pieces of transactions, and what is told of a file that is damaged.
+"""Reads files of a binary log as batches of transactions, and reports damage.
 
-Each file is read by a reader of its own: a server ends a transaction in the file that it began it in. Whatever is
-wrong is told with file, place and type of the event. A reader that is asked to salvage goes on at the next
-transaction that begins behind the damage.
+Each file has its own reader: a transaction never spans files. Errors name file, position and type of the event. With
+`salvage`, reading continues at the next transaction behind the damage.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from connector.mysql.binlog.salvage import Remains, whole
 from connector.mysql.schema_history.column_names import NumberingResolver
 from connector.mysql.server.dump import ByteSource
 
-SERVICE: Final = "binlog"  # under which ignored events are counted
+SERVICE: Final = "binlog"  # label of the metrics of ignored events
 HEADER: Final = 19
 TYPE_AT: Final = 4  # of a header
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What was left out of a file.
+    """A range of a file that was skipped.
 
     Args:
-        file: which.
-        start: where the last transaction that is whole ends.
-        end: where reading went on, or the file ends.
-        error: what was wrong.
+        file: the file.
+        start: end of the last whole transaction.
+        end: offset at which reading continued, or the file's size.
+        error: the damage.
     """
 
     file: LogFile
@@ -48,13 +47,13 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """How files are read.
+    """Options for reading files.
 
     Args:
-        filters: which schemas and tables are for us.
-        batch_bytes: encoded bytes of a transaction after which a piece is handed out.
+        filters: decide what is captured.
+        batch_bytes: encoded bytes of a transaction after which a batch is handed out.
         stdin: standard input.
-        salvage: told of what is left out; None: damage is an error.
+        salvage: called with each skipped range; None: damage is an error.
     """
 
     filters: CaptureFilter
@@ -63,19 +62,18 @@ class LogReading:
     salvage: Callable[[Gap], None] | None = None
 
 
-class PlacedSource(ByteSource, Protocol):
-    """Bytes of a file that knows where in the file it is."""
+class OffsetSource(ByteSource, Protocol):
+    """Bytes of a file, with their offset."""
 
     @property
-    def place(self) -> int:
-        """The offset in the file of the byte that comes next."""
+    def offset(self) -> int:
+        """Offset of the next byte in the file."""
 
 
 def read_log(file: LogFile, reading: LogReading) -> Iterator[Logged]:
-    """A file's transactions in pieces.
+    """Reads a file's transactions in batches.
 
-    With `salvage`, a transaction that has begun may end without an ending: the next piece then begins another one,
-    or none follows.
+    With `salvage`, a transaction may lack its end: the next batch begins another one, or none follows.
 
     Raises:
         ConfigError: the file cannot be opened.
@@ -92,9 +90,9 @@ def read_log(file: LogFile, reading: LogReading) -> Iterator[Logged]:
             raise attempt.explained(error) from error
 
 
-def _salvaged(file: LogFile, reading: LogReading, tell: Callable[[Gap], None]) -> Iterator[Logged]:
+def _salvaged(file: LogFile, reading: LogReading, report: Callable[[Gap], None]) -> Iterator[Logged]:
     with closing(Remains(whole(file, reading.stdin), file.name)) as remains:
-        source: PlacedSource | None = remains.start()
+        source: OffsetSource | None = remains.start()
         searched = 0
         while source is not None:
             attempt = _Attempt(file, source, reading)
@@ -102,17 +100,17 @@ def _salvaged(file: LogFile, reading: LogReading, tell: Callable[[Gap], None]) -
             try:
                 yield from attempt.items()
             except ConnectorError as error:
-                end = remains.next_transaction(max(searched, attempt.place_of(error) + 1))
-                tell(Gap(file, attempt.whole, end, attempt.explained(error)))
+                end = remains.next_transaction(max(searched, attempt.offset_of(error) + 1))
+                report(Gap(file, attempt.whole, end, attempt.explained(error)))
                 searched = end + 1
-                source = remains.behind(end) if end < remains.size else None
+                source = remains.from_offset(end) if end < remains.size else None
 
 
 class _Attempt:
-    """One reader over a file, from its beginning or from a place where a transaction begins."""
+    """One reader over a file, from its beginning or from the beginning of a transaction."""
 
-    def __init__(self, file: LogFile, source: PlacedSource, reading: LogReading) -> None:
-        self.whole = source.place  # behind the last transaction that is whole
+    def __init__(self, file: LogFile, source: OffsetSource, reading: LogReading) -> None:
+        self.whole = source.offset  # end of the last whole transaction
         self._file = file
         self._source = source
         self._frames = EventFrames()
@@ -135,27 +133,27 @@ class _Attempt:
                 end = end_of(item)
                 if end and end.file == self._file.name:
                     self.whole = end.offset
-        if self._source.place <= len(MAGIC):
+        if self._source.offset <= len(MAGIC):
             raise CorruptBinlog("the file ends before its format description")
 
-    def place_of(self, error: ConnectorError) -> int:
-        """Where the event begins that an error is about; behind what was read, if it is about none."""
-        place, file = error.where.get("pos"), error.where.get("file")
-        return place if isinstance(place, int) and file == self._file.name and self._read else self._read
+    def offset_of(self, error: ConnectorError) -> int:
+        """The offset of the event in an error; without an event, the end of what was read."""
+        offset, file = error.where.get("pos"), error.where.get("file")
+        return offset if isinstance(offset, int) and file == self._file.name and self._read else self._read
 
     def explained(self, error: ConnectorError) -> ConnectorError:
-        """The error with what the file itself tells: its path, the event's type, and whether it is cut off."""
+        """The error with facts of the file: its path, the event's type, whether it is cut off."""
         head, left = self._frames.head, self._frames.left
-        where = {"file": self._file, "pos": self.place_of(error), "event": error.where.get("event")}
+        where = {"file": self._file, "pos": self.offset_of(error), "event": error.where.get("event")}
         if self._read == 0 and (head or self._reader.ended):
             error = not_a_log(head[: len(MAGIC)]) or error
         elif self._reader.ended and left:
             size = int.from_bytes(head[9:13], "little") if len(head) >= 13 else f"at least {HEADER}"
             error = CorruptBinlog(f"the file ends inside an event: {left} of its {size} bytes are there")
-        elif self._reader.ended and self._source.place > len(MAGIC):
+        elif self._reader.ended and self._source.offset > len(MAGIC):
             error = CorruptBinlog("the file ends before its last transaction does")
         elif where["event"] is None and len(head) == HEADER and not any(head):
-            error = CorruptBinlog("zeros stand where an event should begin")
+            error = CorruptBinlog("zeros instead of an event")
         if where["event"] is None and self._read and len(head) > TYPE_AT and any(head):
             where["event"] = event_types.name(head[TYPE_AT])
         error.where = where | {name: value for name, value in error.where.items() if name not in where}
@@ -163,5 +161,5 @@ class _Attempt:
 
     @property
     def _read(self) -> int:
-        """Up to where the file is cut into events."""
-        return self._source.place - self._frames.left
+        """Offset up to which the file is cut into events."""
+        return self._source.offset - self._frames.left

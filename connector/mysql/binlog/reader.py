@@ -1,4 +1,4 @@
-"""The source's transactions, one after the other, in pieces: what `encode` reads."""
+"""Reads a binary log as batches of transactions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.server.dump import ByteSource
 
-WAKE = 0.2  # seconds after which `read` comes back with nothing, so that its caller can be told to stop
+WAKE = 0.2  # seconds after which `read` returns even without news, so that its caller can stop
 
 
 class BinlogReader:
     """Reads a binary log.
 
-    It never connects again: after an error it is at its end, and a new one starts from the last position that is
-    resumable, which is not this class's to know.
+    It does not reconnect: after an error, open a new reader at the last resumable position.
 
     Args:
-        source: gives the bytes; `close` closes it.
-        frames: cuts them.
-        filters: which schemas and tables are for us.
-        service: the name under which ignored events are counted.
-        batch_bytes: encoded bytes of a transaction after which a piece is handed out.
-        file: the log file's name, where the source does not tell it itself.
-        naming: names the columns that the log does not; None: such rows are refused.
-        known: GTIDs of transactions whose rows are not to be decoded, because they are left out anyway.
-        created: is given when each file was begun, seconds since 1970 UTC, as its format description says.
+        source: the bytes; `close` closes it.
+        frames: cuts them into events.
+        filters: decide what is captured.
+        service: label of the metrics of ignored events.
+        batch_bytes: encoded bytes of a transaction after which a batch is handed out.
+        file: the log file's name, if the source does not send it.
+        resolver: names columns that the log does not name; None: such rows are refused.
+        known: GTIDs of transactions whose rows need not be decoded.
+        created: filled with seconds since 1970 UTC when each file was begun, from its format description.
     """
 
     def __init__(
@@ -66,32 +65,32 @@ class BinlogReader:
         batch_bytes: int,
         resolver: ColumnNameResolver | None = None,
     ) -> BinlogReader:
-        """Read what `open_stream` opened."""
+        """Returns a reader of a stream from `open_stream`."""
         return cls(source, PacketFrames(), filters=filters, service=service, batch_bytes=batch_bytes, resolver=resolver)
 
     @classmethod
     def from_file(cls, path: Path, *, filters: CaptureFilter, service: str, batch_bytes: int) -> BinlogReader:
-        """Read one file of a binary log, as the server wrote it."""
+        """Returns a reader of one uncompressed file."""
         source = FileSource(path.open("rb", buffering=0))
         return cls(source, EventFrames(), filters=filters, service=service, batch_bytes=batch_bytes, file=path.name)
 
     @property
     def position(self) -> SourcePosition:
-        """Behind the last event that was decoded; seen, not resumable."""
+        """Position behind the last decoded event; not resumable inside of a transaction."""
         return self._decoder.position
 
     @property
     def ended(self) -> bool:
-        """Whether a file was read to its end. A stream never ends so: it raises."""
+        """True if a file was read to its end. A stream raises at its end."""
         return self._ended
 
     def read(self, timeout: float = WAKE) -> list[Item]:
-        """What came since the last call, in order. Blocks at most about `timeout` seconds; may be empty.
+        """Reads what has arrived since the last call, in order; may be empty. Blocks at most about `timeout` seconds.
 
         Raises:
-            SourceUnavailable: the stream is gone; may be opened again.
+            SourceUnavailable: the stream is gone; it can be opened again.
             CorruptBinlog, Unsupported, ValueNotRepresentable: naming file, position and event type.
-            PreflightError: the source cannot give its log from there.
+            PreflightError: the source cannot send its log from there.
         """
         found = self._decoder.decode()
         if found or self._ended:
@@ -101,7 +100,7 @@ class BinlogReader:
         return self._decoder.decode()
 
     def close(self) -> None:
-        """Close the source. No `read` may follow."""
+        """Closes the source; `read` must not be called afterwards."""
         self._source.close()
 
     def _end(self) -> None:
@@ -115,16 +114,16 @@ class BinlogReader:
 
 
 class FileSource:
-    """A file's bytes."""
+    """The bytes of a file; a `ByteSource`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def receive(self, into: memoryview, timeout: float) -> int:
-        """Fill `into`; 0 at the end. A file does not wait."""
+        """Fills `into`; 0 at the end. `timeout` is not used."""
         del timeout
         return int(self._file.readinto(into))  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._file.close()

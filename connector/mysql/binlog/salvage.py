@@ -1,4 +1,4 @@
-"""Reading on behind damage: where the next whole transaction begins, and how a reader is put there."""
+"""Finds the next whole transaction behind damage, and makes a source that continues there."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from connector.mysql.binlog.resync import next_event
 HEADER: Final = 19
 STOP, ROTATE, FORMAT, XID = 3, 4, 15, 16
 IN_USE, ARTIFICIAL = 0x01, 0x20
-# A transaction begins with its GTID (MySQL's, tagged or not; MariaDB's); the others stand between transactions.
+# GTIDs (MySQL's, tagged or not; MariaDB's) begin a transaction; the other events are between transactions.
 BEGINS: Final = frozenset({STOP, ROTATE, 33, 34, 35, 42, 162, 163})
 
 
 class Remains:
-    """A damaged file, to be looked at as a whole.
+    """A damaged file, mapped as a whole.
 
     Args:
-        file: an uncompressed log, at its beginning; closed with this.
-        name: as its server calls it.
+        file: an uncompressed log, at its beginning; `close` closes it.
+        name: the file's name on its server.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -38,10 +38,10 @@ class Remains:
         self._checksum = format_description(self._format).checksum
 
     def next_transaction(self, start: int) -> int:
-        """Where the next transaction begins whose first event is whole, at `start` or behind it.
+        """Finds the next transaction with a whole first event at `start` or behind it.
 
         Returns:
-            The offset; the file's size when there is none.
+            Its offset; the file's size if there is none.
         """
         at, ended = next_event(self._log, start, self._checksum), False
         while at >= 0:
@@ -49,34 +49,34 @@ class Remains:
                 return at
             behind = at + int.from_bytes(self._log[at + 9 : at + 13], "little")
             following = next_event(self._log, behind, self._checksum)
-            # In a log without GTIDs, what comes right behind the end of a transaction begins the next one.
+            # Without GTIDs, the event directly behind the end of a transaction begins the next one.
             ended = self._log[at + 4] == XID and following == behind
             at = following
         return self.size
 
     def start(self) -> Spliced:
-        """The file from its first byte on."""
+        """A source of the whole file."""
         return Spliced(b"", self._log, 0)
 
-    def behind(self, at: int) -> Spliced:
-        """The log's format, then word of the place, as a server sends it, then the events from there on."""
+    def from_offset(self, at: int) -> Spliced:
+        """A source of the format description, a ROTATE to the offset as a server sends it, then the events."""
         body = struct.pack("<Q", at) + self._name.encode()
         rotate = struct.pack("<IBIIIH", 0, ROTATE, 0, HEADER + len(body) + 4, 0, ARTIFICIAL) + body
         return Spliced(MAGIC + self._format + _sealed(rotate), self._log, at)
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if isinstance(self._log, mmap.mmap):
             self._log.close()
         self._file.close()
 
     def _found_format(self) -> bytes:
-        """The file's own description of its format, if that is whole; else one as servers since 5.6 write it."""
+        """The file's format description if it is whole; else one of servers since 5.6."""
         event = bytearray(self._log[4 : 4 + int.from_bytes(self._log[13:17], "little") % (1 << 16)])
         behind = 4 + len(event)
         with suppress(ConnectorError):
             if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == behind:
-                event[17] &= ~IN_USE  # it is not in the checksum
+                event[17] &= ~IN_USE  # not part of the checksum
                 checksum = format_description(bytes(event)).checksum
                 if checksum or next_event(self._log, behind, True) < 0:
                     return bytes(event)
@@ -86,36 +86,36 @@ class Remains:
 
 
 class Spliced:
-    """Some bytes, then a log from a place on.
+    """Some bytes, then a log from an offset on.
 
     Args:
         first: the bytes.
-        log: the log; somebody else's.
-        place: where it is read from.
+        log: the log; not closed here.
+        offset: the first byte of the log to read.
     """
 
-    def __init__(self, first: bytes, log: mmap.mmap | bytes, place: int) -> None:
+    def __init__(self, first: bytes, log: mmap.mmap | bytes, offset: int) -> None:
         self._first = first
         self._log = log
-        self.place = place
+        self.offset = offset
 
     def receive(self, into: memoryview, timeout: float = 0) -> int:
-        """Fill `into`; 0 at the end."""
+        """Fills `into`; 0 at the end."""
         del timeout
         if self._first:
             part, self._first = self._first[: len(into)], self._first[len(into) :]
         else:
-            part = self._log[self.place : self.place + len(into)]
-            self.place += len(part)
+            part = self._log[self.offset : self.offset + len(into)]
+            self.offset += len(part)
         into[: len(part)] = part
         return len(part)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: the log is its owner's."""
 
 
 def whole(file: LogFile, stdin: BinaryIO | None = None) -> BinaryIO:
-    """The file without compression, such that one can go to any place in it: itself, or a temporary copy.
+    """Opens the file uncompressed and seekable: itself, or a temporary copy.
 
     Raises:
         ConfigError: it cannot be opened.
@@ -126,7 +126,7 @@ def whole(file: LogFile, stdin: BinaryIO | None = None) -> BinaryIO:
         return file.path.open("rb")
     copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     buffer = memoryview(bytearray(1 << 20))
-    with suppress(CorruptBinlog):  # of a damaged compression: what could be read is all there is
+    with suppress(CorruptBinlog):  # damaged compression: keep what could be read
         while size := source.receive(buffer):
             copy.write(buffer[:size])
     if file.path is not None:

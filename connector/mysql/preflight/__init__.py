@@ -1,1 +1,7 @@
-"""Checks of the source before anything is read: settings, grants, cascades, filters that grew."""
+"""Checks of the source before anything is read.
+
+- `preflight`: settings and grants
+- `cascades`: foreign keys whose changes are not logged
+- `replication`: changes from other servers that are not logged
+- `widening`: filters that capture more than before
+"""

@@ -1,6 +1,6 @@
-"""Ordinary SQL connections to the source, and its answers: what is not the dump of the binary log.
+"""SQL sessions with the source.
 
-pymysql's errors become ours here: a server that is gone can be tried again, a refused user cannot.
+pymysql's errors become ConnectorErrors: a server that is gone can be tried again, a refused user cannot.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from connector.errors import ConfigError, ConnectorError, MissingPrivilege, Pref
 Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
 
-CONNECT_TIMEOUT = 10  # seconds, also for each answer until the session is open
+CONNECT_TIMEOUT = 10  # seconds; also the limit for each answer until the session is open
 THE_SOURCE = "the source"
-# A server that is gone without a word is noticed after a minute; how long it may work on an answer is not limited.
+# A dead server is noticed after a minute; the time of an answer is not limited.
 KEEPALIVE = {
     socket.TCP_KEEPIDLE: 30,
     socket.TCP_KEEPINTVL: 10,
@@ -45,7 +45,7 @@ GONE = frozenset(
         CR.CR_CONN_HOST_ERROR,
         CR.CR_SERVER_GONE_ERROR,
         CR.CR_SERVER_LOST,
-        0,  # pymysql's own: the connection object is closed already
+        0,  # pymysql: the connection object is closed
         3169,  # ER_SESSION_WAS_KILLED
         4031,  # ER_CLIENT_INTERACTION_TIMEOUT
     }
@@ -53,12 +53,12 @@ GONE = frozenset(
 
 
 def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = None) -> Connection:
-    """Open a session with UTC, utf8mb4 and an empty sql_mode, whatever the server's defaults are.
+    """Opens a session with UTC, utf8mb4 and an empty sql_mode, whatever the server's defaults are.
 
     Args:
         source: the server.
-        who: what errors call it.
-        silence: seconds without an answer after which it counts as gone; None: for ever.
+        who: its name in errors.
+        silence: seconds without an answer after which the server counts as gone; None: unlimited.
 
     Raises:
         SourceUnavailable: the server does not answer in time.
@@ -70,7 +70,7 @@ def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = No
             host=source.host,
             port=source.port,
             user=source.user,
-            password=source.password.get_secret_value().encode(),  # a str would be sent in Latin 1
+            password=source.password.get_secret_value().encode(),  # pymysql encodes a str as Latin 1
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=patience,
@@ -90,7 +90,7 @@ def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = No
 
 @contextmanager
 def session(source: Source) -> Iterator[Connection]:
-    """A session for some statements, whose errors become ours.
+    """Opens a session whose errors become ConnectorErrors, and closes it.
 
     Raises:
         SourceUnavailable, PreflightError, ConnectorError: as `speaking_to`.
@@ -104,7 +104,7 @@ def session(source: Source) -> Iterator[Connection]:
 
 
 def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list[Row]:
-    """The rows that a statement gives, as dictionaries."""
+    """Executes a statement and returns its rows as dictionaries."""
     with connection.cursor() as cursor:
         cursor.execute(sql, args or None)
         return list(cursor.fetchall())
@@ -117,25 +117,25 @@ def release(connection: Connection) -> tuple[int, ...]:
 
 
 def as_double(connection: Connection) -> str:
-    """An expression, to be formatted with a column, that gives a FLOAT or DOUBLE with all its digits."""
+    """A format string that makes an SQL expression for a FLOAT or DOUBLE column with all its digits."""
     mariadb = "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
     return "CAST({} AS DOUBLE)" if mariadb or release(connection) >= CAST_AS_DOUBLE else "{} * 1e0"
 
 
 def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> Row | None:
-    """The first row that a statement gives."""
+    """Executes a statement and returns its first row, or None."""
     rows = query(connection, sql, args)
     return rows[0] if rows else None
 
 
 @contextmanager
 def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
-    """Turn pymysql's errors into ours.
+    """Turns pymysql's errors into ConnectorErrors.
 
     Raises:
-        SourceUnavailable: the server is gone or has no room.
-        PreflightError: it refuses the user, or the user may not do what is asked.
-        ConnectorError: any other refusal of the server.
+        SourceUnavailable: the server is gone or has too many connections.
+        PreflightError: it refuses the user, or the user lacks a privilege.
+        ConnectorError: any other error of the server.
     """
     where = {"source": f"{source.host}:{source.port}", "user": source.user}
     try:
@@ -147,7 +147,7 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         if code == CR.CR_SSL_CONNECTION_ERROR:
             raise PreflightError(
                 f"{who} offers no TLS, and source.tls asks for it: nothing was sent",
-                hint="is there something between that takes TLS away? else set up the server's certificate",
+                hint="does a proxy between remove TLS? else configure a certificate on the server",
                 **where,
             ) from error
         if code in REFUSED:
@@ -168,24 +168,24 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
 
 
 def unverified(source: Source) -> str:
-    """Why a password that is sent there can be read by others, as a sentence; "": it cannot, or there is none."""
+    """A sentence why others can read the password on its way to the server; "": they cannot, or there is none."""
     if not source.password.get_secret_value() or on_this_machine(source.host):
         return ""
     where = f"the password for {source.user} at {source.host}:{source.port}"
     if not source.tls:
         return f"{where} crosses the network without TLS: source.tls"
     if source.tls_verify == "none":
-        return f"{where} is sent to whoever answers: source.tls_verify is none"
+        return f"{where} is sent to an unverified server: source.tls_verify is none"
     return ""
 
 
 def account(user: str) -> str:
-    """The user as an account name of SQL, from any host."""
+    """A user as an SQL account name, from any host."""
     return "'{}'@'%'".format(user.replace("\\", "\\\\").replace("'", "''"))
 
 
 def quoted(name: str) -> str:
-    """An identifier, quoted for SQL."""
+    """Quotes an identifier for SQL."""
     return "`{}`".format(name.replace("`", "``"))
 
 
@@ -210,23 +210,23 @@ def _user_hint(source: Source) -> str:
 
 
 def _tls(source: Source) -> ssl.SSLContext | None:
-    """What TLS to the server is made of; None: it is not wanted.
+    """The TLS context for the server; None: TLS is off.
 
     Raises:
-        ConfigError: a file is not there, or is not what it should be.
+        ConfigError: a file is missing or invalid.
     """
     if not source.tls:
         return None
     with _reading("tls_ca", source.tls_ca):
         context = ssl.create_default_context(cafile=source.tls_ca)
-    # MySQL's own authority lacks extensions that Python 3.13 and newer ask for.
+    # MySQL's generated CA lacks extensions that Python 3.13 and newer require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = source.tls_verify == "identity"
     if source.tls_verify == "none":
         context.verify_mode = ssl.CERT_NONE
     if source.tls_cert is not None:
         with _reading("tls_cert and source.tls_key", source.tls_cert):
-            # Without a password at hand OpenSSL would ask for one on the terminal.
+            # Without a password OpenSSL would ask for one on the terminal.
             context.load_cert_chain(source.tls_cert, source.tls_key, password="")
     return context
 

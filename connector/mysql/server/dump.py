@@ -1,11 +1,9 @@
-"""Opens the source's binary log as a replica does, and gives its bytes.
+"""Opens the source's binary log as a replica and reads its bytes.
 
-The connection is pymysql's, of which private methods are used, since it has no others that send a command; the
-registration packet is mysql-replication's. The dump command is built here, because mysql-replication's stream reader
-cannot name tagged GTIDs (MySQL 8.3+), opens only on its first read, and connects again by itself when the connection
-is lost, in the middle of a transaction too. After the command the socket is ours: nothing goes through pymysql's
-reader any more, whose buffer is empty then, because the server is silent until it is asked and every answer before
-was read to its end.
+The connection is pymysql's; private methods are used, because no public one sends a command. The registration packet
+is mysql-replication's. The dump command is built here, because mysql-replication's stream reader cannot name tagged
+GTIDs (MySQL 8.3+), opens on its first read only, and reconnects by itself, also inside of a transaction. After the
+command this module reads the socket; pymysql's buffer is empty then, because every answer before was read to its end.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.gtid_set import encode_gtid_set
 
-HEARTBEAT_V2 = 0x02  # flag of the dump: heartbeats that hold places beyond 4 GiB
+HEARTBEAT_V2 = 0x02  # flag of the dump: heartbeats with offsets beyond 4 GiB
 THROUGH_GTID = 0x04
 FILE_START = 4
-SILENCE = 2  # heartbeats that may be missing
-NAMESPACE = uuid.UUID("6c0e5f8e-31c9-4c6e-9a4b-7d1d2f0b9a11")  # of the replica uuids made here
+SILENCE = 2  # heartbeats that may be late
+NAMESPACE = uuid.UUID("6c0e5f8e-31c9-4c6e-9a4b-7d1d2f0b9a11")  # of generated replica UUIDs
 
 
 @dataclass(frozen=True, slots=True)
 class AfterGtids:
-    """Start with the first transaction that is not in this set (MySQL's or MariaDB's text form)."""
+    """Start at the first transaction that is not in a GTID set (text form of MySQL or MariaDB)."""
 
     gtid_set: str
 
@@ -45,17 +43,17 @@ StreamStart = AfterGtids | SourcePosition
 
 
 class ByteSource(Protocol):
-    """Gives the bytes that frames are cut from."""
+    """A source of the bytes that frames are cut from."""
 
     def receive(self, into: memoryview, timeout: float) -> int | None:
-        """Fill `into` with what is there; wait for the first byte at most `timeout` seconds.
+        """Fills `into` with available bytes; waits at most `timeout` seconds for the first.
 
         Returns:
-            How many bytes; None when none came in time; 0 when no more will come.
+            The number of bytes; None: none in time; 0: the source has ended.
         """
 
     def close(self) -> None:
-        """Give up what is held."""
+        """Releases the source."""
 
 
 class PacketSource:
@@ -63,8 +61,8 @@ class PacketSource:
 
     Args:
         connection: pymysql's, after the dump command.
-        heartbeat: seconds after which the server speaks even without news.
-        clock: to measure silence.
+        heartbeat: seconds between the server's heartbeats.
+        clock: measures silence.
     """
 
     def __init__(self, connection: Connection, heartbeat: float, clock: Clock) -> None:
@@ -76,7 +74,7 @@ class PacketSource:
         self._timeout = -1.0
 
     def receive(self, into: memoryview, timeout: float) -> int | None:
-        """Fill `into`, as `ByteSource` says.
+        """Fills `into`; see `ByteSource`.
 
         Raises:
             SourceUnavailable: the connection is lost, or has been silent for more than two heartbeats.
@@ -99,30 +97,31 @@ class PacketSource:
         return size
 
     def close(self) -> None:
-        """Close the connection without a word: the server would not hear it before its next write."""
+        """Closes the connection without a quit command: a dumping server does not read commands."""
         self._connection._force_close()  # type: ignore[attr-defined]
 
 
 def replica_uuid(service: str, source: Source) -> str:
-    """Who we are to the source: two services with one server_id are two replicas, and the preflight tells so."""
+    """The replica UUID of a service. Two services with one server_id have two UUIDs, so that the preflight tells them
+    apart."""
     return str(uuid.uuid5(NAMESPACE, f"{service}/{source.server_id}"))
 
 
 def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, *, service: str = "") -> PacketSource:
-    """Connect, register as a replica, and ask for the binary log.
+    """Connects, registers as a replica and requests the binary log.
 
     Args:
         source: the server.
         start: where to begin.
         clock: measures silence.
-        service: whose producer asks.
+        service: determines the replica UUID.
 
     Raises:
         SourceUnavailable: the server does not answer.
-        PreflightError: it refuses the user, or the place cannot be asked for.
-        Unsupported: the GTID set is none.
+        PreflightError: it refuses the user, or the position cannot be requested.
+        Unsupported: the GTID set is invalid.
 
-    That the place is purged is told by the first `receive`d packet, not here.
+    A purged position is reported by the first received packet, not here.
     """
     connection = connect(source)
     try:
@@ -140,7 +139,7 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
 
 
 def _prepare(connection: Connection, source: Source, name: str) -> None:
-    """What the dump thread reads from its session; under both names, the older servers' and the newer ones'."""
+    """Sets the user variables that the dump thread reads, under the names of older and newer servers."""
     beat = int(source.dump_heartbeat * 1_000_000_000)
     query(
         connection,
@@ -152,14 +151,14 @@ def _prepare(connection: Connection, source: Source, name: str) -> None:
 
 
 def _register(connection: Connection, source: Source) -> None:
-    """So that SHOW REPLICAS on the source shows us."""
+    """Registers as a replica, for SHOW REPLICAS on the source."""
     packet = ReportSlave(("thl-connector", "", "", 0)).encoded(source.server_id)
     connection._execute_command(packet[4], packet[5:])  # type: ignore[attr-defined]
     connection._read_packet()  # type: ignore[no-untyped-call]
 
 
 def _dump(source: Source, start: StreamStart, *, mariadb: bool = False) -> tuple[int, bytes]:
-    """The command and its body, all little-endian."""
+    """The dump command and its body, little-endian."""
     if isinstance(start, AfterGtids) and mariadb:
         return COMMAND.COM_BINLOG_DUMP, mariadb_state.dump_body(source.server_id, None)
     if isinstance(start, AfterGtids):
@@ -168,8 +167,8 @@ def _dump(source: Source, start: StreamStart, *, mariadb: bool = False) -> tuple
         return COMMAND.COM_BINLOG_DUMP_GTID, head + known
     if start.offset >= 1 << 32:
         raise PreflightError(
-            "a place beyond 4 GiB cannot be asked for by file and offset",
-            hint="start from a GTID set, or from the next file",
+            "a position beyond 4 GiB cannot be requested by file and offset",
+            hint="start from a GTID set, or from the next file: source.start",
             start=start,
         )
     if mariadb:

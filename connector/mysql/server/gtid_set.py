@@ -1,9 +1,8 @@
-"""A GTID set in the server's binary form: of COM_BINLOG_DUMP_GTID, and of the PREVIOUS_GTIDS event.
+"""MySQL's binary form of GTID sets, in COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS events.
 
-Untagged, all little-endian: number of sources (8 bytes); for each its uuid (16), number of intervals (8), and per
-interval its first number and the one behind its last (8 each). With tags (MySQL 8.3+, `Gtid_set::encode`) the number
-of sources stands in the six middle bytes of its eight, between two that say 1, and behind each uuid come twice the
-tag's length and the tag.
+Untagged, little-endian: number of sources (8 bytes); for each its UUID (16), number of intervals (8), and for each
+interval its first number and the number behind its last (8 each). With tags (MySQL 8.3+, `Gtid_set::encode`) the number
+of sources is in the six middle bytes, between two bytes 1, and twice the tag's length and the tag follow each UUID.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ TAGGED = 1
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:
-    """The set in the server's binary form."""
+    """Encodes a set in MySQL's binary form."""
     sources = [(source, [span for _, span in spans]) for source, spans in groupby(gtids, key=lambda pair: pair[0])]
     tagged = any(":" in source for source, _ in sources)
     count = TAGGED << 56 | len(sources) << 8 | TAGGED if tagged else len(sources)
@@ -36,10 +35,10 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
 
 
 def decode_gtid_set(data: bytes) -> GtidSet:
-    """The set from the server's binary form.
+    """Decodes a set from MySQL's binary form.
 
     Raises:
-        CorruptBinlog: the bytes are not of that form.
+        CorruptBinlog: the bytes contradict the form.
     """
     fields = Fields(data)
     gtids = GtidSet()
@@ -52,8 +51,8 @@ def decode_gtid_set(data: bytes) -> GtidSet:
         for _ in range(fields.number(8)):
             first, behind = fields.number(8), fields.number(8)
             if not 1 <= first < behind < 1 << 63:
-                raise CorruptBinlog(f"a GTID set with the numbers from {first} to {behind}")
+                raise CorruptBinlog("a GTID set has an impossible interval", first=first, behind=behind)
             gtids.add(f"{source}:{first}", behind - first)
     if fields.left:
-        raise CorruptBinlog("bytes after a GTID set")
+        raise CorruptBinlog("bytes behind a GTID set")
     return gtids

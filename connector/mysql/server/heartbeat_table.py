@@ -1,6 +1,6 @@
-"""A heartbeat on the source: a row of a table of ours, a row per service and name.
+"""Heartbeats on the source: rows of the table `source.heartbeat_table`, one for each service and name.
 
-It is deleted and inserted in one transaction, never updated: an insert is logged with all its columns, whatever
+A row is deleted and inserted in one transaction, not updated: an insert is logged with all columns, whatever
 `binlog_row_image` is.
 """
 
@@ -30,17 +30,17 @@ def heartbeat_table(source: Source) -> TableName:
     """The configured table.
 
     Raises:
-        ConfigError: there is none, or what it is written to is not published.
+        ConfigError: none is configured, or it is not captured as a whole.
     """
     schema, dot, table = source.heartbeat_table.partition(".")
     if not (schema and dot and table):
         raise ConfigError(
-            "source.heartbeat_table names no table", hint="schema.table, one that the user thl may create and write"
+            "source.heartbeat_table names no table", hint="schema.table; the user must be able to create and write it"
         )
     filter = Filter(source.filters, 1)
     if not filter.captures(schema, table) or filter.rule(schema, table) is not None:
         raise ConfigError(
-            "source.filters leave out the heartbeat table, or a part of it",
+            "source.filters exclude the heartbeat table, or a part of it",
             hint="add it to source.filters.do; no rule of source.filters.tables may match it",
             table=f"{schema}.{table}",
         )
@@ -48,34 +48,34 @@ def heartbeat_table(source: Source) -> TableName:
 
 
 def write_heartbeat(source: Source, service: str, name: str) -> str | None:
-    """Write one, and make the table where there is none.
+    """Writes a heartbeat; creates the table if it does not exist.
 
     Returns:
-        The GTIDs that the source has with it; None where it gives none.
+        The source's GTIDs including the heartbeat's; None if it has none.
 
     Raises:
-        ConfigError: as `heartbeat_table`; or the name is longer than the table has room for.
+        ConfigError: as `heartbeat_table`; or the name is too long.
         SourceUnavailable: the source does not answer.
         PreflightError: the user may not write.
     """
     table = heartbeat_table(source)
     if len(name) > NAME_LENGTH:
         raise ConfigError(f"a heartbeat's name has at most {NAME_LENGTH} characters", name=name)
-    place = f"{quoted(table.schema)}.{quoted(table.table)}"
+    target = f"{quoted(table.schema)}.{quoted(table.table)}"
     with session(source) as connection:
         try:
-            _write(connection, place, service, name)
+            _write(connection, target, service, name)
         except pymysql.ProgrammingError as error:
             if error.args[0] != ER.NO_SUCH_TABLE:
                 raise
-            query(connection, f"CREATE TABLE IF NOT EXISTS {place} ({COLUMNS})")
-            _write(connection, place, service, name)
+            query(connection, f"CREATE TABLE IF NOT EXISTS {target} ({COLUMNS})")
+            _write(connection, target, service, name)
         return gtid_executed(connection)
 
 
-def _write(connection: Connection, place: str, service: str, name: str) -> None:
-    place = place.replace("%", "%%")  # what follows is formatted
+def _write(connection: Connection, table: str, service: str, name: str) -> None:
+    table = table.replace("%", "%%")  # the statement is formatted
     connection.begin()
-    query(connection, f"DELETE FROM {place} WHERE service = %s AND name = %s", (service, name))
-    query(connection, f"INSERT INTO {place} VALUES (%s, %s, UTC_TIMESTAMP(6))", (service, name))
+    query(connection, f"DELETE FROM {table} WHERE service = %s AND name = %s", (service, name))
+    query(connection, f"INSERT INTO {table} VALUES (%s, %s, UTC_TIMESTAMP(6))", (service, name))
     connection.commit()

@@ -1,4 +1,4 @@
-"""How far a MariaDB's binary log reaches, by its GTIDs, and how its stream is asked for.
+"""The extent of a MariaDB's binary log by GTIDs, and the request for its stream.
 
 Facts are those of MariaDB's knowledge base ("Global Transaction ID", "BINLOG_GTID_POS") and of `sql/sql_repl.cc`.
 """
@@ -13,20 +13,20 @@ from connector.log.gtid.source_gtids import lacking, of_mariadb
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, query, query_one
 
-CAPABILITY = 4  # GTIDs are understood: otherwise the server writes BEGIN instead of them
-WITH_ANNOTATIONS = 0x02  # flag of the dump; without them a stream has holes inside of transactions
+CAPABILITY = 4  # this replica knows GTID events; else the server sends BEGIN instead
+WITH_ANNOTATIONS = 0x02  # flag of the dump; without annotations a stream has holes inside of transactions
 FILE_START = 4
 
 
 def is_mariadb(connection: Connection) -> bool:
-    """Whether the server is a MariaDB, as it greets."""
+    """True if the server's greeting is MariaDB's."""
     return "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
 
 
 def executed(connection: Connection) -> str:
-    """What the server has: every server's last GTID in its binary log, and what it took in without logging it.
+    """The server's GTIDs: the last one of each server in its binary log, and those replicated without being logged.
 
-    Never empty: where there is nothing, the number 0 of its own.
+    Never empty: without any, number 0 of its own server id.
     """
     row = query_one(
         connection, "SELECT @@GLOBAL.gtid_binlog_state AS log, @@GLOBAL.gtid_slave_pos AS replica, @@server_id AS id"
@@ -37,7 +37,7 @@ def executed(connection: Connection) -> str:
 
 
 def unlogged(connection: Connection) -> str | None:
-    """The last GTIDs that it took from another server and that are not in its binary log; None: there are none."""
+    """The last replicated GTIDs that are not in its binary log; None: there are none."""
     row = query_one(connection, "SELECT @@GLOBAL.gtid_binlog_state AS log, @@GLOBAL.gtid_slave_pos AS replica")
     if row is None:
         raise RuntimeError("a SELECT without a row")
@@ -46,25 +46,25 @@ def unlogged(connection: Connection) -> str | None:
 
 
 def purged(connection: Connection, oldest: str) -> str:
-    """The GTIDs before the oldest file of its binary log; never empty, as `executed`.
+    """The GTIDs before the oldest file of the binary log; never empty, as `executed`.
 
     Args:
-        connection: to the server.
-        oldest: that file.
+        connection: a session with the server.
+        oldest: the oldest file.
     """
     row = query_one(connection, "SELECT BINLOG_GTID_POS(%s, %s) AS gtids, @@server_id AS id", (oldest, FILE_START))
     if row is None or row["gtids"] is None:
-        raise Purged("the oldest file of the binary log was purged while it was asked for", file=oldest)
+        raise Purged("the oldest file of the binary log was purged meanwhile", file=oldest)
     return str(DomainPosition.parse(row["gtids"])) or f"0-{row['id']}-0"
 
 
 def check_available(connection: Connection, gtid_set: str, oldest: SourcePosition) -> None:
-    """Make sure that the server still holds every transaction behind a position, and has all before it.
+    """Checks that the server has every transaction before and behind a position.
 
     Raises:
-        Purged: transactions were purged; the message names the last one of each domain.
+        Purged: transactions behind it were purged; the message names the last one of each domain.
         PreflightError: the GTIDs are not MariaDB's.
-        HistoriesDiffer: the source lacks transactions: the trapped ones are listed.
+        HistoriesDiffer: the source lacks transactions before it; they are listed.
     """
     if not of_mariadb(gtid_set):
         raise PreflightError(
@@ -95,17 +95,17 @@ def _behind(known: DomainPosition, gtid: str) -> bool:
 
 
 def ask(connection: Connection, gtid_set: str | None) -> None:
-    """Tell the session how it is to be streamed to, and with GTIDs, what we have.
+    """Sets the session's variables for the stream; with GTIDs, what this replica has.
 
-    A domain of which we have nothing is left out, and comes from its beginning. The strict mode of a replica is not
-    asked for: it refuses a place between two numbers, as it is found when the last transaction is asked for again and
-    another server wrote the one before it. Whether the source has what we have is checked by ourselves.
+    A domain without transactions is omitted, so that it is sent from its beginning. Strict mode is off: it refuses
+    a position between two numbers, which arises when the last transaction is requested again and another server wrote
+    the one before it. `check_available` checks that the source has what this replica has.
 
     Raises:
         Unsupported: the GTIDs are not MariaDB's.
     """
     if gtid_set and not of_mariadb(gtid_set):
-        raise Unsupported("Not GTIDs of MariaDB", text=gtid_set[:200])
+        raise Unsupported("the GTIDs are not MariaDB's", text=gtid_set[:200])
     known = None if gtid_set is None else ",".join(str(last) for last in DomainPosition.parse(gtid_set) if last.number)
     query(
         connection,
@@ -116,7 +116,7 @@ def ask(connection: Connection, gtid_set: str | None) -> None:
 
 
 def dump_body(server_id: int, start: SourcePosition | None) -> bytes:
-    """The body of COM_BINLOG_DUMP; without a place what `ask` said counts."""
+    """The body of COM_BINLOG_DUMP; without a position the variables of `ask` apply."""
     if start is None:
         return struct.pack("<IHI", FILE_START, WITH_ANNOTATIONS, server_id)
     return struct.pack("<IHI", start.offset, WITH_ANNOTATIONS, server_id) + start.file.encode()

@@ -1,7 +1,7 @@
-"""What a MySQL user may do, as SHOW GRANTS tells it.
+"""The privileges of a MySQL user, from SHOW GRANTS.
 
-A missing SELECT does not fail: `information_schema` just leaves the table out. So an initial load must know from the
-grants that no table it is asked for can be hidden from it.
+Without SELECT, `information_schema` leaves a table out and reports no error. So the grants must show that the initial
+load sees every captured table.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _OBJECT = re.compile(r"(?P<schema>\*|`(?:[^`]|``)+`)\.(?P<table>\*|`(?:[^`]|``)+
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """Privileges by how much they cover.
+    """Privileges by scope.
 
     Args:
-        everywhere: granted on `*.*`, static and dynamic ones, in capitals.
+        everywhere: granted on `*.*`, static and dynamic ones, in upper case.
         schemas: `(pattern, privileges)` granted on a schema; `_` and `%` are wild in the pattern.
-        tables: `(schema, table)` → privileges granted on one table as a whole.
-        without: schemas that a partial revoke takes SELECT from.
-        literal: whether `_` and `%` are no more than themselves: partial_revokes=ON.
+        tables: `(schema, table)` → privileges granted on the whole table.
+        without: schemas whose SELECT is partially revoked.
+        literal: whether `_` and `%` are not wild: partial_revokes=ON.
     """
 
     everywhere: frozenset[str] = frozenset()
@@ -35,11 +35,11 @@ class Privileges:
     literal: bool = False
 
     def has(self, *any_of: str) -> bool:
-        """Whether one of these is granted everywhere."""
+        """True if one of these is granted on `*.*`."""
         return "ALL PRIVILEGES" in self.everywhere or any(name in self.everywhere for name in any_of)
 
     def may_select(self, schema: str, table: str = "*") -> bool:
-        """Whether a table, or with `*` every table of a schema, or with `*` for both every table, can be read."""
+        """True if a table can be read; with `*` every table of a schema; with `*` for both every table."""
         if schema in self.without or (schema == "*" and self.without):
             return False
         if self.has("SELECT"):
@@ -55,11 +55,11 @@ class Privileges:
 
 
 def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]:
-    """What tables that are asked for may be in and the user may not read, as GRANT names it.
+    """The scopes (as in GRANT) that may have captured tables and that the user may not read.
 
     Args:
         privileges: the user's.
-        patterns: of `source.filters.do`; none means everything.
+        patterns: of `source.filters.do`; empty: everything.
     """
     for pattern in patterns or ("*.*",):
         schema, _, table = pattern.partition(".")
@@ -72,18 +72,18 @@ def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]
 
 
 def read_privileges(connection: Connection) -> Privileges:
-    """Of the connection's user, with its active roles."""
+    """Reads the privileges of the connection's user, with its active roles."""
     revoking = query(connection, "SHOW GLOBAL VARIABLES LIKE 'partial\\_revokes'")  # MySQL 8.0.16+
     literal = any(str(row["Value"]).upper() in {"ON", "1"} for row in revoking)
     return parse_grants([str(next(iter(row.values()))) for row in query(connection, "SHOW GRANTS")], literal=literal)
 
 
 def parse_grants(lines: Sequence[str], *, literal: bool = False) -> Privileges:
-    """Understand the lines of SHOW GRANTS; grants of roles, proxies and routines say nothing here.
+    """Parses the lines of SHOW GRANTS; grants of roles, proxies and routines are ignored.
 
     Args:
-        lines: them.
-        literal: whether names of schemas have no wildcards: partial_revokes=ON.
+        lines: the lines.
+        literal: whether schema names have no wildcards: partial_revokes=ON.
     """
     everywhere: set[str] = set()
     schemas: list[tuple[str, frozenset[str]]] = []
@@ -91,11 +91,11 @@ def parse_grants(lines: Sequence[str], *, literal: bool = False) -> Privileges:
     without: set[str] = set()
     for line in lines:
         grant = _LINE.match(line)
-        place = _OBJECT.fullmatch(grant["object"]) if grant else None
-        if not grant or not place:
+        scope = _OBJECT.fullmatch(grant["object"]) if grant else None
+        if not grant or not scope:
             continue
         names = frozenset(name.strip().upper() for name in grant["what"].split(","))
-        schema, table = _name(place["schema"]), _name(place["table"])
+        schema, table = _name(scope["schema"]), _name(scope["table"])
         if grant["verb"] == "REVOKE":
             without |= {schema} if _selects(names) else set()
         elif schema == "*":

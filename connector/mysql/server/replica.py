@@ -1,4 +1,4 @@
-"""A replica of the source, asked for what it has executed: in a session of its own, opened when it is needed."""
+"""Replicas of the source: what they have executed. Each has its own session, opened on demand."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from connector.mysql.server.connection import Connection, connect, query, releas
 from connector.mysql.server.mariadb_state import is_mariadb
 from connector.mysql.server.source_state import gtid_executed
 
-ROUND: Final = 0.5  # seconds that a replica waits at once
-SILENCE: Final = 5.0  # without an answer it counts as gone
+ROUND: Final = 0.5  # seconds of one wait on a replica
+SILENCE: Final = 5.0  # seconds without an answer after which it counts as gone
 WAITS_SINCE: Final = (5, 7, 5)  # MySQL's WAIT_FOR_EXECUTED_GTID_SET
 
 
 def unverified_replicas(urls: Iterable[SecretStr], source: Source) -> Iterator[str]:
-    """Why the passwords for `publish.wait_for` can be read by others, as `connection.unverified`."""
+    """Sentences why others can read passwords of `publish.wait_for`; see `connection.unverified`."""
     return (why for url in urls if (why := unverified(_at(url.get_secret_value(), source))))
 
 
 class Replica:
-    """One of them. Every method that asks leaves no session behind where it fails.
+    """One replica. A method that fails closes the session.
 
     Args:
-        url: `mysql://[user[:password]@]host[:port]`, as `publish.wait_for` has it.
-        source: whose replica it is: user, password and TLS are the source's where the address says nothing.
+        url: `mysql://[user[:password]@]host[:port]`, from `publish.wait_for`.
+        source: its source: the defaults of user, password and TLS.
     """
 
     def __init__(self, url: str, source: Source) -> None:
@@ -45,25 +45,25 @@ class Replica:
         return f"{self._at.host}:{self._at.port}"
 
     def missing(self, gtids: str) -> Lacking | None:
-        """What it had not executed of these when it was last asked; None: it was not asked yet."""
+        """The GTIDs of a set that it had not executed at the last `ask`; None: there was none."""
         return None if self._executed is None else lacking(gtids, self._executed)
 
     def has(self, gtids: str) -> bool:
-        """Whether it is known to have executed all of them."""
+        """True if it is known to have executed a set."""
         return self._executed is not None and not lacking(gtids, self._executed)
 
     def ask(self, gtids: str) -> bool:
-        """Wait until it has executed them, for ROUND seconds at most.
+        """Waits until it has executed a set, at most ROUND seconds.
 
         Args:
-            gtids: a set; "": only look what it has executed.
+            gtids: the set; "": only read what it has executed.
 
         Returns:
-            Whether it has.
+            Whether it has executed the set.
 
         Raises:
             SourceUnavailable: it does not answer.
-            PreflightError: it gives no GTIDs, is too old to wait for some, or refuses the user.
+            PreflightError: it has no GTIDs, is too old to wait for GTIDs, or refuses the user.
             HistoriesDiffer: one of the two servers is a MariaDB, the other is not.
         """
         try:
@@ -78,7 +78,7 @@ class Replica:
         return self.has(gtids)
 
     def close(self) -> None:
-        """End the session. May be repeated."""
+        """Closes the session. May be repeated."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -102,14 +102,14 @@ def _check(connection: Connection, name: str) -> None:
         )
     if gtid_executed(connection) is None:
         raise PreflightError(
-            "publish.wait_for names a server that gives no GTIDs",
+            "publish.wait_for names a server without GTIDs",
             hint="SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON",
             replica=name,
         )
 
 
 def _wait(connection: Connection, gtids: str) -> None:
-    """The server's own waiting. What it answers is not looked at: what it has executed is asked afterwards."""
+    """Waits on the server. Its answer is ignored: the executed GTIDs are read afterwards."""
     if is_mariadb(connection):
         lasts = ",".join(map(str, DomainPosition.parse(gtids)))  # one of each domain
         query(connection, "SELECT MASTER_GTID_WAIT(%s, %s)", (lasts, ROUND))

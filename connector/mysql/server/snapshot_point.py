@@ -1,4 +1,4 @@
-"""The moment of an initial load: a transaction's view and the place in the binary log that is equal to it."""
+"""The snapshot point: a transaction's consistent view and the position of the binary log that equals it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LOCK_WAIT_SECONDS: Final = 10
 LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
-LIMITS_SINCE: Final = (5, 7, 8)  # a SELECT's time can be limited
-PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE writes the changes into the binary log
+LIMITS_SINCE: Final = (5, 7, 8)  # max_execution_time
+PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE logs the changes
 NAMED: Final = 5  # xids in a message
-PATIENCE: Final = 5.0  # seconds for a prepared transaction to be decided
+PATIENCE: Final = 5.0  # seconds to wait for prepared transactions
 LOOK: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPoint:
-    """What the lock is held for.
+    """Facts read under the lock.
 
     Args:
         position: the end of the binary log.
-        gtid_set: what was executed; None where the source gives no GTIDs.
+        gtid_set: executed GTIDs; None if the source has none.
         time: µs since 1970 UTC, by the source's clock.
         server_id: the source's.
-        prepared: the XA transactions that were prepared then; none where they were not asked for, or may not be seen.
+        prepared: xids of XA transactions prepared then; empty if not requested, or if the user may not see them.
     """
 
     position: SourcePosition
@@ -46,7 +46,7 @@ class SnapshotPoint:
 
 
 def prepare_session(connection: Connection, source: Source) -> None:
-    """Let a session live through a load that is slowed down by its reader, and see every column."""
+    """Prepares a session for a long load: no time limits, all columns visible."""
     unlimited = ", max_statement_time = 0" if is_mariadb(connection) else ", max_execution_time = 0"
     if release(connection) < LIMITS_SINCE:
         unlimited = ""
@@ -56,7 +56,7 @@ def prepare_session(connection: Connection, source: Source) -> None:
         (LOCK_WAIT_SECONDS, source.net_write_timeout),
     )
     try:
-        # An invisible generated primary key (8.0.30) is in the binary log; the dictionary may be told to hide it.
+        # The binary log has generated invisible primary keys (8.0.30); the dictionary may hide them.
         query(connection, "SET SESSION show_gipk_in_create_table_and_information_schema = ON")
     except pymysql.OperationalError as error:
         if error.args[0] != UNKNOWN_SYSTEM_VARIABLE:
@@ -65,15 +65,15 @@ def prepare_session(connection: Connection, source: Source) -> None:
 
 
 def fix_snapshot_point(connection: Connection, *, load: bool = False) -> SnapshotPoint:
-    """Begin the transaction whose view stands for the position that is returned. No lock is left.
+    """Begins a transaction whose view equals the returned position. Releases its lock.
 
     Args:
         connection: a session of `prepare_session`.
-        load: also tell which XA transactions are prepared: they are before the position, and the view does not show
-            them, so a load that begins there lacks them for ever.
+        load: also read prepared XA transactions: they are before the position but not in the view, so a load that
+            begins here would lack them.
 
     Raises:
-        SourceUnavailable: the lock was not to be had in time.
+        SourceUnavailable: the lock was not granted in time.
     """
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
@@ -81,7 +81,7 @@ def fix_snapshot_point(connection: Connection, *, load: bool = False) -> Snapsho
         if error.args[0] != LOCK_WAIT_TIMEOUT:
             raise
         raise SourceUnavailable(
-            f"FLUSH TABLES WITH READ LOCK was not granted in {LOCK_WAIT_SECONDS} s: a statement runs that long",
+            f"FLUSH TABLES WITH READ LOCK was not granted in {LOCK_WAIT_SECONDS} s: a statement runs longer",
             hint="wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
             "WHERE command <> 'Sleep' ORDER BY time DESC;",
         ) from error
@@ -96,10 +96,10 @@ def fix_snapshot_point(connection: Connection, *, load: bool = False) -> Snapsho
 
 
 def await_decided(connection: Connection, clock: Clock) -> None:
-    """Wait until the XA transactions that are prepared now are committed or rolled back.
+    """Waits until the XA transactions prepared now are committed or rolled back.
 
     Raises:
-        PreflightError: some are not, for `PATIENCE` seconds.
+        PreflightError: some are still prepared after `PATIENCE` seconds.
     """
     waiting = prepared_transactions(connection)
     give_up = clock.monotonic() + PATIENCE
@@ -117,13 +117,13 @@ def await_decided(connection: Connection, clock: Clock) -> None:
 
 
 def prepared_transactions(connection: Connection) -> list[str]:
-    """The xids of those that are prepared.
+    """The xids of prepared XA transactions.
 
-    Who may not see them is not refused: the log stops when such a transaction is committed, and says so.
+    Empty for a user who may not see them: the log stops with an error when such a transaction is committed.
     """
     mariadb = is_mariadb(connection)
     if release(connection) < PREPARED_LOGGED_SINCE:
-        return []  # such a transaction is logged when it is committed, as a whole: behind the position
+        return []  # logged as a whole when it is committed, so behind the position
     try:
         found = query(connection, "XA RECOVER FORMAT='SQL'" if mariadb else "XA RECOVER CONVERT XID")
     except pymysql.MySQLError as error:
@@ -136,6 +136,6 @@ def prepared_transactions(connection: Connection) -> list[str]:
 
 
 def _xid(form: int, gtrid: int, data: str) -> str:
-    """As statements write it; the server gives both parts as one hexadecimal number, `0x…`."""
+    """An xid as statements write it; the server returns both parts as one hexadecimal number, `0x…`."""
     digits = data.removeprefix("0x").lower()
     return f"X'{digits[: 2 * gtrid]}',X'{digits[2 * gtrid :]}',{form}"

@@ -1,4 +1,4 @@
-"""What the source says of itself, read once at every start."""
+"""The source's version and settings, read once at every start."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from connector.errors import PreflightError
 from connector.mysql.server.connection import Connection, query
 
 OLDEST = (5, 6)
-NAMES_SINCE = (8, 0)  # before, the log tells of columns their types alone, and variables are set until a restart
-FLUSH_TABLES_SINCE = (8, 0, 23)  # a privilege that is less than RELOAD
+NAMES_SINCE = (8, 0)  # before, the log has no column names, and there is no SET PERSIST
+FLUSH_TABLES_SINCE = (8, 0, 23)  # a lesser privilege than RELOAD
 OLDEST_MARIADB = (10, 5)
 CASCADES_LOGGED_SINCE = (9, 6)
 SHOW_REPLICAS = (8, 0, 22)
 DAY = 86400
-OLD_MODE_UTF8 = (10, 6, 1)  # before, utf8 is utf8mb3 in every MariaDB
+OLD_MODE_UTF8 = (10, 6, 1)  # before, utf8 is always utf8mb3
 
-# A MariaDB has no UUID. Its server_id names it in every GTID that it writes, and no two servers of one replication may
-# share it; hostname and server_uid change when a container is made anew. Two servers that do share one are taken for
-# one: then what their logs hold must agree in every place, or going online is refused.
+# MariaDB has no server UUID. Its server_id is in every GTID and must be unique in the replication; hostname and
+# server_uid change when a container is re-created. Servers with the same server_id count as one server: going online is
+# refused unless their logs agree.
 MARIADB = "mariadb"
 
 VARIABLES = (
@@ -52,27 +52,27 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """The server's identity and those of its settings that the producer depends on.
+    """The server's identity, and the settings that the producer depends on.
 
     Args:
         version: as the server writes it, e.g. `8.0.43-log`.
         release: the first three numbers of it.
-        lower_case_table_names: 0 when names differ by case alone.
-        expire_seconds: after this long the server removes a binary log; 0: never.
-        binlog_row_metadata: NONE of a server that has no such variable: MySQL before 8.0.
+        lower_case_table_names: 0: names are case-sensitive.
+        expire_seconds: seconds after which the server removes a binary log; 0: never.
+        binlog_row_metadata: NONE if the server has no such variable: MySQL before 8.0.
         mariadb: whether it is a MariaDB.
-        implicit_timestamps: of a MySQL before 8.0: whether a TIMESTAMP is NOT NULL that is not said to be NULL
-            (explicit_defaults_for_timestamp=OFF, the default): its log does not tell it.
-        logs_replicated: whether what it takes from another server is in its log, too.
+        implicit_timestamps: of a MySQL before 8.0: whether a TIMESTAMP without NULL is NOT NULL
+            (explicit_defaults_for_timestamp=OFF, the default), which its log does not contain.
+        logs_replicated: whether its log has replicated changes.
         galera: whether it is a node of a Galera cluster.
         logs_sessions: whether new sessions write to the binary log; a MySQL before 5.7 can have it off for all.
-        stops_without_log: whether it stops where it cannot write its binary log, instead of going on without one; a
-            MariaDB does not say.
+        stops_without_log: whether it stops if it cannot write its binary log; True for MariaDB, which has no such
+            variable.
         gtid_strict_mode: of a MariaDB: whether the numbers of a domain can only grow.
-        utf8_is_utf8mb3: whether a definition that says `utf8` means utf8mb3: of a MariaDB its `old_mode` tells (10.6).
-        cascades_logged: whether changes by foreign keys' actions stand in the binary log (MySQL 9.6 and later do the
-            actions above the storage engine; `innodb_native_foreign_keys` puts them back into it).
-        warnings: what is allowed but weakens a promise; each a sentence with the statement that mends it.
+        utf8_is_utf8mb3: whether `utf8` in a definition is utf8mb3: in MariaDB by `old_mode` (10.6).
+        cascades_logged: whether the binary log has changes by foreign keys' actions (since MySQL 9.6, unless
+            `innodb_native_foreign_keys` is ON).
+        warnings: settings that are allowed but weaken a promise; each a sentence with the SQL that fixes it.
     """
 
     server_uuid: str
@@ -103,27 +103,27 @@ class SourceFacts:
 
     @property
     def gtids(self) -> bool:
-        """Whether every transaction has a GTID."""
+        """True if every transaction has a GTID."""
         return self.gtid_mode == "ON"
 
     @property
     def set_variable(self) -> str:
-        """How a variable is set to stay; MariaDB and MySQL before 8.0 have to be told in the configuration too."""
+        """The statement that sets a variable; MariaDB and MySQL before 8.0 also need it in their configuration."""
         return "SET GLOBAL" if self.mariadb or not self.tells_names else "SET PERSIST"
 
     @property
     def tells_names(self) -> bool:
-        """Whether its log can name columns at all; a MySQL before 8.0 cannot."""
+        """True if its log can have column names: not MySQL before 8.0."""
         return self.mariadb or self.release >= NAMES_SINCE
 
     @property
     def logs_replicated_by(self) -> str:
-        """The variable that says whether what it takes from another server is in its log."""
+        """The variable that logs replicated changes."""
         return "log_replica_updates" if self.shows_replicas else "log_slave_updates"
 
     @property
     def server(self) -> str:
-        """What it is, for people."""
+        """Vendor and version, for messages."""
         return f"{'MariaDB' if self.mariadb else 'MySQL'} {self.version}"
 
     @property
@@ -133,22 +133,22 @@ class SourceFacts:
 
     @property
     def unlogged_options(self) -> dict[str, str]:
-        """Options of definitions that its log does not tell, as they are for every session that has not set them."""
+        """Options of definitions that its log does not contain, with the server's values."""
         if self.tells_names:
             return {}
         return {"explicit_defaults_for_timestamp": "0" if self.implicit_timestamps else "1"}
 
     @property
     def shows_replicas(self) -> bool:
-        """Whether it says SHOW REPLICAS, with a UUID each, to what older servers and MariaDB call SHOW SLAVE HOSTS."""
+        """True if it has SHOW REPLICAS with UUIDs; older servers and MariaDB have SHOW SLAVE HOSTS."""
         return not self.mariadb and self.release >= SHOW_REPLICAS
 
 
 def read_facts(connection: Connection) -> SourceFacts:
-    """Ask the server.
+    """Reads the facts.
 
     Raises:
-        PreflightError: it is older than MySQL 5.6 or MariaDB 10.5.
+        PreflightError: the server is older than MySQL 5.6 or MariaDB 10.5.
     """
     names = ", ".join(f"'{name}'" for name in VARIABLES)
     rows = query(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
@@ -158,7 +158,7 @@ def read_facts(connection: Connection) -> SourceFacts:
     mariadb = "mariadb" in version.lower()
     if mariadb and release < OLDEST_MARIADB:
         raise PreflightError(
-            f"the source is MariaDB {version}; 10.5 is the oldest that tells column names in its binary log",
+            f"the source is MariaDB {version}; 10.5 is the oldest with column names in its binary log",
             hint="upgrade the server, or read from a replica of it that is 10.5 or newer",
         )
     if not mariadb and release < OLDEST:

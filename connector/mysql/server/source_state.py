@@ -1,4 +1,4 @@
-"""How far the source's binary log reaches, now: its first file, its end, its GTIDs."""
+"""The current extent of the source's binary log: first file, end, GTIDs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, Row, query, query_one, release
 from connector.mysql.server.dump import AfterGtids, StreamStart
 
-FIRST_EVENT = 4  # every file begins with four magic bytes
-GIVEN = frozenset({"ON", "ON_PERMISSIVE"})  # gtid_mode: what is written now has a GTID
+FIRST_EVENT = 4  # behind the four magic bytes of a file
+GIVEN = frozenset({"ON", "ON_PERMISSIVE"})  # values of gtid_mode with which new transactions have a GTID
 NEW_WORDS = (8, 2)  # SHOW BINARY LOG STATUS; SHOW MASTER STATUS is gone in 8.4
 
-SECONDS_SINCE = (8, 0)  # before, binary logs expire after days
+SECONDS_SINCE = (8, 0)  # before, binary logs expire in days
 
 _UUID = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
 _GTID_SET = re.compile(rf"\s*{_UUID}\s*:.*", re.DOTALL)
@@ -26,12 +26,12 @@ _FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where reading is to begin.
+    """The start of reading.
 
     Args:
-        position: the file and offset, where it is known; None when only the GTIDs say it.
-        gtid_set: what is before it, as the source writes GTID sets; None where the source has none, or where a file
-            and offset were asked for.
+        position: file and offset; None: only the GTIDs are known.
+        gtid_set: GTIDs before it in the source's text form; None: the source has none, or the start was configured as
+            file and offset.
     """
 
     position: SourcePosition | None
@@ -39,16 +39,16 @@ class Start:
 
     @property
     def stream(self) -> StreamStart:
-        """The same, as the source is asked for it: by GTIDs where it has them."""
+        """The start as requested from the source: by GTIDs if it has them."""
         if self.gtid_set is not None:
             return AfterGtids(self.gtid_set)
         if self.position is None:
-            raise ValueError("a start is a place or a GTID set")
+            raise ValueError("a start is a position or a GTID set")
         return self.position
 
 
 def end_position(connection: Connection) -> SourcePosition:
-    """The place after the last event written.
+    """Position behind the last written event.
 
     Raises:
         PreflightError: there is no binary log.
@@ -60,37 +60,37 @@ def end_position(connection: Connection) -> SourcePosition:
 
 
 def log_status(connection: Connection) -> Row | None:
-    """What the server says of its binary log: its end, and what it leaves out of it; None: there is none."""
+    """The server's status of its binary log: end and filters; None: there is no binary log."""
     modern = release(connection) >= NEW_WORDS and not mariadb_state.is_mariadb(connection)
     return query_one(connection, "SHOW BINARY LOG STATUS" if modern else "SHOW MASTER STATUS")
 
 
 def gtid_executed(connection: Connection) -> str | None:
-    """Every GTID the source has; None where it gives none."""
+    """All executed GTIDs; None if the source has none."""
     if mariadb_state.is_mariadb(connection):
         return mariadb_state.executed(connection)
     return _gtids(connection, "gtid_executed")
 
 
 def unlogged_gtids(connection: Connection) -> str | None:
-    """What a MariaDB took in without logging it; None: nothing, or another server, which counts it as purged."""
+    """GTIDs that a MariaDB replicated without logging them; None: none, or it is MySQL, where they are purged."""
     return mariadb_state.unlogged(connection) if mariadb_state.is_mariadb(connection) else None
 
 
 def gtid_purged(connection: Connection) -> str | None:
-    """The GTIDs whose transactions its binary log no longer holds; None where it gives none."""
+    """GTIDs of purged transactions; None if the source has no GTIDs."""
     if mariadb_state.is_mariadb(connection):
         return mariadb_state.purged(connection, oldest_position(connection).file)
     return _gtids(connection, "gtid_purged")
 
 
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:
-    """The files that are there, oldest first, with their sizes."""
+    """The binary log files, oldest first, with their sizes."""
     return [(row["Log_name"], int(row["File_size"])) for row in query(connection, "SHOW BINARY LOGS")]
 
 
 def oldest_position(connection: Connection) -> SourcePosition:
-    """The first event that is still there.
+    """Position of the first event that is not purged.
 
     Raises:
         PreflightError: there is no binary log.
@@ -102,7 +102,7 @@ def oldest_position(connection: Connection) -> SourcePosition:
 
 
 def resolve_start(connection: Connection, start: str) -> Start:
-    """Turn `now`, `earliest`, a GTID set or `file:position` into a place.
+    """Resolves `now`, `earliest`, a GTID set or `file:position`.
 
     Raises:
         ConfigError: it is none of these.
@@ -114,21 +114,21 @@ def resolve_start(connection: Connection, start: str) -> Start:
         return Start(oldest_position(connection), gtid_purged(connection))
     if _GTID_SET.fullmatch(start) or of_mariadb(start):
         return Start(None, "".join(start.split()))
-    if place := _FILE_POSITION.fullmatch(start.strip()):
-        return Start(SourcePosition(place["file"], int(place["offset"])), None)
+    if found := _FILE_POSITION.fullmatch(start.strip()):
+        return Start(SourcePosition(found["file"], int(found["offset"])), None)
     raise ConfigError(
-        f"source.start: {start!r} is not a place in a binary log",
+        f"source.start: {start!r} is not a position in a binary log",
         hint="snapshot | now | earliest | a GTID set | binlog.000002:4",
     )
 
 
 def check_available(connection: Connection, start: StreamStart) -> None:
-    """Make sure that the source still holds what comes after a place.
+    """Checks that the source still has what follows a start.
 
     Raises:
-        Purged: it is no longer there; the message names what is missing.
-        PreflightError: a GTID set was given, and the source gives no GTIDs.
-        HistoriesDiffer: the source lacks what is before it.
+        Purged: it was purged; the message names what is missing.
+        PreflightError: the start is a GTID set, and the source has no GTIDs.
+        HistoriesDiffer: the source lacks what precedes the start.
     """
     if isinstance(start, SourcePosition):
         check_position_available(connection, start)
@@ -137,11 +137,11 @@ def check_available(connection: Connection, start: StreamStart) -> None:
 
 
 def check_position_available(connection: Connection, position: SourcePosition) -> None:
-    """Make sure that the source still holds what comes after `position`.
+    """Checks that the source still has what follows a position.
 
     Raises:
-        Purged: it is no longer there; the message names the oldest that is.
-        HistoriesDiffer: the source's log has not come that far.
+        Purged: it was purged; the message names the oldest position.
+        HistoriesDiffer: the source's log ends before it.
     """
     sizes = dict(binary_logs(connection))
     if position.file in sizes and position.offset <= sizes[position.file]:
@@ -156,11 +156,11 @@ def check_position_available(connection: Connection, position: SourcePosition) -
 
 
 def check_gtids_available(connection: Connection, gtid_set: str) -> None:
-    """Make sure that the source still holds every transaction that is not in `gtid_set`, and has all that are.
+    """Checks that the source has every transaction of `gtid_set`, and has purged no other.
 
     Raises:
-        Purged: transactions were purged; the message names them.
-        PreflightError: the source gives no GTIDs.
+        Purged: other transactions were purged; the message names them.
+        PreflightError: the source has no GTIDs.
         HistoriesDiffer: the source lacks transactions of `gtid_set`: the trapped ones are listed.
     """
     if mariadb_state.is_mariadb(connection):

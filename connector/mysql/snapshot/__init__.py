@@ -1,1 +1,5 @@
-"""The initial load: the tables as they were at one point of the log."""
+"""The initial load: the tables at one position of the log.
+
+- `information_schema`: tables as the data dictionary describes them
+- `snapshot`: the load as events; `table_rows`: the rows of one table
+"""

@@ -1,9 +1,9 @@
-"""Logs whose events are not written as MySQL writes them today, made so.
+"""Rewrites events of older layouts to today's layout.
 
-Version 1 (3.23) has headers of 13 bytes, without a place and flags; version 3 (4.0, 4.1) has today's, but its place is
-where the event begins, and in a transaction that of the cache it was gathered in, so nobody can rely on it. Both begin
-with a START_V3 event. Version 4 (5.0 and later) tells the length of each type's fixed part: what today's servers do not
-write is cut off there; early 5.1 has table ids of 4 bytes, early 5.0 no length of the status variables.
+Version 1 (3.23) has headers of 13 bytes, without position and flags. Version 3 (4.0, 4.1) has today's header, but its
+position is unreliable: the start of the event, in a transaction the offset in its cache. Both begin with a START_V3
+event. Version 4 (5.0 and later) stores the length of each type's fixed part: fields that today's servers do not write
+are cut off. Early 5.1 has table ids of 4 bytes, early 5.0 no length of the status variables.
 
 Sources: MySQL's `libs/mysql/binlog/event/binlog_event.h`, `control_events.h`, and `sql/log_event.cc` of 5.5.
 """
@@ -20,15 +20,15 @@ from connector.errors import CorruptBinlog, Unsupported
 HEADER: Final = 19
 OLDEST_HEADER: Final = 13
 START_BODY: Final = 2 + 50 + 4
-SIZE_AT, PLACE_AT = 9, 13
+SIZE_AT, POSITION_AT = 9, 13
 QUERY, ROTATE, TABLE_MAP = 2, 4, 19
 ROWS_V1: Final = frozenset({23, 24, 25})
 OLDEST_QUERY, SHORT_IDS = 11, 6
 FILE_START: Final = struct.pack("<Q", 4)
 
-# Bytes of the fixed part that we decode, by type: QUERY, ROTATE, INTVAR, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR,
-# XID, BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY, TABLE_MAP, rows of both versions. Of GTIDs the whole event is one fixed
-# part, which grew; what of it is there tells its own length.
+# Bytes of the fixed part that is decoded, by type: QUERY, ROTATE, INTVAR, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR,
+# XID, BEGIN_LOAD_QUERY, EXECUTE_LOAD_QUERY, TABLE_MAP, rows of both versions. A GTID event is one fixed part
+# that grew; its length is that of the event.
 POST_HEADERS: Final[Mapping[int, int]] = {
     2: 13, 4: 8, 5: 0, 9: 4, 11: 4, 13: 0, 14: 0, 16: 0, 17: 4, 18: 26, 19: 8, 23: 8, 24: 8, 25: 8,
     30: 10, 31: 10, 32: 10,
@@ -38,12 +38,12 @@ SHORTER: Final[Mapping[int, int]] = {QUERY: OLDEST_QUERY} | dict.fromkeys((TABLE
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the events of a file are written.
+    """The layout of a file's events.
 
     Args:
         version: of the log.
-        header: its bytes.
-        fixed: the fixed part's bytes of the types where they are not today's.
+        header: bytes of a header.
+        fixed: bytes of fixed parts, by type, that differ from today's.
     """
 
     version: int
@@ -51,7 +51,7 @@ class Dialect:
     fixed: Mapping[int, int]
 
     def canonical(self, event: bytes) -> bytes:
-        """An event without its checksum as today's servers write it.
+        """Rewrites an event (without its checksum) to today's layout.
 
         Raises:
             CorruptBinlog: it is shorter than its header or its fixed part.
@@ -62,12 +62,12 @@ class Dialect:
         if len(event) < self.header or (fixed is not None and len(body) < fixed):
             raise CorruptBinlog("an event is shorter than its fixed part")
         if fixed is not None:
-            body = _reshaped(kind, fixed, body)
-        behind = event[PLACE_AT:HEADER] if self.version > 1 else bytes(HEADER - PLACE_AT)
+            body = _rewritten_body(kind, fixed, body)
+        behind = event[POSITION_AT:HEADER] if self.version > 1 else bytes(HEADER - POSITION_AT)
         return event[:SIZE_AT] + struct.pack("<I", HEADER + len(body)) + behind + body
 
 
-def _reshaped(kind: int, fixed: int, body: bytes) -> bytes:
+def _rewritten_body(kind: int, fixed: int, body: bytes) -> bytes:
     if kind == ROTATE and fixed == 0:
         return FILE_START + body
     if kind == QUERY and fixed == OLDEST_QUERY:
@@ -78,17 +78,17 @@ def _reshaped(kind: int, fixed: int, body: bytes) -> bytes:
 
 
 def described_dialect(header: int, lengths: bytes) -> Dialect | None:
-    """What a FORMAT_DESCRIPTION tells.
+    """The layout that a FORMAT_DESCRIPTION event describes.
 
     Args:
         header: bytes of a header.
-        lengths: of the fixed parts, type 1 first; 0 for what the server does not write.
+        lengths: of the fixed parts, type 1 first; 0: the server does not write the type.
 
     Returns:
-        None where it is as today.
+        None if it is today's layout.
 
     Raises:
-        Unsupported: a header or a fixed part is shorter than what we need of it.
+        Unsupported: a header or a fixed part is too short.
     """
     if header < HEADER:
         raise Unsupported(f"events with a header of {header} bytes")
@@ -104,7 +104,7 @@ def described_dialect(header: int, lengths: bytes) -> Dialect | None:
 
 
 def old_dialect(start: bytes) -> Dialect:
-    """What a START_V3 event tells, the first of a log of version 1 or 3.
+    """The layout of a log of version 1 or 3, from its first event, START_V3.
 
     Args:
         start: the whole event.
@@ -119,7 +119,9 @@ def old_dialect(start: bytes) -> Dialect:
     version = int.from_bytes(start[header : header + 2], "little")
     server = start[header + 2 : header + 52].rstrip(b"\0").decode(errors="replace")
     if version == 2:
-        raise Unsupported("a binary log of version 2: only 4.0.0 and 4.0.1 wrote it, nobody says how", server=server)
+        raise Unsupported(
+            "a binary log of version 2, which only 4.0.0 and 4.0.1 wrote, in an undocumented format", server=server
+        )
     if (version, header) not in {(1, OLDEST_HEADER), (3, HEADER)}:
         raise Unsupported(f"a binary log of version {version} with headers of {header} bytes", server=server)
     return Dialect(version, header, {QUERY: OLDEST_QUERY, ROTATE: 0} if version == 1 else {QUERY: OLDEST_QUERY})

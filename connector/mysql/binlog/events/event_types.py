@@ -1,4 +1,4 @@
-"""The types of events: their names, those that hold nothing for us, and why the others stop us."""
+"""Types of events: their names, and events that are skipped or refused."""
 
 from __future__ import annotations
 
@@ -61,36 +61,35 @@ NAMES = {
     170: "MARIADB_UPDATE_ROWS_COMPRESSED",
     171: "MARIADB_DELETE_ROWS_COMPRESSED",
 }
-# The beginning and end of a file, the GTIDs of the files before, group replication's own bookkeeping, and MariaDB's
-# words for the same: a statement's text beside its rows (as 29 is), the files that a crash would need. No changes in
-# them.
+# Without changes: begin and end of a file, GTIDs of earlier files, group replication's bookkeeping, texts of statements
+# (29), and MariaDB's counterparts.
 WITHOUT_CHANGES = frozenset({1, 3, 28, 29, 35, 36, 37, 160, 161, 163})
-ENCRYPTION = 164  # everything behind it in its file; a server decrypts what it streams
+ENCRYPTION = 164  # the rest of the file is encrypted; a stream is not
 LOADS = frozenset({6, 8, 10, 12})
 
 
 def name(code: int) -> str:
-    """The type's name and number, for people."""
+    """The type's name and number for messages."""
     return f"{NAMES[code]}({code})" if code in NAMES else str(code)
 
 
 def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
-    """Leave out an event that holds nothing for us, and count it; stop at any other.
+    """Skips an event without changes and counts it; raises at any other.
 
     Args:
         code: its type.
-        ignorable: whether the source marked it so.
-        body: what it holds.
-        service: under which it is counted.
+        ignorable: whether the source marked it as ignorable.
+        body: the event without its header.
+        service: label of the metric.
 
     Raises:
-        Unsupported: changes may be in it that we do not understand.
-        CorruptBinlog: the source says that it lost events.
+        Unsupported: it may have changes that cannot be decoded.
+        CorruptBinlog: the source reports lost events.
     """
     if code == ENCRYPTION:
         raise Unsupported(
             f"the file is encrypted by its server (encrypt_binlog): {name(code)}",
-            hint="ask the server for it: mariadb-binlog --read-from-remote-server --raw",
+            hint="fetch it from the server: mariadb-binlog --read-from-remote-server --raw",
         )
     if code in WITHOUT_CHANGES or ignorable:
         metrics.ignored_events.labels(service, name(code)).inc()
@@ -98,17 +97,15 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
     if code == 26:
         said = body[3:].decode(errors="replace")
         raise CorruptBinlog(
-            f"the source lost events, and says so: {said}",
-            hint="the log has a hole here: start a new log with a snapshot",
+            f"the source reports lost events: {said}",
+            hint="changes are missing here: begin a new log (another `service`) with a snapshot",
             incident=int.from_bytes(body[:2], "little"),
         )
     if code in LOADS:
         raise Unsupported(f"LOAD DATA as servers before 5.0.3 logged it: {name(code)}", hint=ROW_FORMAT)
     if 20 <= code <= 22:
-        raise Unsupported(
-            f"rows as 5.1.5 to 5.1.17 logged them: {name(code)}: how long their values are was known by the table alone"
-        )
-    raise Unsupported(f"an event of the type {name(code)}, which is not understood")
+        raise Unsupported(f"rows as 5.1.5 to 5.1.17 logged them, without the sizes of values: {name(code)}")
+    raise Unsupported(f"an event of the unknown type {name(code)}")
 
 
 ROW_FORMAT = "SET GLOBAL binlog_format = ROW, and in the sessions that have set it otherwise"

@@ -1,4 +1,4 @@
-"""The FORMAT_DESCRIPTION event: how the events behind it are written, and whether they have checksums."""
+"""FORMAT_DESCRIPTION events: the layout of the file's events, and whether they have checksums."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from connector.mysql.fields import Fields
 
 CHECKSUMS_SINCE = (5, 6, 1)
 CHECKSUMS_SINCE_IN_MARIADB = (5, 3)
-EARLY = (5,), (5, 5)  # MariaDB's 5.1, 5.2 and 5.3 too
-TYPES_BEFORE_CHECKSUMS = 32  # none of those servers had more; every one since has
+EARLY = (5,), (5, 5)  # also MariaDB 5.1 to 5.3
+TYPES_BEFORE_CHECKSUMS = 32  # older servers had at most these, later ones have more
 NO_CHECKSUM, CRC32 = 0, 1
 # Development branches of 5.1 and 5.2 that gave the types other numbers.
 RENUMBERED = re.compile(r"5\.[12]\.\d+-a_drop[56]")
@@ -21,12 +21,12 @@ RENUMBERED = re.compile(r"5\.[12]\.\d+-a_drop[56]")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a file says of itself.
+    """The format of a file.
 
     Args:
-        checksum: whether its events have a CRC-32 behind them.
-        dialect: how they are written, where that is not as today.
-        early: a server of 5.0 or 5.1 wrote them.
+        checksum: whether its events end with a CRC-32.
+        dialect: the layout of its events; None: today's.
+        early: whether MySQL 5.0 or 5.1 wrote it.
     """
 
     checksum: bool
@@ -35,13 +35,13 @@ class Format:
 
 
 def format_description(event: bytes) -> Format:
-    """What the events behind it are like.
+    """Decodes the event.
 
     Args:
         event: the whole event, its in-use flag cleared.
 
     Raises:
-        Unsupported: the file is of another version, or its events have fixed parts that we do not know.
+        Unsupported: the file has another version, or its events have unknown fixed parts.
         CorruptBinlog: the checksum or a length is wrong.
     """
     fields = Fields(event)
@@ -58,8 +58,8 @@ def format_description(event: bytes) -> Format:
         if len(rest) < 5:
             raise CorruptBinlog("a format description ends early", server=server)
         algorithm, checksum = rest[-5], int.from_bytes(rest[-4:], "little")
-        # In a log without checksums it has one itself, but a server may change it for the stream and not its checksum.
-        # One that is right for a log with checksums tells that the algorithm is what is damaged.
+        # In a log without checksums this event has one, but a server may change the event for the stream and not the
+        # checksum. If the checksum fits a log with checksums, the byte of the algorithm is damaged.
         if algorithm != NO_CHECKSUM:
             damaged = algorithm == CRC32 and zlib.crc32(event[:-4]) != checksum
         else:
@@ -68,7 +68,7 @@ def format_description(event: bytes) -> Format:
             raise CorruptBinlog("a format description's checksum is wrong", server=server)
         rest = rest[:-5]
     elif len(rest) > TYPES_BEFORE_CHECKSUMS:
-        raise CorruptBinlog("a format description is longer than its server could write it", server=server)
+        raise CorruptBinlog("a format description is longer than its server writes it", server=server)
     if algorithm not in {NO_CHECKSUM, CRC32}:
         raise Unsupported(f"the checksum algorithm {algorithm}", server=server)
     if RENUMBERED.match(server):

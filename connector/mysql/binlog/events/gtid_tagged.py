@@ -22,7 +22,7 @@ LATEST = 1 << 55  # µs since 1970: an untagged GTID event has 55 bits for them
 
 @dataclass(frozen=True, slots=True)
 class GtidEvent:
-    """What it says of the transaction that follows."""
+    """The GTID and commit times of the next transaction; times in µs since 1970 UTC."""
 
     gtid: str
     last_committed: int
@@ -32,11 +32,11 @@ class GtidEvent:
 
 
 def tagged_gtid(body: bytes) -> GtidEvent:
-    """Decode the event.
+    """Decodes a GTID_TAGGED event.
 
     Raises:
-        Unsupported: it has a field that must not be ignored and is not known.
-        CorruptBinlog: a mandatory field is missing, or a value cannot be.
+        Unsupported: an unknown field must not be ignored.
+        CorruptBinlog: a mandatory field is missing, or a value is impossible.
     """
     event = Fields(body)
     varint(event)  # the version of the serialization
@@ -65,7 +65,7 @@ def tagged_gtid(body: bytes) -> GtidEvent:
         raise CorruptBinlog("a GTID event without uuid or number")
     committed = values.get(COMMITTED, 0)
     if committed >= LATEST:
-        raise CorruptBinlog("a GTID event's commit time cannot be")
+        raise CorruptBinlog("a GTID event has an impossible commit time")
     originally = values.get(ORIGINALLY, committed)
     return GtidEvent(
         ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))),
@@ -77,7 +77,7 @@ def tagged_gtid(body: bytes) -> GtidEvent:
 
 
 def varint(event: Fields) -> int:
-    """An unsigned integer of 1 to 9 bytes."""
+    """Reads an unsigned integer of 1 to 9 bytes."""
     first = event.number(1)
     more = 0
     while more < 8 and first >> more & 1:

@@ -1,8 +1,7 @@
-"""LOAD DATA as a statement: the file's blocks, in events of their own, and the statement that reads the file.
+"""LOAD DATA in statement format: events with the file's blocks, and the statement that reads the file.
 
 The formats are those of MySQL's `libs/mysql/binlog/event/load_data_events.h`. Blocks are kept in a temporary file
-until their statement comes, because older servers write them before the transaction begins that it belongs to, among
-those of others.
+until the statement, because older servers write them before its transaction, mixed with blocks of other files.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ DUPLICATES: Final = ("error", "ignore", "replace")
 
 
 class LoadedFiles:
-    """Files whose blocks have begun to come, by their ids."""
+    """Files whose blocks are being read, by their ids."""
 
     def __init__(self) -> None:
         self._files: dict[int, BinaryIO] = {}
 
     def begin(self, file_id: int, block: bytes) -> None:
-        """A file's first block.
+        """Begins a file with its first block.
 
         Raises:
-            CorruptBinlog: more files have begun than a server can have open.
+            CorruptBinlog: more files are open than a server can have.
         """
-        self.delete(file_id)  # a server that died while it wrote one begins its ids again
+        self.delete(file_id)  # after a crash the server reuses ids
         if len(self._files) >= MOST_FILES:
-            raise CorruptBinlog(f"more than {MOST_FILES} files for LOAD DATA have begun and not ended")
+            raise CorruptBinlog(f"more than {MOST_FILES} files for LOAD DATA are open")
         self._files[file_id] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
         self._files[file_id].write(block)
 
     def append(self, file_id: int, block: bytes) -> None:
-        """A further block.
+        """Adds a block.
 
         Raises:
             CorruptBinlog: the file has not begun.
@@ -55,15 +54,15 @@ class LoadedFiles:
         self._files[file_id].write(block)
 
     def delete(self, file_id: int) -> None:
-        """The file is not needed, if there is one."""
+        """Drops a file, if it is there."""
         if file := self._files.pop(file_id, None):
             file.close()
 
     def blocks(self, file_id: int) -> Iterator[Statement]:
-        """The file's content, a statement a block; it is gone afterwards.
+        """Hands out the file as one statement per block and drops it.
 
         Raises:
-            CorruptBinlog: at once: the file has not begun.
+            CorruptBinlog: the file has not begun; raised at the call.
         """
         if file_id not in self._files:
             raise CorruptBinlog("LOAD DATA reads a file that has not begun", file_id=file_id)
@@ -80,11 +79,11 @@ def _blocks(file_id: int, file: BinaryIO) -> Iterator[Statement]:
 
 
 def load_query(body: bytes) -> tuple[int, bytes, tuple[int, int, int]]:
-    """Take an EXECUTE_LOAD_QUERY apart.
+    """Splits an EXECUTE_LOAD_QUERY event.
 
     Returns:
-        The file's id; the event as a QUERY is; where in its text, in bytes, the file's name begins and ends, and
-        what is done with duplicates.
+        The file's id; the body of a QUERY; start and end of the file's name in the text, in bytes, and the treatment of
+        duplicates.
     """
     event = Fields(body)
     fixed = event.take(QUERY_FIXED)
@@ -93,20 +92,19 @@ def load_query(body: bytes) -> tuple[int, bytes, tuple[int, int, int]]:
     return file_id, fixed + event.rest(), (start, end, duplicates)
 
 
-def load_options(file_id: int, query: bytes, charset: str, place: tuple[int, int, int]) -> dict[str, str]:
-    """What a replay needs: which file, and between which characters of the text its own name is to stand.
+def load_options(file_id: int, query: bytes, charset: str, name_range: tuple[int, int, int]) -> dict[str, str]:
+    """Options for a replay: the file, and the range of characters that the name of the replay's file replaces.
 
-    There it writes ` LOCAL INFILE 'its name'`, then ` IGNORE` or ` REPLACE` where duplicates are treated so, then
-    ` INTO`.
+    There a replay writes ` LOCAL INFILE 'name'`, ` IGNORE` or ` REPLACE` by the treatment of duplicates, and ` INTO`.
 
     Raises:
-        CorruptBinlog: the place is not in the text.
-        Unsupported: duplicates are treated in a way that is not known.
+        CorruptBinlog: the range is not in the text.
+        Unsupported: the treatment of duplicates is not known.
     """
-    start, end, duplicates = place
+    start, end, duplicates = name_range
     text = query[QUERY_FIXED + int.from_bytes(query[11:13], "little") + query[8] + 1 :]
     if not start <= end <= len(text):
-        raise CorruptBinlog("the name of a file for LOAD DATA stands outside of its statement")
+        raise CorruptBinlog("the name of a file for LOAD DATA is outside of its statement")
     if duplicates >= len(DUPLICATES):
         raise Unsupported(f"LOAD DATA with the unknown treatment {duplicates} of duplicates")
     return {

@@ -1,8 +1,8 @@
-"""Events that only MariaDB writes: where its transactions begin, and events with a compressed body.
+"""Bodies of events that only MariaDB writes: GTIDs and compressed events.
 
 Formats are those of MariaDB's `sql/log_event.h` and `sql/log_event.cc` (`Gtid_log_event`, `query_event_uncompress`,
-`row_log_event_uncompress`). A transaction begins with its GTID event, which stands for MySQL's BEGIN and XA START too
-unless it says STANDALONE: then one statement follows, and nothing ends it.
+`row_log_event_uncompress`). A transaction begins with its GTID event, which also replaces MySQL's BEGIN and XA START
+unless it is STANDALONE: then the transaction is the one statement that follows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from connector.mysql.fields import Fields
 FORMAT_SERVER: Final = slice(21, 71)  # the server's version in a format description, its header included
 QUERY_FIXED: Final = 13
 
-# Flags of a GTID event, and those behind them that newer servers add.
+# Flags of a GTID event, and the extra flags of newer servers.
 STANDALONE, COMMIT_ID, PREPARED_XA, COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
 ENGINES, START_ALTER, COMMIT_ALTER, ROLLBACK_ALTER, THREAD_ID = 0x01, 0x02, 0x04, 0x08, 0x10
 KNOWN: Final = ENGINES | START_ALTER | COMMIT_ALTER | ROLLBACK_ALTER | THREAD_ID
@@ -28,12 +28,12 @@ KNOWN: Final = ENGINES | START_ALTER | COMMIT_ALTER | ROLLBACK_ALTER | THREAD_ID
 
 @dataclass(frozen=True, slots=True)
 class GtidEvent:
-    """What begins.
+    """The beginning of a transaction.
 
     Args:
         gtid: `domain-server-number`.
-        alone: one statement follows, and is all: also what becomes of an XA transaction that was prepared before.
-        prepares: the xid of the XA transaction that is prepared here, as statements write it; "" for any other.
+        alone: the transaction is the one statement that follows, also XA COMMIT and XA ROLLBACK.
+        prepares: xid of the XA transaction prepared here, as statements write it; "" for other transactions.
     """
 
     gtid: str
@@ -42,27 +42,27 @@ class GtidEvent:
 
 
 def is_mariadb(format_event: bytes) -> bool:
-    """Whether a whole FORMAT_DESCRIPTION event was written by a MariaDB."""
+    """True if MariaDB wrote a FORMAT_DESCRIPTION event (with its header)."""
     return b"MariaDB" in format_event[FORMAT_SERVER]
 
 
 def start_of(log_pos: int, size: int, offset: int) -> int:
-    """Where a streamed event begins: the first place from `offset` on from which it ends at `log_pos` modulo 2^32."""
+    """The start of a streamed event: the first one from `offset` on with which it ends at `log_pos` modulo 2^32."""
     return offset + ((log_pos - size - offset) & 0xFFFFFFFF)
 
 
 def gtid_event(body: bytes, server_id: int) -> GtidEvent:
-    """A GTID event: 8 bytes number, 4 domain, 1 flags; then what the flags say, or zeros.
+    """Decodes a GTID event: 8 bytes number, 4 domain, 1 flags; then fields by flags, or zeros.
 
     An xid is 4 bytes format, 1 length of its first part, 1 of its second, both.
 
     Args:
-        body: what is behind its header.
-        server_id: its header's: who wrote the transaction first.
+        body: the event without its header.
+        server_id: of the header: the server that first executed the transaction.
 
     Raises:
         Unsupported: a flag is not known.
-        CorruptBinlog: it ends early, or has an xid that is longer than one can be.
+        CorruptBinlog: it ends early, or its xid is too long.
     """
     event = Fields(body)
     number, domain, flags = event.number(8), event.number(4), event.number(1)
@@ -74,7 +74,7 @@ def gtid_event(body: bytes, server_id: int) -> GtidEvent:
         xid = read_xid(event, event.number(4), event.number(1), event.number(1))
     more = event.number(1) if event.left else 0
     if more & ~KNOWN:
-        raise Unsupported(f"a GTID event of MariaDB with flags that are not known: {more:#04x}", gtid=gtid)
+        raise Unsupported(f"a GTID event of MariaDB with unknown flags: {more:#04x}", gtid=gtid)
     if more & ENGINES:
         event.take(1)
     if more & (COMMIT_ALTER | ROLLBACK_ALTER):
@@ -83,7 +83,7 @@ def gtid_event(body: bytes, server_id: int) -> GtidEvent:
 
 
 def gtid_list(body: bytes) -> DomainPosition:
-    """A GTID_LIST event: the last GTIDs of the files before, one for each domain and server.
+    """Decodes a GTID_LIST event: the last GTID of each domain and server in the files before.
 
     Raises:
         CorruptBinlog: a length is wrong.
@@ -97,7 +97,7 @@ def gtid_list(body: bytes) -> DomainPosition:
 
 
 def plain_query(body: bytes, largest: int = LARGEST) -> bytes:
-    """The body of a QUERY_COMPRESSED event as that of a QUERY: only the text is compressed.
+    """Expands the body of a QUERY_COMPRESSED event to that of a QUERY: only the text is compressed.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or a length is wrong.
@@ -111,13 +111,13 @@ def plain_query(body: bytes, largest: int = LARGEST) -> bytes:
 
 
 def plain_rows(body: bytes, second: bool, update: bool, largest: int = LARGEST) -> bytes:
-    """The body of a rows event whose images are compressed as that of an ordinary one.
+    """Expands the body of a compressed rows event: only the images are compressed.
 
     Args:
-        body: what is behind its header.
-        second: version 2: extra data comes before the columns.
-        update: a second bitmap, that of the after images, comes before the images.
-        largest: bytes that they may have.
+        body: the event without its header.
+        second: whether it is version 2, with extra data before the columns.
+        update: whether a second bitmap, of the after images, precedes the images.
+        largest: the most bytes of the images.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or a length is wrong.
@@ -134,7 +134,7 @@ def plain_rows(body: bytes, second: bool, update: bool, largest: int = LARGEST) 
 
 
 def expanded(data: bytes, largest: int = LARGEST) -> bytes:
-    """What `log_bin_compress` made: 1 byte of method and size of the length, the length (big-endian), zlib's stream.
+    """Expands data of `log_bin_compress`: 1 byte of method and size of the length, the length (big-endian), zlib data.
 
     Raises:
         CorruptBinlog: it cannot be decompressed, or has another length.
@@ -143,5 +143,5 @@ def expanded(data: bytes, largest: int = LARGEST) -> bytes:
     fields = Fields(data)
     head = fields.number(1)
     if not head & 0x80 or head & 0x70:
-        raise Unsupported(f"an event compressed by method {head >> 4}")
+        raise Unsupported(f"an event compressed by the unknown method {head >> 4}", method=head >> 4)
     return inflated(fields, head & 0x07, largest, zlib.MAX_WBITS)

@@ -1,7 +1,7 @@
-"""The TRANSACTION_PAYLOAD event: a transaction's events, compressed.
+"""TRANSACTION_PAYLOAD events: the compressed events of a transaction.
 
-A list of type, length, value (packed integers) up to type 0; then the bytes. They are decompressed as they are
-wanted: what a transaction expands to is never in memory at once. One event of it is, so its size has a bound.
+A list of type, length, value (packed integers) up to type 0; then the compressed bytes. They are expanded on demand: a
+transaction is never in memory as a whole, but each of its events is, so the size of an event is limited.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from connector.mysql.fields import Fields
 
 END, SIZE, COMPRESSION, EXPANDED = range(4)
 ZSTD, NONE = 0, 255
-MAX_WINDOW = 1 << 27  # what zstd's highest level wants
+MAX_WINDOW = 1 << 27  # of zstd's highest level
 
 
 class Payload:
-    """The source of a compressed transaction's events.
+    """Expands the bytes of a compressed transaction; a `ByteSource`.
 
     Args:
-        stream: gives the decompressed bytes.
-        expanded: how many those must be.
+        stream: the expanded bytes.
+        expanded: their announced number.
     """
 
     def __init__(self, stream: BinaryIO, expanded: int) -> None:
@@ -31,10 +31,10 @@ class Payload:
         self._left = expanded
 
     def receive(self, into: memoryview, timeout: float) -> int:
-        """The next bytes; 0 at the end. `timeout` has no meaning here.
+        """Reads the next bytes; 0 at the end. `timeout` is not used.
 
         Raises:
-            CorruptBinlog: they cannot be decompressed, or are not as many as announced.
+            CorruptBinlog: they cannot be decompressed, or their number is not the announced one.
         """
         del timeout
         try:
@@ -43,12 +43,12 @@ class Payload:
             raise CorruptBinlog(f"a compressed transaction is damaged: {error}") from error
         self._left -= size
         if self._left < 0 or (size == 0 and self._left):
-            raise CorruptBinlog("a compressed transaction has another size than it says")
+            raise CorruptBinlog("a compressed transaction does not have its announced size")
         return int(size)
 
 
 def payload(body: bytes) -> Payload:
-    """Open the event.
+    """Opens the event for reading.
 
     Raises:
         Unsupported: another compression than zstd.
@@ -61,6 +61,6 @@ def payload(body: bytes) -> Payload:
     data = event.view(header.get(SIZE, -1))
     compression = header.get(COMPRESSION, NONE)
     if compression != ZSTD:
-        raise Unsupported(f"a transaction compressed by method {compression}")
+        raise Unsupported(f"a transaction compressed by the unknown method {compression}", method=compression)
     reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(data)
     return Payload(reader, header.get(EXPANDED, -1))

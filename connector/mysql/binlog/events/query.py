@@ -1,7 +1,7 @@
-"""A QUERY event: a statement with the session's state it was executed under.
+"""QUERY events: a statement and the state of its session.
 
 The format is that of MySQL's `libs/mysql/binlog/event/statement_events.h`: a fixed part, status variables (a code
-each, its value's length known by the code alone), the default schema, the text.
+each; the code determines the value's length), the default schema, the text.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from connector.mysql.values.collations import charset_of
 
 
 def _leading(executed: str) -> re.Pattern[str]:
-    """Comments and what a server executes inside of them, before a statement's first word.
+    """Matches comments, and what a server executes inside of comments, before a statement's first word.
 
     Args:
-        executed: what opens such a comment behind `/*`. One that is of a later version is logged as an ordinary one.
+        executed: follows `/*` in an executed comment. Comments for a later version are logged as ordinary ones.
     """
     line = rf"(?:#|--(?=[{CONTROLS}]))[^\n]*(?:\n|$)"
     return re.compile(rf"(?:[{SPACES}]+|{line}|/\*{executed}[0-9]*|/\*(?!{executed}).*?\*/|\()*", re.DOTALL)
@@ -44,13 +44,13 @@ CONTROL = {
 }
 QUERY_FIXED = 13
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "DO", "SELECT", "VALUES"})
-TOO_MANY = 254  # schemas: they are not named
-# MariaDB's binlog_alter_two_phase: an ALTER is logged when it starts, and whole again when it has ended.
+TOO_MANY = 254  # count of schemas that are not listed
+# MariaDB's binlog_alter_two_phase logs an ALTER when it starts, and again when it ends.
 ALTERS = {0x02: "start", 0x04: "commit", 0x08: "rollback"}
 UNFINISHED = frozenset({"start", "rollback"})
-# Flags of the event: the statement is about temporary tables of its session; its default schema need not be there.
+# Flags of the event: temporary tables of the session are used; the default schema may be missing.
 THREAD_SPECIFIC, SUPPRESS_USE = 0x4, 0x8
-# MySQL's own schemas are where accounts and grants are kept: statements about these go through.
+# Accounts and grants are in MySQL's own schemas: statements about them are published.
 SYSTEM = frozenset({"", "mysql", "sys", "information_schema", "performance_schema"})
 
 
@@ -59,11 +59,11 @@ class Query:
     """The event, decoded.
 
     Args:
-        statement: the text and its options; the text as `decode_leniently` gives it, so that what it is about can be
-            asked whatever bytes it holds. `told` makes what is handed out.
-        control: begin | commit | rollback | savepoint | "rollback to" for what steers a transaction, "change" for what
-            changes rows; xa start | xa end | xa commit | xa rollback; "" for definitions.
-        schemas: those that the statement touches, as the source noted; empty where it did not.
+        statement: the text and its options. The text is decoded leniently (`decode_leniently`), so that it can be
+            parsed whatever bytes it has; `with_shown_bytes` makes the published statement.
+        control: begin | commit | rollback | savepoint | "rollback to": steers a transaction; "change": changes rows;
+            xa start | xa end | xa commit | xa rollback; "": a definition.
+        schemas: the schemas that the source noted for the statement; empty: it noted none.
         charset: of the text.
         xid: of an XA statement.
     """
@@ -76,22 +76,22 @@ class Query:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The schemas that it touches, as far as the source noted them; else its default schema."""
+        """The noted schemas; without any, the default schema."""
         return self.schemas or (self.statement.schema,)
 
 
 def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4", *, mariadb: bool = False) -> Query:
-    """Decode the event.
+    """Decodes a QUERY event.
 
     Args:
-        body: what is behind its header.
-        timestamp: the header's: seconds since 1970 UTC when the statement began.
-        flags: the header's.
-        charset: of the text, where the event does not tell it.
-        mariadb: whether a MariaDB wrote it: to a MySQL what is behind `/*M!` is an ordinary comment.
+        body: the event without its header.
+        timestamp: of the header: seconds since 1970 UTC when the statement began.
+        flags: of the header.
+        charset: of the text, if the event does not name it.
+        mariadb: whether MariaDB wrote it: for MySQL `/*M!` begins an ordinary comment.
 
     Raises:
-        Unsupported: it is an XA statement that is not understood.
+        Unsupported: an XA statement is not understood.
         CorruptBinlog: a length is wrong.
     """
     event = Fields(body)
@@ -119,10 +119,10 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
 
 
 def captures_statement(found: Query, filters: CaptureFilter) -> bool:
-    """Whether a definition is for us, or a part of it.
+    """True if a definition, or a part of it, is captured.
 
     Raises:
-        Unsupported: that is not known.
+        Unsupported: this is not known.
     """
     if found.statement.options.get("alter") in UNFINISHED:
         return False
@@ -132,7 +132,7 @@ def captures_statement(found: Query, filters: CaptureFilter) -> bool:
 
 
 def may_capture(found: Query, filters: CaptureFilter) -> bool:
-    """The same where it is not to be said before the transaction is known to be for us: also what is not known."""
+    """True if a definition is captured, or if this is not known: it may belong to an ignored transaction."""
     try:
         return captures_statement(found, filters)
     except Unsupported:
@@ -140,9 +140,9 @@ def may_capture(found: Query, filters: CaptureFilter) -> bool:
 
 
 def may_change_captured(found: Query, filters: CaptureFilter) -> bool:
-    """Whether a change that was logged as a statement may be about a table of ours.
+    """True if a change logged as a statement may concern a captured table.
 
-    Only the schemas that the source noted tell: the default schema says nothing of those that a text names.
+    Only the noted schemas decide: the text can name other schemas than the default one.
     """
     return not found.schemas or any(filters.captures_schema(schema) for schema in found.schemas)
 
@@ -160,10 +160,9 @@ def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
 
 
 def with_shown_bytes(statement: Statement) -> Statement:
-    """The statement as it is handed out: bytes that mean nothing in its character set are shown.
+    """The statement as it is published: invalid bytes are shown as `\\xe9`.
 
-    Where they stand in comments alone, no more is to be said. Otherwise the text does not do what the source's did: an
-    option holds its bytes.
+    If invalid bytes are not in comments alone, the shown text differs from the source's; an option keeps its bytes.
     """
     if replay.TEXT not in statement.options:
         return statement
@@ -174,7 +173,7 @@ def with_shown_bytes(statement: Statement) -> Statement:
 
 
 class State:
-    """The status variables, as options of a statement."""
+    """Reads status variables into options of a statement."""
 
     def __init__(self, charset: str) -> None:
         self.options: dict[str, str] = {}
@@ -182,19 +181,19 @@ class State:
         self.charset = charset
 
     def read(self, event: Fields) -> None:
-        """Read them all.
+        """Reads all variables.
 
         Raises:
-            Unsupported: one is not known, and so what follows it cannot be read.
+            Unsupported: a variable is not known, so its length is not known either.
         """
         while event.left:
             code = event.number(1)
             if code not in VARIABLES:
-                raise Unsupported(f"a statement has the unknown status variable {code}")
+                raise Unsupported(f"a statement has the unknown status variable {code}", variable=code)
             VARIABLES[code](self, event)
 
     def _flags(self, event: Fields) -> None:
-        """Bits that say what is off, but for the first."""
+        """Session flags: bit 14 is set for on, the others for off."""
         flags = event.number(4)
         self.options |= {
             "sql_auto_is_null": str(flags >> 14 & 1),
@@ -202,7 +201,7 @@ class State:
             "foreign_key_checks": str(1 - (flags >> 26 & 1)),
             "unique_checks": str(1 - (flags >> 27 & 1)),
         }
-        if flags >> 24 & 1:  # MariaDB's; MySQL tells it by a variable of its own
+        if flags >> 24 & 1:  # MariaDB; MySQL has a variable of its own
             self.options["explicit_defaults_for_timestamp"] = "1"
 
     def _increment(self, event: Fields) -> None:
@@ -228,7 +227,7 @@ class State:
             self.schemas = [event.terminated().decode(errors="replace") for _ in range(count)]
 
     def _alter(self, event: Fields) -> None:
-        """MariaDB's extra flags of the GTID event; the commit's and the rollback's name the start's number."""
+        """MariaDB's extra flags of the GTID event; commit and rollback are followed by the number of the start."""
         flags = event.number(1)
         for bit, phase in ALTERS.items():
             if flags & bit:
@@ -237,7 +236,7 @@ class State:
             event.take(8)
 
     def _set_collations(self, event: Fields) -> None:
-        """MariaDB's character_set_collations: ids of a set and of the collation that is its default."""
+        """MariaDB's character_set_collations: pairs of the ids of a set and of its default collation."""
         pairs = [(event.number(2), event.number(2)) for _ in range(event.number(1))]
         self.options["character_set_collations"] = ",".join(f"{first}={second}" for first, second in pairs)
 
@@ -280,8 +279,8 @@ VARIABLES: dict[int, Reader] = {
     6: _text("catalog"),
     7: _number("lc_time_names", 2),
     8: _number("collation_database", 2),
-    9: _skip(8),  # tables that an update will touch
-    10: _skip(4),  # how much was written at once
+    9: _skip(8),  # tables of a multi-table update
+    10: _skip(4),  # bytes written by one call
     11: State._invoker,
     12: State._schemas,
     13: _number("microseconds", 3),
@@ -290,8 +289,8 @@ VARIABLES: dict[int, Reader] = {
     18: _number("default_collation_for_utf8mb4", 2),
     19: _number("sql_require_primary_key", 1),
     20: _number("default_table_encryption", 1),
-    21: _skip(1),  # by whom foreign keys are kept (MySQL 9.6+); found in statements logged as such
-    128: _number("microseconds", 3),  # MariaDB's own from here on
+    21: _skip(1),  # who maintains foreign keys (MySQL 9.6+); only in statement format
+    128: _number("microseconds", 3),  # from here on MariaDB's
     129: _skip(8),  # the definition's own XID
     130: State._alter,
     131: State._set_collations,

@@ -1,7 +1,7 @@
-"""INTVAR, RAND and USER_VAR events: values that the statement behind them was executed with.
+"""INTVAR, RAND and USER_VAR events: values for the next statement.
 
-The formats are those of MySQL's `libs/mysql/binlog/event/statement_events.h`. A user variable becomes an expression of
-SQL that gives the same value of the same type again: `1.5` would be a decimal, so a double is `1.5e0`.
+The formats are those of MySQL's `libs/mysql/binlog/event/statement_events.h`. A user variable becomes an SQL
+expression with the same value and type: `1.5` would be a decimal, so a double is `1.5e0`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ STRING, REAL, INTEGER, ROW, DECIMAL = range(5)  # Item_result
 UNSIGNED: Final = 1  # flag
 BYTES_OF_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 GROUP: Final = 9  # digits in four bytes
-MOST_DIGITS: Final = 81  # in the server's memory: a value may have more than a column
+MOST_DIGITS: Final = 81  # of a value in the server's memory, more than a column's
 
 
 def statement_values(code: int, body: bytes) -> dict[str, str]:
-    """The event as options of the statement that follows.
+    """Decodes the event into options of the next statement.
 
     Args:
         code: INTVAR, RAND or USER_VAR.
-        body: what is behind its header.
+        body: the event without its header.
 
     Raises:
         CorruptBinlog: a length or a value is impossible.
@@ -47,12 +47,12 @@ def statement_values(code: int, body: bytes) -> dict[str, str]:
     else:
         found = {replay.VARIABLE + event.text(4).decode(errors="replace"): _expression(event)}
     if event.left:
-        raise CorruptBinlog("a value for a statement is longer than it says")
+        raise CorruptBinlog("a value for a statement is longer than its fields")
     return found
 
 
 def _expression(event: Fields) -> str:
-    """Whether it is NULL; type, collation, length, value; flags, which servers before 5.5.25 did not write."""
+    """A user variable: whether it is NULL; type, collation, length, value; flags, since 5.5.25."""
     if event.number(1):
         event.rest()
         return "NULL"
@@ -67,7 +67,7 @@ def _expression(event: Fields) -> str:
     if kind == REAL:
         (real,) = struct.unpack("<d", value.take(8))
         if not math.isfinite(real):
-            raise CorruptBinlog("a user variable holds no number")
+            raise CorruptBinlog("a user variable is not a finite number")
         shown = f"{real!r}" if "e" in f"{real!r}" else f"{real!r}e0"
     elif kind == INTEGER:
         number = value.number(8)
@@ -83,7 +83,7 @@ def _expression(event: Fields) -> str:
 
 
 def _decimal(value: Fields) -> str:
-    """Precision, scale, then as in a row: groups of nine digits in four bytes, the sign in the first bit."""
+    """A decimal: precision, scale, then as in a row: groups of nine digits in four bytes, the sign in the first bit."""
     precision, scale = value.number(1), value.number(1)
     if not 0 < precision <= MOST_DIGITS or scale > precision:
         raise CorruptBinlog(f"a DECIMAL({precision},{scale})")

@@ -1,6 +1,6 @@
-"""Statements of statement and mixed format: what comes before one in the log is gathered, and whether it is for us.
+"""Statement and mixed format: gathers the events that precede a statement, and decides if it is captured.
 
-Statements are wanted only where the filter keeps them; elsewhere a change that was logged as one ends the reading.
+Changes logged as statements are published only if the filter keeps them; otherwise they end reading.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ PARTS: Final = frozenset(
 )
 ONE_SHOT: Final = re.compile(r"(?:@@)?(?:session\.)?([A-Za-z_]+)=('[^']*'|[0-9]+)")
 CHANGE: Final = "a change was logged as a statement"
-HINT: Final = f"{ROW_FORMAT}; or take them as they are: source.statements=keep"
+HINT: Final = f"{ROW_FORMAT}; or publish them as statements: source.statements=keep"
 
 
 class Statements:
-    """What has come of the next statement.
+    """Gathers the parts of the next statement.
 
     Args:
-        filters: which are for us.
+        filters: decide what is captured.
     """
 
     def __init__(self, filters: CaptureFilter) -> None:
         self._filters = filters
         self.keeps = filters.keeps_statements
         self._files = LoadedFiles()
-        self.pending: dict[str, str] = {}  # values for the next statement, in their order
-        self.charset = "utf8mb4"  # of the next statement's text, where it does not tell itself
+        self.pending: dict[str, str] = {}  # values for the next statement, in order
+        self.charset = "utf8mb4"  # of the next statement's text, if its event does not name it
 
     def part(self, code: int, body: bytes) -> None:
-        """An event that belongs to a statement which is still to come.
+        """Accepts an event that belongs to the next statement.
 
         Raises:
             CorruptBinlog, Unsupported: as `statement_values` and `LoadedFiles` do.
@@ -60,7 +60,7 @@ class Statements:
             add(file_id, event.rest())
 
     def one_shot(self, found: Query) -> bool:
-        """Whether it is what 4.1 says of the session of the statement behind it: a statement of its own there."""
+        """True for SET ONE_SHOT, in which 4.1 logs the session of the next statement; its values are kept."""
         values = ONE_SHOT.findall(found.statement.sql) if found.statement.sql.startswith("SET ONE_SHOT ") else ()
         for name, value in values:
             self.pending[name.lower()] = value.strip("'")
@@ -69,11 +69,11 @@ class Statements:
         return bool(values)
 
     def loading(self, body: bytes, timestamp: int, flags: int) -> tuple[Query, Iterator[Statement]]:
-        """LOAD DATA: the statement, and the blocks of its file, which come before it."""
-        file_id, body, place = load_data.load_query(body)
+        """Decodes LOAD DATA: the statement, and the blocks of its file, which precede it."""
+        file_id, body, name_range = load_data.load_query(body)
         found = query(body, timestamp, flags)
         statement = found.statement
-        options = load_data.load_options(file_id, body, found.charset, place)
+        options = load_data.load_options(file_id, body, found.charset, name_range)
         found = Query(
             Statement(statement.schema, statement.sql, {**statement.options, **options}),
             found.control,
@@ -83,10 +83,10 @@ class Statements:
         return found, self._files.blocks(file_id) if self.keeps else iter(())
 
     def of(self, found: Query) -> Statement | None:
-        """The statement with the values that came before it; None when it is not for us.
+        """The statement with the values before it; None if it is not captured.
 
         Raises:
-            Unsupported: it is a change, and these are not kept.
+            Unsupported: it is a change, and changes logged as statements are not kept.
         """
         values = dict(self.pending)
         self.pending.clear()
@@ -106,5 +106,5 @@ class Statements:
         return Statement(found.statement.schema, found.statement.sql, {**found.statement.options, **values})
 
     def leave_out(self) -> None:
-        """A statement is not for us, nor are the values that came before it. The file that it reads is gone already."""
+        """Drops the values of a statement that is not captured. `loading` has dropped the file that it reads."""
         self.pending.clear()

@@ -1,8 +1,8 @@
-"""A TABLE_MAP event: the table as it was when the rows were written.
+"""TABLE_MAP events: the table of the rows that follow.
 
-The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). What tells names, labels,
-keys, signedness and character sets is its optional metadata: all of it with `binlog_row_metadata=FULL`, signedness and
-character sets with MINIMAL, nothing before MySQL 8.0. What the names are where they are left out, `naming.py` says.
+The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). Names, labels, keys,
+signedness and character sets are optional metadata: all are there with `binlog_row_metadata=FULL`, signedness and
+character sets with MINIMAL, none before MySQL 8.0. Missing names: `connector.mysql.schema_history.column_names`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from connector.mysql.values.columns import NUMERIC, OLD_TIMES, TEXT, Raw, Spec, 
 
 ENUM, SET = 247, 248
 VECTOR, GEOMETRY = 242, 255
-MAX_COLUMNS = 4096  # MySQL's own
+MAX_COLUMNS = 4096  # MySQL's limit
 
 
 @dataclass(slots=True)
 class Metadata:
-    """The optional metadata; collations, labels and dimensions are counted among the columns that have such."""
+    """The optional metadata. Collations, labels and dimensions are indexed among the columns that have them."""
 
     unsigned: bytes | None = None
     names: list[bytes] = field(default_factory=list)
     text_collations: dict[int, int] = field(default_factory=dict)
     text_default: int | None = None
-    texts_told: bool = False
+    has_text_collations: bool = False
     label_collations: dict[int, int] = field(default_factory=dict)
     label_default: int | None = None
     set_labels: list[list[bytes]] = field(default_factory=list)
@@ -39,14 +39,15 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A table as the event tells it.
+    """A decoded TABLE_MAP.
 
     Args:
-        name: its name.
-        raws: its columns; without names and labels where `named` is false.
-        key: the indexes of the columns that are its key, where `named`.
+        name: the table's name.
+        raws: its columns; without names and labels unless `named`.
+        key: indexes of the primary key's columns, if `named`.
         named: whether the event names the columns.
-        hidden_key: whether the first column is a key that the server made (`sql_generate_invisible_primary_key`).
+        hidden_key: whether the first column is a generated invisible primary key
+            (`sql_generate_invisible_primary_key`).
     """
 
     name: TableName
@@ -57,17 +58,17 @@ class TableMap:
 
 
 def table_name(body: bytes) -> TableName:
-    """Schema and table of a TABLE_MAP whose table id and flags are cut off."""
+    """Schema and table of a TABLE_MAP without table id and flags."""
     return _name(Fields(body))
 
 
 def table_map(body: bytes, *, mariadb: bool = False, hidden_key: bool = False) -> TableMap:
-    """The whole of a TABLE_MAP whose table id and flags are cut off.
+    """Decodes a TABLE_MAP without table id and flags.
 
     Args:
         body: the bytes.
-        mariadb: who wrote them.
-        hidden_key: what the flags say.
+        mariadb: whether MariaDB wrote it.
+        hidden_key: from the flags: whether the first column is a generated invisible primary key.
 
     Raises:
         CorruptBinlog: the bytes contradict the format.
@@ -94,7 +95,7 @@ def table_map(body: bytes, *, mariadb: bool = False, hidden_key: bool = False) -
 
 
 def table_layout(table: TableMap) -> tuple[TableLayout, list[Spec]]:
-    """The layout, and what `RowCodec` wants to know.
+    """The layout, and the specifications for `RowCodec`.
 
     Raises:
         CorruptBinlog, Unsupported, ValueNotRepresentable: naming table and column.
@@ -120,7 +121,7 @@ def _name(event: Fields) -> TableName:
 
 
 def _two_formats(table: TableName, raw: Raw) -> Unsupported:
-    """MariaDB's own fractions of a second (5.3): it does not log how many digits, so not how long a value is."""
+    """The error for MariaDB's own fractions of a second (5.3): their digits, and so their size, are not logged."""
     name = raw.name.decode(errors="replace")
     return Unsupported(
         f"the column is a {OLD_TIMES[raw.code][0]} of the format before MySQL 5.6, which MariaDB logs without its size",
@@ -131,7 +132,7 @@ def _two_formats(table: TableName, raw: Raw) -> Unsupported:
 
 
 def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata, mariadb: bool) -> Iterator[Raw]:
-    """Every column with what the metadata says of it."""
+    """The columns with their metadata."""
     numeric = text = labelled = enums = sets = vectors = 0
     for index, (code, meta) in enumerate(zip(types, metas, strict=True)):
         kind = real_type(code, meta)
@@ -146,8 +147,8 @@ def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata
             numeric += 1
         elif kind in TEXT:
             raw.collation = metadata.text_collations.get(text, metadata.text_default)
-            if raw.collation is None and (metadata.texts_told or metadata.names):
-                raise CorruptBinlog("the metadata does not tell the collation of every text")
+            if raw.collation is None and (metadata.has_text_collations or metadata.names):
+                raise CorruptBinlog("the metadata lacks the collation of a text column")
             text += 1
         elif kind in {ENUM, SET}:
             raw.collation = metadata.label_collations.get(labelled, metadata.label_default)
@@ -159,29 +160,29 @@ def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata
                 raw.labels = _at(metadata.set_labels, sets)
                 sets += 1
         elif kind == GEOMETRY and mariadb:
-            text += 1  # MariaDB counts it among those that have a collation
+            text += 1  # MariaDB counts it among the columns with a collation
         elif kind == VECTOR:
-            text += 1  # MySQL counts it among those that have a collation
+            text += 1  # MySQL counts it among the columns with a collation
             raw.dimension = metadata.dimensions[vectors] if vectors < len(metadata.dimensions) else 0
             vectors += 1
         yield raw
 
 
 def _bit(bits: bytes, index: int) -> bool:
-    """Bits of the signedness, most significant first."""
+    """One bit of the signedness, most significant first."""
     if index // 8 >= len(bits):
-        raise CorruptBinlog("the metadata does not tell the signedness of every number")
+        raise CorruptBinlog("the metadata lacks the signedness of a number column")
     return bool(bits[index // 8] << index % 8 & 0x80)
 
 
 def _at(labels: list[list[bytes]], index: int) -> list[bytes]:
     if index >= len(labels):
-        raise CorruptBinlog("the metadata does not tell the labels of every ENUM and SET")
+        raise CorruptBinlog("the metadata lacks the labels of an ENUM or SET column")
     return labels[index]
 
 
 def _metadata(event: Fields) -> Metadata:
-    """Type, length, value; until the event ends."""
+    """Reads fields of type, length, value until the event ends."""
     found = Metadata()
     while event.left:
         kind = event.number(1)
@@ -190,11 +191,11 @@ def _metadata(event: Fields) -> Metadata:
             case 1:
                 found.unsigned = value.rest()
             case 2:
-                found.texts_told = True
+                found.has_text_collations = True
                 found.text_default = value.packed()
                 found.text_collations = dict(_pairs(value))
             case 3:
-                found.texts_told = True
+                found.has_text_collations = True
                 found.text_collations = dict(enumerate(_all(value)))
             case 4:
                 while value.left:
@@ -215,7 +216,7 @@ def _metadata(event: Fields) -> Metadata:
             case 13:
                 found.dimensions = list(_all(value))
             case 7 | 12:
-                pass  # what kind of geometry, which columns are invisible: the image holds them all the same
+                pass  # geometry types and column visibility: images do not depend on them
             case _:
                 raise Unsupported(f"a table's metadata has a field of the unknown type {kind}")
     return found

@@ -1,4 +1,4 @@
-"""XA in the binary log: its statements, and the event that ends a prepared transaction.
+"""XA in the binary log: its statements, and XA_PREPARE events.
 
 MySQL writes an xid in one way (`serialize_xid`, sql/xa.h): `XA START X'gtrid',X'bqual',format`, and so does MariaDB
 (`event_xid_t`, sql/log_event.h). The event is that of `XA_prepare_event`, libs/mysql/binlog/event/control_events.h.
@@ -27,25 +27,25 @@ CONTROL: Final = {
 
 
 def xa_statement(sql: str) -> tuple[str, str]:
-    """Understand an XA statement as the server logs it.
+    """Parses an XA statement as the server logs it.
 
     Returns:
         `xa start`, `xa end`, `xa commit` or `xa rollback`; the xid.
 
     Raises:
-        Unsupported: it is not written as MySQL writes it.
+        Unsupported: it is not in MySQL's form.
     """
     found = _STATEMENT.fullmatch(sql)
     if found is None:
-        raise Unsupported("an XA statement that is not written as MySQL writes it", sql=sql[:200])
+        raise Unsupported("an XA statement that is not in MySQL's form", sql=sql[:200])
     return CONTROL[found["verb"]], found["xid"]
 
 
 def xa_prepare(body: bytes) -> tuple[str, bool]:
-    """Decode an XA_PREPARE event: whether in one phase, format, length of gtrid and of bqual, both.
+    """Decodes an XA_PREPARE event: one phase or not, format, lengths of gtrid and bqual, both.
 
     Returns:
-        The xid, as statements write it; whether the transaction is committed with it.
+        The xid, as statements write it; whether the event also commits the transaction.
 
     Raises:
         CorruptBinlog: a length is wrong.
@@ -56,12 +56,12 @@ def xa_prepare(body: bytes) -> tuple[str, bool]:
 
 
 def read_xid(event: Fields, form: int, gtrid_size: int, bqual_size: int) -> str:
-    """The two parts of an xid that come next, with its format, as statements write it.
+    """Reads gtrid and bqual; returns the xid as statements write it.
 
     Raises:
         CorruptBinlog: a length is wrong.
     """
     if max(gtrid_size, bqual_size) > _MOST:
-        raise CorruptBinlog("an xid is longer than one can be", gtrid=gtrid_size, bqual=bqual_size)
+        raise CorruptBinlog("an xid is too long", gtrid=gtrid_size, bqual=bqual_size)
     gtrid, bqual = event.take(gtrid_size), event.take(bqual_size)
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{form}"

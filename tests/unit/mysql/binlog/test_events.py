@@ -64,7 +64,7 @@ def test_an_unknown_event_stops_us_unless_the_source_marked_it_ignorable(tmp_pat
     assert len(read_back(transaction(log_with(99, flags=0x80)), tmp_path)) == 1
 
     log = log_with(99)
-    with pytest.raises(Unsupported, match="99") as caught:
+    with pytest.raises(Unsupported) as caught:
         read_back(log, tmp_path)
 
     assert caught.value.where["file"] == "log.000001"
@@ -161,8 +161,9 @@ def test_rows_that_do_not_fit_their_table_are_corrupt(tmp_path: Path) -> None:
 def test_a_table_that_nobody_wants_may_hold_what_we_do_not_know(tmp_path: Path) -> None:
     unknown = ColumnDef(252, b"\x01", collation=9999)
     log = transaction(LogWriter(), unknown, image([b"\x02\xa4\xa4"]))
-    with pytest.raises(Unsupported, match="9999") as caught:
+    with pytest.raises(Unsupported) as caught:
         read_back(log, tmp_path)
+    assert caught.value.where["collation"] == 9999
     assert caught.value.where["column"] == "c0"
 
     found = whole_file(tmp_path / "log.000001", filters=Filter(Filters(ignore=("s.t",))))
@@ -174,7 +175,7 @@ def test_names_missing_from_the_metadata_are_refused(tmp_path: Path) -> None:
     log = LogWriter()
     log.begin()
     log.table_map([INT], metadata="MINIMAL")
-    with pytest.raises(Unsupported, match="does not name the columns") as caught:
+    with pytest.raises(Unsupported) as caught:
         read_back(log, tmp_path)
     assert "binlog_row_metadata = FULL" in caught.value.hint
 
@@ -327,8 +328,9 @@ def test_a_definition_that_two_statements_say_is_one_event(tmp_path: Path) -> No
 def test_an_unknown_status_variable_is_refused(tmp_path: Path) -> None:
     log = LogWriter()
     log.query(b"DROP TABLE a", state=b"\x63\x00")
-    with pytest.raises(Unsupported, match="status variable 99"):
+    with pytest.raises(Unsupported) as raised:
         read_back(log, tmp_path)
+    assert raised.value.where["variable"] == 99
 
 
 def test_a_statements_text_is_decoded_with_its_sessions_charset() -> None:
@@ -362,22 +364,24 @@ def test_a_compressed_transaction_is_a_transaction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "error", "text"),
+    ("body", "error", "method"),
     [
-        (payload_event(inner_events(), said=10), CorruptBinlog, "another size"),
-        (payload_event(inner_events(), said=10_000), CorruptBinlog, "another size"),
-        (payload_event(inner_events()[:-3]), CorruptBinlog, "a compressed transaction ends inside an event"),
-        (payload_event(inner_events() + inner_events()[:30]), CorruptBinlog, "compressed transaction ends inside an"),
-        (payload_event(inner_events(), compression=7), Unsupported, "method 7"),
-        (payload_event(inner_events())[:-9], CorruptBinlog, "length"),
-        (b"\x02\x01\x00\x03\x01\x05\x01\x01\x04\x00abcd", CorruptBinlog, "damaged"),
+        (payload_event(inner_events(), said=10), CorruptBinlog, None),
+        (payload_event(inner_events(), said=10_000), CorruptBinlog, None),
+        (payload_event(inner_events()[:-3]), CorruptBinlog, None),
+        (payload_event(inner_events() + inner_events()[:30]), CorruptBinlog, None),
+        (payload_event(inner_events(), compression=7), Unsupported, 7),
+        (payload_event(inner_events())[:-9], CorruptBinlog, None),
+        (b"\x02\x01\x00\x03\x01\x05\x01\x01\x04\x00abcd", CorruptBinlog, None),
     ],
 )
 def test_a_damaged_compressed_transaction_is_refused(
-    tmp_path: Path, body: bytes, error: type[ConnectorError], text: str
+    tmp_path: Path, body: bytes, error: type[ConnectorError], method: int | None
 ) -> None:
-    with pytest.raises(error, match=text):
+    with pytest.raises(error) as raised:
         read_back(log_with(40, body), tmp_path)
+    assert raised.value.where["pos"] == len(LogWriter().data)
+    assert raised.value.where.get("method") == method
 
 
 def test_offsets_beyond_four_gigabytes_go_on_counting() -> None:
@@ -434,8 +438,9 @@ def test_gtid_sets_are_decoded_as_they_were_encoded(text: str) -> None:
         with pytest.raises(CorruptBinlog):
             decode_gtid_set(damaged)
     if text:
-        with pytest.raises(CorruptBinlog, match="a GTID set with the numbers"):
+        with pytest.raises(CorruptBinlog) as raised:
             decode_gtid_set(encoded[:-8] + bytes(8))
+        assert raised.value.where["behind"] == 0
 
 
 def test_a_tagged_gtid_whose_commit_time_cannot_be_is_damage(tmp_path: Path) -> None:
@@ -448,5 +453,6 @@ def test_a_tagged_gtid_whose_commit_time_cannot_be_is_damage(tmp_path: Path) -> 
         if error is None:
             assert len(read_back(log, tmp_path)) == 1
             continue
-        with pytest.raises(error, match="commit time cannot be"):
+        with pytest.raises(error) as raised:
             read_back(log, tmp_path)
+        assert raised.value.where["event"] == "GTID_TAGGED(42)"

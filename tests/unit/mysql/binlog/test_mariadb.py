@@ -168,30 +168,34 @@ def test_compressed_events_expand(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "error", "said"),
+    ("data", "error", "where"),
     [
-        (b"\x12\x00\x01" + zlib.compress(b"x"), Unsupported, "method"),
-        (b"\x92\x00\x01" + zlib.compress(b"x"), Unsupported, "method"),
-        (b"\x82\x00\x02" + zlib.compress(b"x"), CorruptBinlog, "another size"),
-        (b"\x82\x00\x01" + zlib.compress(b"xx"), CorruptBinlog, "another size"),
-        (b"\x82\x00\x01" + zlib.compress(b"x")[:-4], CorruptBinlog, "another size"),
-        (b"\x82\x00\x01rubbish", CorruptBinlog, "damaged"),
-        (b"\x84\xff\xff\xff\xff" + zlib.compress(b"x"), CorruptBinlog, "expand"),
-        (b"\x84\x00", CorruptBinlog, "length"),
-        (b"", CorruptBinlog, "length"),
+        (b"\x12\x00\x01" + zlib.compress(b"x"), Unsupported, {"method": 1}),
+        (b"\x92\x00\x01" + zlib.compress(b"x"), Unsupported, {"method": 9}),
+        (b"\x82\x00\x02" + zlib.compress(b"x"), CorruptBinlog, {"length": 2}),
+        (b"\x82\x00\x01" + zlib.compress(b"xx"), CorruptBinlog, {"length": 1}),
+        (b"\x82\x00\x01" + zlib.compress(b"x")[:-4], CorruptBinlog, {"length": 1}),
+        (b"\x82\x00\x01rubbish", CorruptBinlog, {}),
+        (b"\x84\xff\xff\xff\xff" + zlib.compress(b"x"), CorruptBinlog, {"length": 0xFFFFFFFF}),
+        (b"\x84\x00", CorruptBinlog, {}),
+        (b"", CorruptBinlog, {}),
     ],
 )
-def test_what_does_not_expand(data: bytes, error: type[ConnectorError], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_compressed_data_that_do_not_expand_are_refused(
+    data: bytes, error: type[ConnectorError], where: dict[str, object]
+) -> None:
+    with pytest.raises(error) as raised:
         mariadb.expanded(data)
+    assert raised.value.where == where
 
 
 def test_a_small_event_does_not_become_a_large_one() -> None:
     """What expands to more than it says is not expanded further."""
     bomb = b"\x81\x01" + zlib.compress(bytes(100 << 20))
     tracemalloc.start()
-    with pytest.raises(CorruptBinlog, match="another size"):
+    with pytest.raises(CorruptBinlog) as raised:
         mariadb.expanded(bomb)
+    assert raised.value.where == {"length": 1}
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 << 20
@@ -208,8 +212,9 @@ def test_values_of_compressed_columns(data: bytes, bare: bool) -> None:
 
 
 def test_a_column_compressed_otherwise_is_refused() -> None:
-    with pytest.raises(Unsupported, match="method 7"):
+    with pytest.raises(Unsupported) as raised:
         compression.column_value(b"\x72\x00\x01x")
+    assert raised.value.where == {"method": 7}
 
 
 @given(st.integers(0, 1 << 36), st.integers(0, (1 << 32) - 1), st.integers(19, 1 << 20))
@@ -240,7 +245,7 @@ def test_collations_by_groups() -> None:
 def test_times_of_the_old_format_are_refused_only_in_mariadbs_log() -> None:
     definition = b"\x01d\0\x01t\0" + b"\x01\x0b" + b"\x00" + b"\x00" + b"\x04\x02\x01t"
     assert table_layout(table_map(definition))[0].columns[0].type == "time"
-    with pytest.raises(Unsupported, match="without its size") as told:
+    with pytest.raises(Unsupported) as told:
         table_map(definition, mariadb=True)
     assert "mysql56_temporal_format" in (told.value.hint or "")
 
