@@ -151,8 +151,9 @@ class BuildPy(build_py):
                 self.copy_file(str(path), str(folder / path.name))
 
 
-setup(
-    cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
-    ext_modules=extensions(),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if extensions() else {},
-)
+if __name__ == "__main__":
+    setup(
+        cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
+        ext_modules=extensions(),
+        options={"bdist_wheel": {"py_limited_api": "cp311"}} if extensions() else {},
+    )

