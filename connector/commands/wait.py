@@ -12,20 +12,20 @@ from connector.commands.options import configured, one_end
 
 if TYPE_CHECKING:
     from connector.config.model import Config
-    from connector.status.waiting import Progress, Want, Wanted
+    from connector.status.waiting import Condition, EventReached, Progress
 
 WHAT = "What to wait for"
 
 
-def gtids(_: click.Context, parameter: click.Parameter, value: str | None) -> Wanted | None:
+def gtids(_: click.Context, parameter: click.Parameter, value: str | None) -> EventReached | None:
     """A GTID or a set of them."""
     from connector.errors import Unsupported
-    from connector.status.waiting import Wanted
+    from connector.status.waiting import EventReached
 
     if value is None:
         return None
     try:
-        found = Wanted.parse(value)
+        found = EventReached.parse(value)
     except Unsupported as error:
         raise click.BadParameter(f"{value!r} is not a GTID or a GTID set", param=parameter) from error
     if found.seqno is not None:
@@ -81,7 +81,7 @@ def wait(
     *,
     end: str,
     to_seqno: int | None,
-    to_gtid: Wanted | None,
+    to_gtid: EventReached | None,
     to_heartbeat: str | None,
     from_time: int | None,
     timeout: float | None,
@@ -91,7 +91,7 @@ def wait(
     The event is named by its seqno, its GTID, or the heartbeat that `thl heartbeat NAME` wrote.
     """
     from connector.commands.unverified import warn_of_unverified
-    from connector.status.waiting import Wanted
+    from connector.status.waiting import EventReached
 
     if sum(one is not None for one in (to_seqno, to_gtid, to_heartbeat)) != 1:
         raise click.UsageError("one of --to-seqno, --to-gtid, --to-heartbeat has to be given")
@@ -100,7 +100,7 @@ def wait(
     if to_heartbeat is not None and end == "producer":
         raise click.UsageError("--to-heartbeat is looked for in the target: not with --producer")
     warn_of_unverified(config, "kafka" if end == "producer" else "target")
-    wanted: Want = to_gtid or Wanted(to_seqno)
+    wanted: Condition = to_gtid or EventReached(to_seqno)
     if to_heartbeat is not None:
         wanted = _of_heartbeat(config, to_heartbeat, from_time)
     if end == "producer":
@@ -111,7 +111,7 @@ def wait(
         click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
 
 
-def _in_target(config: Config, wanted: Want, timeout: float | None) -> Progress:
+def _in_target(config: Config, wanted: Condition, timeout: float | None) -> Progress:
     from connector.clock import SystemClock
     from connector.status.target import read_target
     from connector.status.waiting import wait_for
@@ -120,7 +120,7 @@ def _in_target(config: Config, wanted: Want, timeout: float | None) -> Progress:
     return wait_for(wanted, lambda: read_target(url, config.service), SystemClock(), timeout)
 
 
-def _in_log(config: Config, wanted: Want, timeout: float | None) -> Progress:
+def _in_log(config: Config, wanted: Condition, timeout: float | None) -> Progress:
     from connector.clock import SystemClock
     from connector.kafka.log_reader import LogReader
     from connector.status.waiting import LogEnd, wait_for
@@ -129,10 +129,10 @@ def _in_log(config: Config, wanted: Want, timeout: float | None) -> Progress:
         return wait_for(wanted, lambda: LogEnd.of(reader.position()), SystemClock(), timeout, end="log")
 
 
-def _of_heartbeat(config: Config, name: str, since: int | None) -> Want:
+def _of_heartbeat(config: Config, name: str, since: int | None) -> Condition:
     from connector.mysql.server.heartbeat_table import heartbeat_table
-    from connector.status.heartbeat import written
-    from connector.status.waiting import WantedHeartbeat
+    from connector.status.heartbeat import heartbeat_time
+    from connector.status.waiting import HeartbeatReached
 
     url, table = config.target.url.get_secret_value(), heartbeat_table(config.source)
-    return WantedHeartbeat(name, since, lambda: written(url, config.service, table, name))
+    return HeartbeatReached(name, since, lambda: heartbeat_time(url, config.service, table, name))

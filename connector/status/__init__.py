@@ -1,7 +1,8 @@
-"""How far a service is: what `thl status` shows. Reads only; starts, fences and claims nothing.
+"""Reads the progress of a service for `thl status` and `thl wait`. Starts, fences and claims nothing.
 
-- `report`: the numbers, under Tungsten's names where it has them, and what is wrong with them.
-- `source`: from MySQL. `target`: from the target. `collect`: both, and what Kafka has, together.
-- `trepctl`: the numbers as Tungsten's `trepctl status` names them. `waiting`: until the target has an event.
-- `catch_up`: when a target that is behind will have caught up. `lookout`: the same as metrics, while `thl apply` runs.
+- `report`: the numbers, under Tungsten's names where it has them, and the problems found in them.
+- `source`: reads the source's numbers. `target`: reads the target's. `collect`: reads all, Kafka's included.
+- `trepctl`: the numbers under the names of Tungsten's `trepctl status`.
+- `waiting`: waits until target or log have an event or a heartbeat. `heartbeat`: reads a heartbeat from the target.
+- `catch_up`: estimates the time until a target has caught up. `lag_monitor`: the same as metrics during `thl apply`.
 """

@@ -1,7 +1,7 @@
-"""When a target that is behind will have caught up, as far as the last half minute tells. Pure.
+"""Estimates the time until a target has caught up, from the last 30 seconds. Pure.
 
-Events are counted, not rows: how many rows are behind nobody knows who has not read them. So the estimate is right for
-a log of about even events, and moves where a part of the log has larger ones.
+It counts events, not rows: the number of rows is unknown until they are read. So the estimate is right for events of
+about equal size, and changes where a part of the log has larger ones.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Final
 
 WINDOW: Final = 30.0  # seconds
-FOLLOWING: Final = 1.0  # seconds' work that is behind at any time: in flight, not to be caught up with
+IN_FLIGHT: Final = 1.0  # seconds: a lag of less work is not a backlog, but events in flight
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was seen at one moment.
+    """The progress of target and log at one time.
 
     Args:
-        at: seconds, of any clock that only goes forward.
+        at: seconds of a monotonic clock.
         applied: the target's last seqno.
-        newest: the log's last finished seqno.
+        newest: the seqno of the log's last finished event.
     """
 
     at: float
@@ -31,36 +31,36 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What samples tell.
+    """The lag and the rates in the window.
 
     Args:
-        behind: events.
-        applied: per second.
-        published: per second.
+        lag: events that are not applied yet.
+        applied: applied events per second.
+        published: published events per second.
     """
 
-    behind: int
+    lag: int
     applied: float
     published: float
 
     @property
     def seconds(self) -> float | None:
-        """Until nothing is behind at these rates; None: never, or nobody can tell."""
-        if not self.behind:
+        """Seconds until the lag is zero at these rates; None: never, or unknown."""
+        if not self.lag:
             return 0.0
         if not self.applied:
             return None
-        if self.behind <= self.applied * FOLLOWING:
-            return self.behind / self.applied
+        if self.lag <= self.applied * IN_FLIGHT:
+            return self.lag / self.applied
         closing = self.applied - self.published
-        return self.behind / closing if closing > 0 else None
+        return self.lag / closing if closing > 0 else None
 
 
 class CatchUp:
-    """Samples of the last half minute, and what they tell.
+    """Samples of the last 30 seconds, and the estimate from them.
 
     Args:
-        window: seconds for which a sample counts.
+        window: seconds for which a sample is kept.
     """
 
     def __init__(self, window: float = WINDOW) -> None:
@@ -69,11 +69,11 @@ class CatchUp:
 
     @property
     def span(self) -> float:
-        """Seconds between the oldest sample that counts and the newest one."""
+        """Seconds between the oldest kept sample and the newest one."""
         return self._samples[-1].at - self._samples[0].at if self._samples else 0.0
 
-    def seen(self, sample: Sample) -> None:
-        """Take a sample; one whose target went back (another one, or rewound) makes the earlier ones worthless."""
+    def add(self, sample: Sample) -> None:
+        """Add a sample. If its target went back (replaced or rewound), forget the earlier ones."""
         if self._samples and sample.applied < self._samples[-1].applied:
             self._samples.clear()
         self._samples.append(sample)
@@ -81,13 +81,13 @@ class CatchUp:
             self._samples.popleft()
 
     def estimate(self) -> Estimate | None:
-        """What they tell; None before the first."""
+        """Return the estimate; None before the first sample."""
         if not self._samples:
             return None
         first, last = self._samples[0], self._samples[-1]
         seconds = last.at - first.at
         return Estimate(
-            behind=max(last.newest - last.applied, 0),
+            lag=max(last.newest - last.applied, 0),
             applied=(last.applied - first.applied) / seconds if seconds > 0 else 0.0,
             published=max(last.newest - first.newest, 0) / seconds if seconds > 0 else 0.0,
         )

@@ -1,9 +1,10 @@
-"""All that is known of a service, asked of Kafka, the source and the target; what does not answer is a problem."""
+"""Reads the status of a service from Kafka, the source and the target; a server that does not answer is a problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import starmap
 from typing import Final
 
@@ -28,71 +29,97 @@ from connector.targets.open import open_signal_table
 from connector.targets.signal_table import Inconsistent, Request
 from connector.targets.target_schema import Excluded
 
-WATCHED: Final = 1.0  # seconds of an applier's work that tell how quick it is
-PATIENCE: Final = 3.0  # seconds for which that is waited for
-LOOK: Final = 0.1
+WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
+PATIENCE: Final = 3.0  # seconds to wait for that work
+POLL_SECONDS: Final = 0.1
+
+
+@dataclass(slots=True)
+class _Found:
+    """The answers of the servers, and the problems of those that did not answer."""
+
+    problems: list[str] = field(default_factory=list)
+    control: ControlState | None = None
+    position: PositionRecord | None = None
+    stored: Ends = field(default_factory=Ends)
+    source: SourceView | None = None
+    target: TargetRow | None = None
+    target_known: bool = False
+    request: Request | None = None
+    inconsistent: Sequence[Inconsistent] = ()
+    excluded: Mapping[TableName, Excluded] | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Note the error of a server that does not answer; the fields that are set before it stay."""
+        try:
+            yield
+        except ConnectorError as error:
+            self.problems.append(error.message)
 
 
 def collect(
     config: Config, limits: Limits, clock: Clock | None = None, *, ends: frozenset[End] = frozenset(End)
 ) -> Status:
-    """Ask Kafka, and the source and the target as far as their end is asked for.
+    """Read the status of a service from Kafka, and from the servers of the given ends.
 
     Args:
-        config: where they are.
-        limits: beyond which something is a problem.
-        clock: for what is behind.
+        config: names the service and its servers.
+        limits: a number beyond one of them is a problem.
+        clock: the time of the status.
         ends: the producer's, the target's, or both.
+
+    Returns:
+        The status; a server that does not answer is a problem in it.
     """
     clock = clock or SystemClock()
     now = clock.now()
-    problems: list[str] = []
-    control: ControlState | None = None
-    position: PositionRecord | None = None
-    stored = Ends()
-    source: SourceView | None = None
-    target: TargetRow | None = None
-    request: Request | None = None
-    doubtful: Sequence[Inconsistent] = ()
-    excluded: Mapping[TableName, Excluded] | None = None
-    known = False
-    try:
-        with LogReader(config) as reader:
-            control, position = reader.control(), reader.position()
-        stored = LogList(config).ends()
-        check_tails(config)
-    except ConnectorError as error:
-        problems.append(error.message)
-    try:
-        source = read_source(config.source) if End.PRODUCER in ends else None
-    except ConnectorError as error:
-        problems.append(error.message)
-    try:
-        if End.TARGET in ends:
-            target = read_target(config.target.url.get_secret_value(), config.service)
-            known = True
-        if target is not None:
-            with open_signal_table(config.target) as desk:
-                request = desk.request(config.service)
-                doubtful = desk.inconsistent(config.service)
-                excluded = desk.excluded(config.service)
-    except ConnectorError as error:
-        problems.append(error.message)
-    waits_for = tuple(_replicas(config, source, problems)) if End.PRODUCER in ends else ()
-    producer = replace(producer_status(control, position, stored, source, now), waits_for=waits_for)
-    trapped = control.trapped if control else ()
+    found = _ask(config, ends)
+    waits_for = tuple(_replicas(config, found.source, found.problems)) if End.PRODUCER in ends else ()
+    producer = producer_status(found.control, found.position, found.stored, found.source, now)
+    producer = replace(producer, waits_for=waits_for)
     applier = applier_status(
-        target, stored, now, known=known, request=request, doubtful=doubtful, excluded=excluded, trapped=trapped
+        found.target,
+        found.stored,
+        now,
+        known=found.target_known,
+        request=found.request,
+        inconsistent=found.inconsistent,
+        excluded=found.excluded,
+        trapped=found.control.trapped if found.control else (),
     )
-    if applier.events_behind and target is not None:
-        applier = replace(applier, catch_up_seconds=_catch_up(config, target, stored, clock))
-    return Status(config.service, producer, applier, (*problems, *problems_of(producer, applier, limits)), ends)
+    if applier.events_behind and found.target is not None:
+        applier = replace(applier, catch_up_seconds=_catch_up(config, found.target, found.stored, clock))
+    problems = (*found.problems, *problems_of(producer, applier, limits))
+    return Status(config.service, producer, applier, problems, ends)
+
+
+def _ask(config: Config, ends: frozenset[End]) -> _Found:
+    found = _Found()
+    with found.asking():
+        with LogReader(config) as reader:
+            found.control, found.position = reader.control(), reader.position()
+        found.stored = LogList(config).ends()
+        check_tails(config)
+    if End.PRODUCER in ends:
+        with found.asking():
+            found.source = read_source(config.source)
+    if End.TARGET in ends:
+        with found.asking():
+            found.target = read_target(config.target.url.get_secret_value(), config.service)
+            found.target_known = True
+            if found.target is not None:
+                with open_signal_table(config.target) as signals:
+                    found.request = signals.request(config.service)
+                    found.inconsistent = signals.inconsistent(config.service)
+                    found.excluded = signals.excluded(config.service)
+    return found
 
 
 def producer_status(
     control: ControlState | None, position: PositionRecord | None, ends: Ends, source: SourceView | None, now: int
 ) -> ProducerStatus:
-    """The producer's half, from what did answer."""
+    """Compute the producer's numbers from the answers of Kafka and the source."""
     if control is None or control.log is None or position is None:
         return ProducerStatus(
             state=State.UNKNOWN if control is None else State.NONE,
@@ -106,7 +133,9 @@ def producer_status(
     if position.snapshot:
         state = State.LOADING
     epoch = control.epochs[-1].epoch if control.epochs else 0
-    request = control.offline if control.offline and control.offline.epoch == epoch else None  # else of an earlier one
+    request = (
+        control.offline if control.offline and control.offline.epoch == epoch else None
+    )  # else the request was for an earlier epoch
     if request is not None and request.offline_at is None and state is not State.OFFLINE:
         state = State.STOPPING
     return ProducerStatus(
@@ -138,11 +167,11 @@ def applier_status(
     *,
     known: bool,
     request: Request | None = None,
-    doubtful: Sequence[Inconsistent] = (),
+    inconsistent: Sequence[Inconsistent] = (),
     excluded: Mapping[TableName, Excluded] | None = None,
     trapped: Sequence[Range] = (),
 ) -> ApplierStatus:
-    """The applier's half. What is trapped is in the log, and nothing that the target is to take."""
+    """Compute the applier's numbers. Trapped events are in the log, but are not to be applied."""
     if target is None:
         return ApplierStatus(state=State.NONE if known else State.UNKNOWN)
     behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
@@ -166,7 +195,9 @@ def applier_status(
         restarts=max(target.token - 1, 0),
         offline_requested_by=request.asked_by if request else "",
         offline_reason=request.because if request else "",
-        inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in doubtful),
+        inconsistent_tables=tuple(
+            f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in inconsistent
+        ),
         excluded_tables=tuple(starmap(_excluded, (excluded or {}).items())),
     )
 
@@ -176,7 +207,7 @@ def _excluded(name: TableName, entry: Excluded) -> str:
 
 
 def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:
-    """Ask those that are waited for; one that does not answer holds all."""
+    """Ask the replicas of publish.wait_for; one that does not answer stops publication."""
     for url in config.publish.wait_for:
         replica = Replica(url.get_secret_value(), config.source)
         try:
@@ -184,32 +215,32 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
             missing = None if source is None else replica.missing(source.gtid_set or "")
             yield f"{replica.name} lacks {'?' if missing is None else missing.count()} transactions"
         except ConnectorError as error:
-            problems.append(f"publication is held, {replica.name}: {error.message}")
+            problems.append(f"publication waits for {replica.name}: {error.message}")
             yield f"{replica.name} does not answer"
         finally:
             replica.close()
 
 
 def _catch_up(config: Config, target: TargetRow, ends: Ends, clock: Clock) -> float | None:
-    """Watch a target that is behind for a moment: from commit to commit, by the times that it wrote itself."""
+    """Measure the rate of a target that is behind, from commit to commit, by its own commit times."""
     catch_up = CatchUp()
-    catch_up.seen(Sample(target.applied_at / 1e6, target.seqno, ends.newest))
-    began = clock.monotonic()
+    catch_up.add(Sample(target.applied_at / 1e6, target.seqno, ends.newest))
+    started = clock.monotonic()
     try:
-        while catch_up.span < WATCHED and clock.monotonic() - began < PATIENCE:
-            clock.sleep(LOOK)
+        while catch_up.span < WATCHED and clock.monotonic() - started < PATIENCE:
+            clock.sleep(POLL_SECONDS)
             row = read_target(config.target.url.get_secret_value(), config.service)
             if row is not None and row.seqno != target.seqno:
                 target = row
-                catch_up.seen(Sample(row.applied_at / 1e6, row.seqno, LogList(config).ends().newest))
+                catch_up.add(Sample(row.applied_at / 1e6, row.seqno, LogList(config).ends().newest))
     except ConnectorError:
-        return None  # it answered a moment ago: the next call will tell
+        return None  # it answered before: the next status will report it
     estimate = catch_up.estimate()
     return None if estimate is None else estimate.seconds
 
 
 def _transactions(source: SourceView | None, position: PositionRecord) -> int | None:
-    """How many transactions the source has that the log neither has nor passed over."""
+    """Return the number of transactions of the source that are neither in the log nor filtered out."""
     if source is None:
         return None
     if source.gtid_set is None or position.gtid_set is None:

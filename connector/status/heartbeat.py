@@ -1,4 +1,4 @@
-"""A heartbeat as the target has it: the row in its copy of the source's table, read by who claims nothing."""
+"""Reads a heartbeat from the target: the row in its copy of source.heartbeat_table. Claims nothing."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from connector.log.transaction.layout import TableName
 from connector.targets.postgres.connection import connect
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NAME_BYTES: Final = 63  # PostgreSQL cuts names
+_NAME_BYTES: Final = 63  # PostgreSQL cuts longer names
 _SAME_TABLE: Final = "service = {0} AND lower(schema_name) = lower({0}) AND lower(table_name) = lower({0})"
 
 
-def written(url: str, service: str, table: TableName, name: str) -> int | None:
-    """When the newest heartbeat of a name that the target has was written.
+def heartbeat_time(url: str, service: str, table: TableName, name: str) -> int | None:
+    """Return the time at which the newest heartbeat on the target was written.
 
     Args:
-        url: the target's.
-        service: whose.
-        table: the source's; some servers keep its name in lower case.
-        name: the heartbeat's.
+        url: the target's URL.
+        service: the service.
+        table: the heartbeat table; some sources keep its name in lower case.
+        name: the name of the heartbeat.
 
     Returns:
-        µs since 1970 UTC, by the source's clock; None: it has none.
+        µs since 1970 UTC, by the source's clock; None: the target has no such heartbeat.
 
     Raises:
-        TargetUnavailable: it does not answer.
-        ConfigError: a URL of no known kind, or that libpq does not take.
+        TargetUnavailable: the target does not answer.
+        ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -43,7 +43,7 @@ def written(url: str, service: str, table: TableName, name: str) -> int | None:
     elif parts.scheme in {"postgresql", "postgres"}:
         text = _postgres(url, service, table, name)
     else:
-        raise ConfigError(f"target.url: no target is called {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+        raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
     if text is None:
         return None
     return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -83,9 +83,9 @@ def _postgres(url: str, service: str, table: TableName, name: str) -> str | None
             ).fetchone()
             if found is None:
                 return None
-            place = sql.Identifier(*(part.encode()[:_NAME_BYTES].decode(errors="ignore") for part in found))
-            asked = sql.SQL("SELECT written::text FROM {} WHERE service = %s AND name = %s").format(place)
-            row = connection.execute(asked, (service, name)).fetchone()
+            copy = sql.Identifier(*(part.encode()[:_NAME_BYTES].decode(errors="ignore") for part in found))
+            statement = sql.SQL("SELECT written::text FROM {} WHERE service = %s AND name = %s").format(copy)
+            row = connection.execute(statement, (service, name)).fetchone()
     except psycopg.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}") from error
     return None if row is None else str(row[0])

@@ -1,4 +1,4 @@
-"""An applier's lookout: how far the log is ahead of it, and when it will have caught up, as metrics."""
+"""Exports an applier's lag and its estimated time to catch up as metrics."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from connector.status.catch_up import CatchUp, Sample
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 2.0  # seconds
-LEAVE: Final = 1.0
+LEAVE: Final = 1.0  # seconds
 
 
 @contextmanager
 def lag_monitor(config: Config, clock: Clock) -> Iterator[None]:
-    """Look out while in the context; not at all when no metrics are served.
+    """Update the metrics in a thread while in the context; do nothing without a metrics server.
 
     Args:
-        config: the service, its brokers, the port.
-        clock: for rates.
+        config: names the service and its brokers.
+        clock: the time of samples.
     """
     if not config.metrics.port:
         yield
         return
     ended = Event()
-    thread = Thread(target=_look_out, args=(config, clock, ended), name="lookout", daemon=True)
+    thread = Thread(target=_monitor, args=(config, clock, ended), name="lag-monitor", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
-        thread.join(LEAVE)  # no longer: brokers that do not answer would keep an applier that is told to stop
+        thread.join(LEAVE)  # limited: unavailable brokers must not keep an applier from ending
 
 
-def _look_out(config: Config, clock: Clock, ended: Event) -> None:
-    """Until it is ended; brokers that do not answer leave the metrics unknown."""
+def _monitor(config: Config, clock: Clock, ended: Event) -> None:
+    """Update the metrics until `ended` is set; NaN while the brokers do not answer."""
     seconds = metrics.catch_up_seconds.labels(config.service)
-    behind = metrics.lag_events.labels(config.service)
+    lag = metrics.lag_events.labels(config.service)
     catch_up = CatchUp()
     trapped: tuple[Range, ...] = ()
     before = None
@@ -62,17 +62,17 @@ def _look_out(config: Config, clock: Clock, ended: Event) -> None:
                     if position is None or applied is None:
                         continue
                     seqno, newest = Seqno(int(applied)), position.last_finished
-                    if seqno == before and seqno < newest:  # it does not move: what it lacks may be trapped
+                    if seqno == before and seqno < newest:  # no progress: the missing events may be trapped
                         trapped = reader.control().trapped
                     before = seqno
-                    lacks = outside(trapped, Seqno(seqno + 1), newest)
-                    catch_up.seen(Sample(clock.monotonic(), seqno, seqno + lacks))
+                    missing = outside(trapped, Seqno(seqno + 1), newest)
+                    catch_up.add(Sample(clock.monotonic(), seqno, seqno + missing))
                     estimate = catch_up.estimate()
                     if estimate is not None:
-                        behind.set(estimate.behind)
+                        lag.set(estimate.lag)
                         seconds.set(math.nan if estimate.seconds is None else estimate.seconds)
         except ConnectorError as error:
-            LOG.debug("how far the log is cannot be told", extra={"why": error})
+            LOG.debug("the log's position cannot be read", extra={"reason": error})
             seconds.set(math.nan)
-            behind.set(math.nan)
+            lag.set(math.nan)
             ended.wait(EVERY)

@@ -1,4 +1,4 @@
-"""The numbers of a service, under Tungsten's names where it has them, and what is wrong with them."""
+"""The numbers of a service, under Tungsten's names where it has them, and the problems found in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connector.errors import escaped
 
 
 class State(StrEnum):
-    """Of the producer or the applier, as far as it can be seen from outside."""
+    """The state of producer or applier, as seen from outside."""
 
     ONLINE = "ONLINE"
     LOADING = "GOING-ONLINE:SNAPSHOT"
@@ -29,25 +29,25 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatus:
-    """From Kafka's control and position topics and from the source; None where it cannot be told.
+    """The producer's numbers, from Kafka and the source; None: unknown.
 
     Args:
-        state: ONLINE while a replica with our server_id reads the source's binary log.
-        log_id: which log this is.
+        state: ONLINE while a replica with source.server_id reads the source's binary log.
+        log_id: the ID of the log.
         latest_epoch_number: the newest epoch.
-        restarts: how often a producer went online, or went back within an event, after the first time.
-        minimum_stored_seqno, maximum_stored_seqno: of the events that Kafka holds.
-        last_event_id: of the last finished event.
-        resume: where the producer would read on, file:offset.
+        restarts: number of times that a producer went online, or read an event again, after the first time.
+        minimum_stored_seqno, maximum_stored_seqno: the first and last event in Kafka.
+        last_event_id: the event ID of the last finished event.
+        resume: the position at which the producer would resume, file:offset.
         current_event_id: the end of the source's binary log.
-        events_behind: transactions that the source has and the log has not.
-        seconds_behind: how old the last finished event is; 0 when nothing is behind.
-        unfinished: an event is begun in the log and not finished.
-        prepared: XA transactions that are prepared and not decided.
-        seconds_until_purge: at least so long the source keeps what is needed next; None: for ever, or unknown.
-        offline_requested_by: who asked that it goes offline.
-        offline_reason: why.
-        waits_for: the replicas without which nothing is published, and what each lacks of what the source has.
+        events_behind: transactions of the source that are not in the log.
+        seconds_behind: age of the last finished event; 0 if no transaction is missing.
+        unfinished: true if the log ends in an unfinished event.
+        prepared: number of prepared XA transactions.
+        seconds_until_purge: minimum time until the source purges the file that is needed next; None: never, or unknown.
+        offline_requested_by: the user who asked it to go offline.
+        offline_reason: the given reason.
+        waits_for: the replicas of publish.wait_for, and the number of transactions that each has not executed yet.
     """
 
     state: State
@@ -71,22 +71,22 @@ class ProducerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplierStatus:
-    """From the target's own position and the log.
+    """The applier's numbers, from the target's position and the log.
 
     Args:
-        state: ONLINE when nothing is behind, OFFLINE as asked for; else a target does not tell whether one runs.
+        state: ONLINE if every event is applied, OFFLINE after a request. It does not show whether an applier runs.
         applied_last_seqno, applied_last_event_id, applied_last_epoch: the last applied event.
         applied_latency: seconds from that event's commit on the source to its commit on the target.
         relative_latency: seconds since that event's commit on the source.
-        events_behind: events that the log has and the target has not.
-        seconds_behind: the relative latency; 0 when nothing is behind.
-        catch_up_seconds: until nothing is behind, at the rates that were seen just now; None when it does not catch up.
+        events_behind: events of the log that are not applied yet.
+        seconds_behind: the relative latency; 0 if every event is applied.
+        catch_up_seconds: estimated seconds until every event is applied; None: unknown or never.
         consistent: false during an initial load.
-        restarts: how often the target was claimed after the first time.
-        offline_requested_by: who asked that it goes offline.
-        offline_reason: why.
-        inconsistent_tables: those that are not known to be equal to the source's, since when, and why.
-        excluded_tables: those that the applier goes on without, since when, by whom, and why.
+        restarts: number of claims of the target after the first one.
+        offline_requested_by: the user who asked it to go offline.
+        offline_reason: the given reason.
+        inconsistent_tables: tables that may differ from the source's, each with seqno and reason.
+        excluded_tables: tables that are not applied, each with seqno, user and reason.
     """
 
     state: State
@@ -108,13 +108,13 @@ class ApplierStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A service.
+    """The status of a service.
 
     Args:
         service: its name.
         producer, applier: the two ends.
-        problems: what could not be asked, and what is beyond its limit; empty when all is well.
-        ends: those that were asked for, and are shown.
+        problems: servers that did not answer, and exceeded limits; empty if there is none.
+        ends: the ends that are shown.
     """
 
     service: str
@@ -125,7 +125,7 @@ class Status:
 
     @property
     def shown(self) -> dict[str, ProducerStatus | ApplierStatus]:
-        """The ends that were asked for, by their titles."""
+        """The shown ends by their titles."""
         found: dict[str, ProducerStatus | ApplierStatus] = {}
         if End.PRODUCER in self.ends:
             found["producer"] = self.producer
@@ -136,11 +136,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Beyond these something is wrong.
+    """The limits beyond which a number is a problem.
 
     Args:
-        seconds_behind: of either end.
-        seconds_until_purge: less than this is left.
+        seconds_behind: maximum for either end.
+        seconds_until_purge: minimum for the source.
     """
 
     seconds_behind: float = 60.0
@@ -148,10 +148,10 @@ class Limits:
 
 
 def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits) -> list[str]:
-    """What is beyond its limit."""
+    """Return the problems: exceeded limits, and states that need attention."""
     found = []
     if producer.state is State.NONE:
-        found.append("there is no log: was `thl produce` started once, and is `service` right?")
+        found.append("there is no log: start `thl produce`, or correct `service`")
     if producer.state is State.OFFLINE:
         found.append("no producer reads the source's binary log")
     for name, end in (("producer", producer), ("applier", applier)):
@@ -159,22 +159,22 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
             found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({end.events_behind} events)")
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
-        found.append(f"the source may purge what the producer needs in {max(left, 0):.0f} s")
+        found.append(f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s")
     known = applier.state not in {State.NONE, State.UNKNOWN}
     if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
         found.append(
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
             f"its first is {producer.minimum_stored_seqno}"
         )
-    found += [f"not known to be equal: {table}" for table in applier.inconsistent_tables]
-    found += [f"not applied: {table}" for table in applier.excluded_tables]
+    found += [f"table may differ: {table}" for table in applier.inconsistent_tables]
+    found += [f"table is not applied: {table}" for table in applier.excluded_tables]
     if applier.state in {State.NONE, State.LOADING}:
         found.append("the target is not consistent yet")
     return found
 
 
 def as_object(status: Status) -> dict[str, object]:
-    """For JSON, with Tungsten's spelling of names."""
+    """Return the status for JSON, with names spelled as Tungsten's."""
     return {
         "serviceName": status.service,
         **{title: _named(end) for title, end in status.shown.items()},
@@ -183,7 +183,7 @@ def as_object(status: Status) -> dict[str, object]:
 
 
 def as_text(status: Status) -> str:
-    """For people: a name and a value a line."""
+    """Return the status for people: a name and a value per line."""
     lines = [_line("serviceName", status.service)]
     for title, end in status.shown.items():
         lines += ["", title, *(_line(name, value) for name, value in _named(end).items())]

@@ -1,4 +1,4 @@
-"""The source's side: how far its binary log goes, who reads it, and how long it keeps what is needed next."""
+"""Reads the source's numbers: the end of its binary log, its readers, and its retention."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from connector.mysql.server.source_state import binary_logs, end_position, gtid_
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """What the source says.
+    """The state of the source's binary log.
 
     Args:
-        end: of its binary log.
-        gtid_set: what it executed; None where it gives no GTIDs.
-        read: whether a replica with our server_id is registered; of a MariaDB, whether our user reads the log.
-        files: of its binary log, oldest first.
-        expire_seconds: how long after its last event it keeps a file; 0: for ever.
+        end: its end.
+        gtid_set: the executed GTIDs; None if the source has no GTIDs.
+        read: true if a replica with source.server_id is registered; on MariaDB, if source.user reads the log.
+        files: its files, oldest first.
+        expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
     """
 
     end: SourcePosition
@@ -31,15 +31,15 @@ class SourceView:
     expire_seconds: int
 
     def seconds_until_purge(self, file: str, last_commit: int | None, now: int) -> float | None:
-        """How long `file` is there at least.
+        """Return a lower bound of the time until a file is purged; None: never, or unknown.
 
-        A file is purged so many seconds after it was last written to, which was not before our last event in it; the
+        A file is purged `expire_seconds` after its last write, which is not before the last known event in it. The
         newest file is never purged.
 
         Args:
-            file: what is needed next.
-            last_commit: when the last event that we have from it was committed, µs.
-            now: µs.
+            file: the file that is needed next.
+            last_commit: commit time of the last known event in it, in µs.
+            now: the time, in µs.
         """
         if not self.expire_seconds or last_commit is None:
             return None
@@ -51,11 +51,11 @@ class SourceView:
 
 
 def read_source(source: Source) -> SourceView:
-    """Ask it.
+    """Read the state of the source.
 
     Raises:
-        SourceUnavailable: it does not answer.
-        PreflightError: it refuses us.
+        SourceUnavailable: the source does not answer.
+        PreflightError: the source refuses the user.
     """
     with closing(connect(source)) as connection, speaking_to(source):
         facts = read_facts(connection)
@@ -76,6 +76,6 @@ def _is_read(connection: Connection, server_id: int, *, modern: bool) -> bool:
 
 
 def _is_read_by_user(connection: Connection) -> bool:
-    """MariaDB shows its replicas to administrators only; its own threads it shows to everybody."""
+    """Look for a dump thread of this user: MariaDB shows replicas to administrators only, and threads to their user."""
     threads = "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"
     return bool(query(connection, f"{threads} AND user = SUBSTRING_INDEX(USER(), '@', 1)"))

@@ -1,4 +1,4 @@
-"""The target's own position, read by a session that claims nothing."""
+"""Reads the target's position, with a session that claims nothing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class TargetRow:
 
 
 def read_target(url: str, service: str) -> TargetRow | None:
-    """Read it.
+    """Read the position of a service.
 
     Returns:
-        None when nothing was ever applied.
+        None if nothing was applied yet.
 
     Raises:
-        TargetUnavailable: it does not answer.
-        ConfigError: a URL of no known kind, or that libpq does not take.
+        TargetUnavailable: the target does not answer.
+        ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -48,7 +48,7 @@ def read_target(url: str, service: str) -> TargetRow | None:
     elif parts.scheme in {"postgresql", "postgres"}:
         row = _postgres(url, service)
     else:
-        raise ConfigError(f"target.url: no target is called {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+        raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
     if row is None:
         return None
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = row

@@ -1,7 +1,7 @@
-"""A service's numbers under the names of Tungsten's `trepctl status`, for what already reads those.
+"""Names a service's numbers as Tungsten's `trepctl status` does, for programs that read those.
 
-Only what is known: a name is left out where nobody but a running applier could tell it (`pendingError`,
-`timeInStateSeconds`, `uptimeSeconds`), or where nothing here corresponds to it (`channels`, `masterListenUri`).
+A name is omitted if only a running applier knows its value (`pendingError`,
+`timeInStateSeconds`, `uptimeSeconds`), or if nothing corresponds to it (`channels`, `masterListenUri`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ NOTHING: float = -1.0  # Tungsten's latency before the first event
 
 
 def tungsten_names(status: Status, config: Config, now: int) -> dict[str, object]:
-    """One object, as of one replicator that reads the source and applies to the target.
+    """Return one object, as of one replicator that reads the source and applies to the target.
 
     Args:
-        status: what is known.
-        config: the ends' names.
-        now: µs since 1970 UTC.
+        status: the numbers.
+        config: the addresses of both ends.
+        now: the time, in µs since 1970 UTC.
 
     Returns:
         Latencies in seconds, -1.0 before the first event. The state is the worse of the two ends'.
@@ -47,6 +47,6 @@ def tungsten_names(status: Status, config: Config, now: int) -> dict[str, object
 
 
 def _state(producer: ProducerStatus, applier: State) -> str:
-    """The producer's where it does not work, else the applier's; one that was never started is offline there."""
+    """Return the producer's state if it does not run, else the applier's; one that was never started is OFFLINE."""
     worse = producer.state if producer.state in {State.OFFLINE, State.UNKNOWN, State.NONE} else applier
     return {State.NONE: "OFFLINE:NORMAL", State.OFFLINE: "OFFLINE:NORMAL", State.BEHIND: "ONLINE"}.get(worse, worse)

@@ -1,4 +1,4 @@
-"""Waits until a target has an event, by the target's own position; or until the log on Kafka has it."""
+"""Waits until a target has an event, by the target's position, or until the log on Kafka has it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from connector.log.gtid.source_gtids import lacking, parse_gtids
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.position import PositionRecord
 
-LOOK: Final = 0.2  # seconds between looks
+POLL_SECONDS: Final = 0.2
 
 
 class Progress(Protocol):
-    """How far a target, or the log, is: all events up to `seqno` are there."""
+    """The progress of a target or of the log: all events up to `seqno` are there."""
 
     @property
     def seqno(self) -> int:
@@ -46,42 +46,42 @@ class LogEnd:
 
     @classmethod
     def of(cls, position: PositionRecord | None) -> LogEnd | None:
-        """By the producer's position; None before the first event."""
+        """Return the end by the producer's position; None before the first event."""
         if position is None or position.finished is None:
             return None
         finished = position.finished
         return cls(finished.seqno, finished.event_id, position.gtid_set, not position.snapshot)
 
 
-class Want(Protocol):
+class Condition(Protocol):
     """A condition that is waited for."""
 
     @property
-    def told(self) -> object:
-        """It, for messages."""
+    def shown(self) -> object:
+        """The condition for messages."""
 
     def reached(self, row: Progress | None) -> bool:
         """True once it holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """An event, by seqno or GTIDs.
+class EventReached:
+    """The condition that an event is there, by seqno or GTIDs.
 
     Args:
-        seqno: an event, and all before it; None when GTIDs say it.
-        gtids: of transactions, as the source writes them; "" when a seqno says it.
+        seqno: the event's; None if GTIDs are given.
+        gtids: the GTIDs of transactions, as the source writes them; "" if a seqno is given.
     """
 
     seqno: int | None
     gtids: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Wanted:
+    def parse(cls, text: str) -> EventReached:
         """Read a seqno, a GTID or a set of them.
 
         Raises:
-            Unsupported: it is neither.
+            Unsupported: the text is neither.
         """
         text = text.strip()
         if text.isascii() and text.isdecimal():
@@ -89,16 +89,16 @@ class Wanted:
         return cls(None, str(parse_gtids(text)))
 
     @property
-    def told(self) -> object:
-        """It, for messages."""
+    def shown(self) -> object:
+        """The condition for messages."""
         return self.gtids if self.seqno is None else self.seqno
 
     def reached(self, row: Progress | None) -> bool:
         """True once the event and all before it are there.
 
         Raises:
-            ConfigError: the source has no GTIDs that could be compared.
-            HistoriesDiffer: it has others: MariaDB's, or MySQL's.
+            ConfigError: the source has no GTIDs.
+            HistoriesDiffer: the source has GTIDs of the other kind, MariaDB's or MySQL's.
         """
         if row is None or row.seqno == NO_SEQNO:
             return False
@@ -110,13 +110,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedHeartbeat:
-    """A heartbeat.
+class HeartbeatReached:
+    """The condition that a heartbeat is there.
 
     Args:
         name: its name.
-        since: when it was written at the earliest, µs since 1970 by the source's clock; None: whenever.
-        newest: asks the target when the newest of that name was written; None: it has none.
+        since: earliest time of its writing, µs since 1970 UTC by the source's clock; None: any.
+        newest: reads the time of the newest one of that name from the target; None: there is none.
     """
 
     name: str
@@ -124,8 +124,8 @@ class WantedHeartbeat:
     newest: Callable[[], int | None]
 
     @property
-    def told(self) -> object:
-        """It, for messages."""
+    def shown(self) -> object:
+        """The condition for messages."""
         return self.name
 
     def reached(self, row: Progress | None) -> bool:
@@ -137,15 +137,20 @@ class WantedHeartbeat:
 
 
 def wait_for(
-    wanted: Want, read: Callable[[], Progress | None], clock: Clock, timeout: float | None, *, end: str = "target"
+    condition: Condition,
+    read: Callable[[], Progress | None],
+    clock: Clock,
+    timeout: float | None,
+    *,
+    end: str = "target",
 ) -> Progress:
     """Wait until a condition holds.
 
     Args:
-        wanted: the condition.
-        read: reads the target's position, or the log's; while that fails with an error to retry, nothing is reached.
+        condition: the condition.
+        read: reads the target's position, or the log's; a retryable error counts as no progress.
         clock: the time.
-        timeout: seconds; None: without end.
+        timeout: seconds; None: unlimited.
         end: "target" or "log", for the message.
 
     Returns:
@@ -153,25 +158,25 @@ def wait_for(
 
     Raises:
         TimedOut: the condition did not hold in time.
-        ConfigError, HistoriesDiffer: it never can.
+        ConfigError, HistoriesDiffer: the condition cannot hold.
     """
     began = clock.monotonic()
     while True:
-        row, why = None, None
+        row, reason = None, None
         try:
             row = read()
         except ConnectorError as error:
             if not error.retry:
                 raise
-            why = error
-        if row is not None and wanted.reached(row):
+            reason = error
+        if row is not None and condition.reached(row):
             return row
         if timeout is not None and clock.monotonic() - began >= timeout:
             last = row.seqno if row else None
             raise TimedOut(
-                f"the {end} did not come so far within {timeout:g} s" + (f": {why.message}" if why else ""),
-                wanted=wanted.told,
+                f"the {end} has not reached the event within {timeout:g} s" + (f": {reason.message}" if reason else ""),
+                waited_for=condition.shown,
                 applied=last if end == "target" else None,
                 written=last if end == "log" else None,
             )
-        clock.sleep(LOOK)
+        clock.sleep(POLL_SECONDS)

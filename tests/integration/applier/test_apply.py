@@ -521,7 +521,7 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
         doubtful = desk.inconsistent(config.service)
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
-    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, doubtful=doubtful)
+    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, inconsistent=doubtful)
     assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
     with pytest.raises(ConfigError) as refused:
         applier(6).run()

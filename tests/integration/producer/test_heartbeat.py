@@ -21,7 +21,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.heartbeat_table import COLUMNS
-from connector.status.heartbeat import written
+from connector.status.heartbeat import heartbeat_time
 from connector.targets.open import open_target
 from tests.support.producing import Bench, finished, fragments, until
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
@@ -95,14 +95,14 @@ def target_url(request: pytest.FixtureRequest, postgres_server: DatabaseServer, 
 
 def test_the_newest_heartbeat_that_a_target_has_is_read_from_its_own_table(target_url: str) -> None:
     table, options = TableName("Ops" + "x" * 57, "Beat"), Target(url=SecretStr(target_url))
-    assert target_url.startswith("sqlite") or written(target_url, "shop", table, "mine") is None
+    assert target_url.startswith("sqlite") or heartbeat_time(target_url, "shop", table, "mine") is None
     target = open_target(options, SystemClock())
     position = replace(target.claim("shop"), log_id=LogId("0" * 32), epoch=Epoch(1), seqno=Seqno(0))
-    assert written(target_url, "shop", table, "mine") is None
+    assert heartbeat_time(target_url, "shop", table, "mine") is None
     made = Statement(table.schema, f"CREATE TABLE {table.table} ({COLUMNS})", {})
     target.ddl(Ddl(seqno=Seqno(0), statements=[made], commit_time=1))
     target.commit(position, [])
-    assert written(target_url, "shop", table, "mine") is None
+    assert heartbeat_time(target_url, "shop", table, "mine") is None
     for service, name, moment in (
         ("other", "mine", "2027-01-01 00:00:00.000000"),
         ("shop", "mine", "2026-11-22 06:30:00.000500"),
@@ -110,10 +110,10 @@ def test_the_newest_heartbeat_that_a_target_has_is_read_from_its_own_table(targe
     ):
         insert(target_url, table, service, name, moment)
     spelled = TableName(table.schema.lower(), "BEAT")
-    assert written(target_url, "shop", spelled, "mine") == 1_795_329_000_000_500
-    assert written(target_url, "shop", spelled, "old") == 946_598_400_000_000
-    assert written(target_url, "shop", spelled, "none") is None
-    assert written(target_url, "other", spelled, "mine") is None
+    assert heartbeat_time(target_url, "shop", spelled, "mine") == 1_795_329_000_000_500
+    assert heartbeat_time(target_url, "shop", spelled, "old") == 946_598_400_000_000
+    assert heartbeat_time(target_url, "shop", spelled, "none") is None
+    assert heartbeat_time(target_url, "other", spelled, "mine") is None
     target.close()
 
 

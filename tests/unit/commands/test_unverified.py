@@ -14,7 +14,7 @@ from connector.commands.unverified import End, warn_of_unverified
 from connector.config.model import Config, Source, Target
 from connector.errors import ConfigError
 from connector.log.transaction.layout import TableName
-from connector.status.heartbeat import written
+from connector.status.heartbeat import heartbeat_time
 from connector.status.target import read_target
 from connector.targets.postgres.connection import connect
 
@@ -191,7 +191,7 @@ def test_libpqs_own_words_are_not_told() -> None:
 def test_who_only_looks_at_a_target_does_not_tell_them_either(query: str) -> None:
     url = Config.model_validate({"target": {"url": f"postgresql://u@h/d?{query}"}}).target.url.get_secret_value()
     table = TableName("s", "t")
-    for look in (lambda: read_target(url, "s"), lambda: written(url, "s", table, "n")):
+    for look in (lambda: read_target(url, "s"), lambda: heartbeat_time(url, "s", table, "n")):
         with pytest.raises(ConfigError, match=r"target\.url is no URL") as refused:
             look()
         assert "planted" not in str(refused.value)

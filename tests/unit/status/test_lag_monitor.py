@@ -1,4 +1,4 @@
-"""An applier looks how far the log is ahead of it, and `thl status` watches one that is behind."""
+"""The lag of an applier as metrics, and its rate in `thl status`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from connector.inspect.events.log import Ends
 from connector.log.ids import Seqno
 from connector.log.writing.fork import Range
 from connector.status import collect
-from connector.status import lag_monitor as lookout
+from connector.status import lag_monitor as module
 from connector.status.target import TargetRow
 from tests.support.clock import Slept
 
@@ -29,7 +29,7 @@ ROW = TargetRow("a" * 32, 100, 2, "b.000002:90;0", None, True, 0, 50_000_000, 3)
 
 
 class Reader:
-    """A log whose newest event is `newest`; None: its brokers are gone."""
+    """A log whose newest event is `newest`; None: its brokers are unavailable."""
 
     newest: int | None = None
     trapped: tuple[Range, ...] = ()
@@ -54,35 +54,35 @@ class Reader:
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Reader]]:
-    monkeypatch.setattr(lookout, "LogReader", Reader)
-    monkeypatch.setattr(lookout, "EVERY", 0.01)
+    monkeypatch.setattr(module, "LogReader", Reader)
+    monkeypatch.setattr(module, "EVERY", 0.01)
     metrics.applied_seqno.labels("watched").set(100)
     yield Reader
     Reader.newest, Reader.trapped = None, ()
 
 
-def told(name: str) -> float | None:
+def sample(name: str) -> float | None:
     return REGISTRY.get_sample_value(name, {"service": "watched"})
 
 
-def until(name: str, wanted: float) -> None:
+def until(name: str, value: float) -> None:
     deadline = time.monotonic() + 20
-    while told(name) != wanted:
-        assert time.monotonic() < deadline, told(name)
+    while sample(name) != value:
+        assert time.monotonic() < deadline, sample(name)
         time.sleep(0.01)
 
 
-def test_how_far_the_log_is_ahead_becomes_a_metric(reader: type[Reader]) -> None:
+def test_lag_is_a_metric(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lag_monitor(CONFIG, SystemClock()):
+    with module.lag_monitor(CONFIG, SystemClock()):
         until("thl_lag_events", 200)
         metrics.applied_seqno.labels("watched").set(300)
         until("thl_catch_up_seconds", 0)
 
 
-def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
+def test_trapped_events_are_no_lag(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lag_monitor(CONFIG, SystemClock()):
+    with module.lag_monitor(CONFIG, SystemClock()):
         until("thl_lag_events", 200)
         reader.trapped = (Range(Seqno(201), Seqno(300)),)
         until("thl_lag_events", 100)
@@ -91,20 +91,20 @@ def test_what_is_trapped_is_not_waited_for(reader: type[Reader]) -> None:
         until("thl_catch_up_seconds", 0)
 
 
-def test_brokers_that_are_gone_leave_it_unknown_until_they_are_back(reader: type[Reader]) -> None:
+def test_unavailable_brokers_make_lag_unknown_until_they_are_back(reader: type[Reader]) -> None:
     reader.newest = 300
-    with lookout.lag_monitor(CONFIG, SystemClock()):
+    with module.lag_monitor(CONFIG, SystemClock()):
         until("thl_lag_events", 200)
         reader.newest = None
         deadline = time.monotonic() + 20
-        while not math.isnan(told("thl_lag_events") or 0.0):
+        while not math.isnan(sample("thl_lag_events") or 0.0):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         reader.newest = 400
         until("thl_lag_events", 300)
 
 
-def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
+def test_ending_applier_does_not_wait_for_unavailable_brokers(
     reader: type[Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, answered = Event(), Event()
@@ -115,17 +115,17 @@ def test_an_applier_that_ends_does_not_wait_for_brokers_that_do_not_answer(
         return SimpleNamespace(last_finished=100)
 
     monkeypatch.setattr(reader, "position", position)
-    monkeypatch.setattr(lookout, "LEAVE", 0.1)
+    monkeypatch.setattr(module, "LEAVE", 0.1)
     began = time.monotonic()
-    with lookout.lag_monitor(CONFIG, SystemClock()):
+    with module.lag_monitor(CONFIG, SystemClock()):
         assert asked.wait(20)
     answered.set()
     assert time.monotonic() - began < 20
 
 
-def test_without_metrics_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "Thread", lambda **_: pytest.fail("a thread was started"))
-    with lookout.lag_monitor(Config(service="watched"), SystemClock()):
+def test_no_metrics_server_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Thread", lambda **_: pytest.fail("a thread was started"))
+    with module.lag_monitor(Config(service="watched"), SystemClock()):
         pass
 
 
@@ -144,16 +144,16 @@ def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:
     return collect._catch_up(CONFIG, ROW, ends, clock)
 
 
-def test_a_target_that_is_behind_is_watched_from_commit_to_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_is_measured_from_commit_to_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     # After a second and two commits 100 of 1,000 are done.
     assert watched(monkeypatch, 100.0) == pytest.approx(9.0)
 
 
-def test_a_target_that_does_not_move_is_not_waited_for_any_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_target_without_progress_is_waited_for_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watched(monkeypatch, 0.0) is None
 
 
-def test_a_target_that_is_gone_meanwhile_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_target_unavailable_meanwhile_gives_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(url: str, service: str) -> TargetRow:
         raise TargetUnavailable(f"{url} {service}")
 

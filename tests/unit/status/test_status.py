@@ -1,4 +1,4 @@
-"""What `thl status` concludes from what it was told."""
+"""Numbers and problems of `thl status`."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ ENDS = Ends(Seqno(5), Seqno(41), NOW - 30 * SECOND)
 TARGET = TargetRow("a" * 32, 40, 2, "b.000002:90;0", None, True, NOW - 40 * SECOND, NOW - 39 * SECOND, 3)
 
 
-def test_a_producer_that_is_behind() -> None:
+def test_producer_behind_has_lag_and_age() -> None:
     found = producer_status(CONTROL, POSITION, ENDS, SOURCE, NOW)
     assert found.state is State.BEHIND
     assert (found.events_behind, found.seconds_behind) == (3, 30.0)
     assert (found.latest_epoch_number, found.restarts) == (2, 1)
     assert (found.minimum_stored_seqno, found.maximum_stored_seqno) == (5, 41)
-    # The file was last written to 30 s ago or later, and is kept 100 s after that.
+    # The last write was at most 30 s ago; the file is kept for 100 s after it.
     assert found.seconds_until_purge == 70.0
 
 
-def test_a_producer_with_nothing_behind() -> None:
+def test_producer_without_lag_is_online() -> None:
     found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW)
     assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
 
 
-def test_a_producer_that_does_not_run() -> None:
+def test_producer_not_reading_is_offline() -> None:
     assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is State.OFFLINE
 
 
-def test_a_producer_that_is_to_end_says_so_and_one_that_began_later_does_not() -> None:
+def test_offline_request_is_shown_for_its_epoch_only() -> None:
     asked = OfflineRequest(epoch=Epoch(2), asked_at=NOW, asked_by="me@here", because="an upgrade")
     for request, source, state in (
         (asked, SOURCE, State.STOPPING),
@@ -88,18 +88,18 @@ def test_a_producer_that_is_to_end_says_so_and_one_that_began_later_does_not() -
     assert (found.state, found.offline_requested_by, found.offline_reason) == (State.BEHIND, "", "")
 
 
-def test_a_source_that_does_not_answer_leaves_the_rest() -> None:
+def test_unavailable_source_leaves_other_numbers() -> None:
     found = producer_status(CONTROL, POSITION, ENDS, None, NOW)
     assert (found.state, found.maximum_stored_seqno, found.events_behind) == (State.UNKNOWN, 41, None)
 
 
-def test_no_log_yet_and_no_broker() -> None:
+def test_missing_log_is_none_and_missing_broker_unknown() -> None:
     empty = ControlState(None, None, ())
     assert producer_status(empty, None, Ends(), SOURCE, NOW).state is State.NONE
     assert producer_status(None, None, Ends(), SOURCE, NOW).state is State.UNKNOWN
 
 
-def test_an_initial_load_and_an_unfinished_event_are_told() -> None:
+def test_initial_load_and_unfinished_event_are_shown() -> None:
     loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=Kept(2, 7))
     found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW)
     assert (found.state, found.unfinished, found.prepared) == (State.LOADING, True, 2)
@@ -108,25 +108,25 @@ def test_an_initial_load_and_an_unfinished_event_are_told() -> None:
 @pytest.mark.parametrize(
     ("file", "last_commit", "expire", "left"),
     [
-        ("b.000003", NOW, 100, 100.0),  # the newest is not purged before it is no longer the newest
+        ("b.000003", NOW, 100, 100.0),  # the newest file is never purged
         ("b.000002", NOW - 30 * SECOND, 100, 70.0),
         ("b.000002", NOW - 130 * SECOND, 100, -30.0),
-        ("b.000001", NOW, 100, 0.0),  # gone already
+        ("b.000001", NOW, 100, 0.0),  # purged already
         ("b.000002", NOW, 0, None),
         ("b.000002", None, 100, None),
     ],
 )
-def test_time_until_the_source_purges(file: str, last_commit: int | None, expire: int, left: float | None) -> None:
+def test_seconds_until_purge(file: str, last_commit: int | None, expire: int, left: float | None) -> None:
     assert replace(SOURCE, expire_seconds=expire).seconds_until_purge(file, last_commit, NOW) == left
 
 
-def test_an_applier_that_is_behind() -> None:
+def test_applier_behind_has_lag_and_age() -> None:
     found = applier_status(TARGET, ENDS, NOW, known=True)
     assert (found.state, found.events_behind, found.seconds_behind) == (State.BEHIND, 1, 40.0)
     assert (found.applied_latency, found.relative_latency, found.restarts) == (1.0, 40.0, 2)
 
 
-def test_an_applier_with_nothing_behind() -> None:
+def test_applier_without_lag_is_online() -> None:
     found = applier_status(replace(TARGET, seqno=41), ENDS, NOW, known=True)
     assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
 
@@ -134,14 +134,14 @@ def test_an_applier_with_nothing_behind() -> None:
 @pytest.mark.parametrize(
     ("seqno", "state", "behind"), [(30, State.BEHIND, 6), (38, State.ONLINE, 0), (41, State.ONLINE, 0)]
 )
-def test_what_is_trapped_is_not_behind(seqno: int, state: State, behind: int) -> None:
+def test_trapped_events_are_no_lag(seqno: int, state: State, behind: int) -> None:
     trapped = [Range(Seqno(10), Seqno(12)), Range(Seqno(33), Seqno(34)), Range(Seqno(39), Seqno(41))]
     found = applier_status(replace(TARGET, seqno=seqno), ENDS, NOW, known=True, trapped=trapped)
     assert (found.state, found.events_behind) == (state, behind)
     assert found.seconds_behind == (40.0 if behind else 0.0)
 
 
-def test_an_applier_that_loads_and_one_that_never_did() -> None:
+def test_applier_states_without_consistent_target() -> None:
     assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is State.LOADING
     assert applier_status(None, ENDS, NOW, known=True).state is State.NONE
     assert applier_status(None, ENDS, NOW, known=False).state is State.UNKNOWN
@@ -153,7 +153,7 @@ WELL = (
 )
 
 
-def test_nothing_is_wrong_when_all_is_well() -> None:
+def test_good_numbers_give_no_problem() -> None:
     assert problems_of(*WELL, Limits()) == []
 
 
@@ -163,20 +163,20 @@ def test_nothing_is_wrong_when_all_is_well() -> None:
         ({"state": State.OFFLINE}, {}, "no producer reads"),
         ({"seconds_behind": 61.0, "events_behind": 7}, {}, "the producer is 61 s behind (7 events)"),
         ({}, {"seconds_behind": 3600.0, "events_behind": 9}, "the applier is 3600 s behind (9 events)"),
-        ({"seconds_until_purge": 10.0}, {}, "may purge what the producer needs in 10 s"),
-        ({"seconds_until_purge": -5.0}, {}, "may purge what the producer needs in 0 s"),
+        ({"seconds_until_purge": 10.0}, {}, "needs next in 10 s"),
+        ({"seconds_until_purge": -5.0}, {}, "needs next in 0 s"),
         ({}, {"applied_last_seqno": 3}, "Kafka no longer has event 4, which the target needs next; its first is 5"),
         ({}, {"state": State.LOADING}, "not consistent"),
         ({}, {"state": State.NONE}, "not consistent"),
     ],
 )
-def test_what_is_wrong_is_said(producer: dict[str, object], applier: dict[str, object], problem: str) -> None:
+def test_exceeded_limit_is_a_problem(producer: dict[str, object], applier: dict[str, object], problem: str) -> None:
     found = problems_of(replace(WELL[0], **producer), replace(WELL[1], **applier), Limits())  # type: ignore[arg-type]
     assert len(found) == 1
     assert problem in found[0]
 
 
-def test_the_names_are_tungstens() -> None:
+def test_names_are_those_of_tungsten() -> None:
     status = Status("shop", *WELL, ("one thing",))
     found = as_object(status)
     json.dumps(found)
@@ -189,7 +189,7 @@ def test_the_names_are_tungstens() -> None:
     assert text.endswith("problem: one thing")
 
 
-def test_trepctls_names_are_those_of_both_ends() -> None:
+def test_trepctl_names_cover_both_ends() -> None:
     config = Config(service="shop", source=Source(host="db"), kafka=Kafka(bootstrap="k:9092"))
     status = Status("shop", replace(WELL[0], maximum_stored_seqno=41, latest_epoch_number=2), WELL[1])
     found = tungsten_names(status, config, 1_700_000_000_123_456)
@@ -215,7 +215,7 @@ def test_trepctls_names_are_those_of_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("producer", "applier", "told"),
+    ("producer", "applier", "state"),
     [
         (State.ONLINE, State.BEHIND, "ONLINE"),
         (State.BEHIND, State.ONLINE, "ONLINE"),
@@ -225,12 +225,12 @@ def test_trepctls_names_are_those_of_both_ends() -> None:
         (State.UNKNOWN, State.ONLINE, "UNKNOWN"),
     ],
 )
-def test_trepctls_state_is_the_worse_ones(producer: State, applier: State, told: str) -> None:
+def test_trepctl_state_is_the_worse_one(producer: State, applier: State, state: str) -> None:
     status = Status("shop", replace(WELL[0], state=producer), replace(WELL[1], state=applier))
-    assert tungsten_names(status, Config(), 0)["state"] == told
+    assert tungsten_names(status, Config(), 0)["state"] == state
 
 
-def test_the_command_prints_both_kinds_of_names(
+def test_command_prints_both_kinds_of_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     well = Status("shop", *WELL)
@@ -244,7 +244,7 @@ def test_the_command_prints_both_kinds_of_names(
     assert thl(["status", "--format", "json"]) == 1
 
 
-def test_a_service_without_a_log_is_not_well() -> None:
+def test_service_without_log_is_a_problem() -> None:
     found = producer_status(ControlState(None, None, ()), None, Ends(), SOURCE, NOW)
     assert found.state is State.NONE
     assert "there is no log" in problems_of(found, WELL[1], Limits())[0]
@@ -254,7 +254,7 @@ def test_a_service_without_a_log_is_not_well() -> None:
     ("ends", "asked"),
     [(End.TARGET, ["kafka", "target"]), (End.PRODUCER, ["kafka", "source"]), (None, ["kafka", "source", "target"])],
 )
-def test_only_the_servers_of_the_end_that_is_meant_are_asked(ends: End | None, asked: list[str]) -> None:
+def test_only_servers_of_the_chosen_end_are_asked(ends: End | None, asked: list[str]) -> None:
     """Each is configured so that asking it is an error of its own, without a server."""
     config = Config.model_validate(
         {
@@ -271,7 +271,7 @@ def test_only_the_servers_of_the_end_that_is_meant_are_asked(ends: End | None, a
     } - {""}
 
 
-def test_a_target_that_does_not_answer_is_not_said_to_lack_what_kafka_has_deleted() -> None:
+def test_unavailable_target_is_not_reported_as_lacking_deleted_events() -> None:
     producer = replace(WELL[0], minimum_stored_seqno=7)
     assert problems_of(producer, ApplierStatus(state=State.UNKNOWN), Limits()) == []
     assert problems_of(producer, replace(WELL[1], applied_last_seqno=5), Limits()) != []
