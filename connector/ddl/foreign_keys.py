@@ -11,9 +11,8 @@ from connector.ddl.syntax.ast_column import DefinedColumn, InlineReferences, Not
 from connector.ddl.syntax.ast_table import Check, ForeignKey, Index, PrimaryKey, TableItem
 from connector.ddl.syntax.clauses import UnknownClause
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.parse_parts import references
-from connector.ddl.syntax.reader import Reader
-from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.ddl.syntax.parse_parts import references_among
+from connector.ddl.syntax.tokens import Token
 from connector.log.transaction.batch import Statement
 
 _IDLE: Final = frozenset({"RESTRICT", "NO ACTION"})
@@ -81,19 +80,5 @@ def _actions(end: References) -> str:
 
 def _among(tokens: Sequence[Token]) -> Iterator[CascadingReference]:
     """Those in a part of a definition that is not understood: a foreign key is not overlooked for what surrounds it."""
-    end = tokens[-1].end if tokens else 0
-    reader = Reader([*tokens, *2 * [Token(Lexeme.END, "", end, end)]], "")
-    name, inline = "", True
-    while not reader.at_end:
-        if reader.accept("CONSTRAINT"):
-            reader.accept("IF", "NOT", "EXISTS")
-            name = "" if reader.peek("FOREIGN") or reader.token.kind is Lexeme.SIGN else reader.take().text
-        elif reader.accept("FOREIGN", "KEY"):
-            inline = False
-        elif reader.accept("REFERENCES"):
-            yield CascadingReference(name, _actions(references(reader)), inline)
-            name, inline = "", True
-        elif not reader.at_end:
-            if reader.peek(","):
-                name = ""
-            reader.take()
+    for name, end, inline in references_among(tokens):
+        yield CascadingReference(name, _actions(end), inline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from connector.ddl.syntax.ast_column import (
@@ -15,6 +15,7 @@ from connector.ddl.syntax.ast_column import (
     References,
 )
 from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.errors import Unsupported
 
 Part = TypeVar("Part")
@@ -86,3 +87,30 @@ def references(reader: Reader) -> References:
         if word == "ON":
             actions.append(ReferenceAction(event, action))
     return References(reader.since(start), schema, table, columns, tuple(actions))
+
+
+def references_among(tokens: Sequence[Token]) -> Iterator[tuple[str, References, bool]]:
+    """The foreign keys in a part of a definition that is not understood.
+
+    Yields:
+        The constraint's name ("" without one), the other end, and whether it stands in a column's own definition.
+
+    Raises:
+        Unsupported: what follows a REFERENCES is not understood.
+    """
+    end = tokens[-1].end if tokens else 0
+    reader = Reader([*tokens, *2 * [Token(Lexeme.END, "", end, end)]], "")
+    name, inline = "", True
+    while not reader.at_end:
+        if reader.accept("CONSTRAINT"):
+            reader.accept("IF", "NOT", "EXISTS")
+            name = "" if reader.peek("FOREIGN") or reader.token.kind is Lexeme.SIGN else reader.take().text
+        elif reader.accept("FOREIGN", "KEY"):
+            inline = False
+        elif reader.accept("REFERENCES"):
+            yield name, references(reader), inline
+            name, inline = "", True
+        elif not reader.at_end:
+            if reader.peek(","):
+                name = ""
+            reader.take()

@@ -107,16 +107,7 @@ def alter_table(
         return [], catalog
     if not by_hand:
         _forget_generated(state, table)
-    key = state.key_after(table.key)
-    after = make_table(
-        name,
-        (item.column for item in state.columns),
-        key,
-        state.charset,
-        (item.column.name for item in state.columns if item.generated),
-        defaults=_defaults(state, table.defaults_of(), session),
-        transaction=table.transaction,
-    )
+    after = _after(state, table, session)
     operations: list[Operation] = []
     unknowable = any(isinstance(item.origin, Unknowable) for item in state.columns)
     if after != table or unknowable or by_hand:
@@ -127,6 +118,20 @@ def alter_table(
         operations.append(RenameTable(after, state.rename))
         catalog = catalog.without(name).with_table(after.renamed(state.rename))
     return operations, catalog
+
+
+def _after(state: Alteration[Origin], before: Table, session: Session) -> Table:
+    """The table after all clauses, under its name of before."""
+    key = state.key_after(before.key)
+    return make_table(
+        before.name,
+        (item.column for item in state.columns),
+        key,
+        state.charset,
+        (item.column.name for item in state.columns if item.generated),
+        defaults=_defaults(state, before.defaults_of(), session),
+        transaction=before.transaction,
+    )
 
 
 def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Session) -> dict[str, Value]:
