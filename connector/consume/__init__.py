@@ -1,4 +1,4 @@
-"""Reading of the log by those who are no target: whole transactions, in order, without Spark. A public interface.
+"""Reads the log from Python: whole transactions, in order, without Spark. A public interface.
 
 ```python
 from connector.consume import Consumer, RowChanges, Start
@@ -12,13 +12,13 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
         consumer.commit(event)
 ```
 
-- `Consumer` gives events; what it promises, and what it raises, stands there. `Start`: where one begins.
+- `Consumer` returns events; its docstring states its promises and errors. `Start`: the event to begin with.
 - `Event`: one transaction. Its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`.
-- `ConsumerPosition`: how far one is, to be stored with what was made of the events.
+- `ConsumerPosition`: the position after an event, to be stored with its effects.
 
-docs/consuming.md shows more, and how others read the log without this package. Inside, a message goes this way: `feed`
-(Kafka), `decoding`, `assembly` (the protocol's rules, which are `connector.log`'s), `fragments` (memory or a file),
-`event`. `opening` finds and proves the beginning.
+docs/consuming.md shows more, and how to read the log without this package. Inside: `opening` finds and proves the
+beginning; `ordered_reader` reads events in order and joins `feed` (messages from Kafka), `decoding` and `assembly`
+(messages to events, by the rules of `connector.log.reading`); `fragments` holds an event's bytes in memory or a file.
 """
 
 from __future__ import annotations

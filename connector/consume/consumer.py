@@ -1,4 +1,4 @@
-"""The log's events, one after the other, for as long as one asks."""
+"""The public consumer of a log's events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from connector.log.ids import Kind, ShardId
 EVENT_BYTES: Final = 8 << 20
 AHEAD_BYTES: Final = 64 << 20
 HEARTBEATS: Final = "Consumer(heartbeats=...) is ignored: no producer writes events of the kind HEARTBEAT"
-LOOK: Final = 1.0  # seconds; how long an endless wait waits at once
+STEP: Final = 1.0  # seconds of one step of a wait
 
 
 class Consumer:
@@ -37,19 +37,18 @@ class Consumer:
                 ...
     ```
 
-    Without `shards` every event is given, in the order of seqno, and a missing one is an error. With `shards` those of
-    the shards and all barriers: the events of a shard in order, and every one on its side of each barrier; events of
-    different partitions between two barriers come in any order.
+    Without `shards` it returns every event, by seqno, and a missing one is an error. With `shards` it returns the
+    events of these shards and all barriers: the events of a shard in order, and each event on the right side of every
+    barrier; between two barriers, events of different partitions come in any order.
 
-    Never given: an event before its last fragment has come; one that its producer gave up; EPOCH markers.
+    It never returns an event before its last fragment, an event that its producer gave up, or an EPOCH marker.
 
-    What is wrong is raised as a `ConnectorError`, after everything before it was given. The consumer reads no more
-    then: open another one, with the position behind the last event that was dealt with. `LogDamaged` names the seqno
-    and the topic-partition@offset where something is missing or wrong; `HistoriesDiffer` says that the log is not the
-    one that the position is of, or was given another history since. For both, trying again does not help;
-    `BrokerUnavailable` may pass.
+    Errors are `ConnectorError`s, raised after all events before them were returned. The consumer reads no more then:
+    open another one with the position after the last processed event. `LogDamaged` names the seqno and the
+    topic-partition@offset of the damage; `HistoriesDiffer` means that the position belongs to another log, or to
+    another history of it. A retry does not help against these two; `BrokerUnavailable` may pass.
 
-    Not for several threads at once, and there is no fencing: two consumers with one group both read everything, and
+    A consumer is not thread-safe, and there is no fencing: two consumers of one group both read everything, and
     overwrite each other's commits.
 
     Args:
@@ -57,15 +56,15 @@ class Consumer:
         service: the name of the log.
         properties: any librdkafka property: SASL, TLS …
         topic_prefix: as `kafka.topic_prefix` of the producer.
-        start: where to begin. Default: after what the group has committed, at the beginning if nothing; without a group
-            at the beginning.
+        start: the first event, or a position. Default: with a group after its last commit, or the beginning if there is
+            none; without a group the beginning.
         group: the Kafka group in whose offsets `commit` stores positions.
-        shards: read these alone, and barriers, up to where another rule makes shards (`ShardsChanged`).
-        until_end: stop at the log's end as it is when the consumer opens.
+        shards: read only these and barriers, until the rule that names shards changes (`ShardsChanged`).
+        until_end: stop at the end that the log has when the consumer opens.
         heartbeats: deprecated and ignored: no producer writes events of the kind HEARTBEAT.
-        schemas: further versions of fragment.avsc, as parsed JSON, that the log's producers have written with.
-        event_bytes: what of an event is more than this is held in a temporary file.
-        ahead_bytes: of one partition, while another one has what comes next.
+        schemas: further versions of fragment.avsc, as parsed JSON, that the log's producers have used.
+        event_bytes: bytes of an event in memory; a larger event is held in a temporary file.
+        ahead_bytes: bytes of one partition that may wait for an event of another one.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Consumer:
             kafka = Kafka(bootstrap=bootstrap, topic_prefix=topic_prefix, properties=dict(properties or {}))
             self._config = Config(service=service, kafka=kafka)
         except ValidationError as error:
-            raise ConfigError(f"no consumer can be made of this: {error}") from error
+            raise ConfigError(f"the consumer's arguments are wrong: {error}") from error
         self._start = start or (Start.committed() if group else Start.beginning())
         self._group = group
         self._shards = None if shards is None else tuple(sorted(ShardId(shard) for shard in set(shards)))
@@ -112,13 +111,13 @@ class Consumer:
         self.close()
 
     def open(self) -> None:
-        """Find the place to begin at, prove that it lies on the log's history, and begin to read.
+        """Find the position to begin with, prove that it lies on the log's history, and begin to read.
 
         Raises:
-            HistoriesDiffer, LogDamaged: the log is not the one that was followed, or what comes next is not there.
-            ConfigError: there is no such place.
-            BrokerUnavailable: Kafka does not answer, or there is no such log yet.
-            PreflightError: Kafka refuses us.
+            HistoriesDiffer, LogDamaged: the log is not the one that was followed, or the next events are missing.
+            ConfigError: there is no such event.
+            BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
+            PreflightError: the brokers refuse access.
         """
         if self._feed is not None:
             raise ConfigError("the consumer is open already")
@@ -146,7 +145,7 @@ class Consumer:
             raise
 
     def close(self) -> None:
-        """End the connections. Nothing is committed by it."""
+        """End the connections; commits nothing."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -154,14 +153,14 @@ class Consumer:
             self._feed.close()
             self._feed = None
 
-    def poll(self, timeout: float = LOOK) -> Event | None:
+    def poll(self, timeout: float = STEP) -> Event | None:
         """The next event.
 
         Args:
-            timeout: seconds after which to come back without one.
+            timeout: seconds to wait for it.
 
         Returns:
-            None: there was none within the time, or with `until_end` there is none any more: see `at_end`.
+            None: no event arrived in time, or with `until_end` the last one was returned: see `at_end`.
         """
         reader = self._opened()
         until = self._clock.monotonic() + timeout
@@ -175,13 +174,13 @@ class Consumer:
             left = until - self._clock.monotonic()
             if self.at_end or left < 0:
                 return None
-            reader.read(min(left, LOOK))
+            reader.read(min(left, STEP))
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Event:
-        """The next event, waited for; with `until_end` there is a last one."""
+        """Wait for the next event; with `until_end` stop after the last one."""
         while True:
             event = self.poll()
             if event is not None:
@@ -191,26 +190,26 @@ class Consumer:
 
     @property
     def at_end(self) -> bool:
-        """Whether everything was given that `until_end` asks for."""
+        """True once `until_end` is set and all events up to the end were returned."""
         return self._until_end and self._opened().ended
 
     @property
     def position(self) -> ConsumerPosition:
-        """The place behind the event that was given last; before the first, the one where reading began."""
+        """The position after the last returned event; before the first, the one to begin with."""
         return self._opened().position
 
     def commit(self, upto: Event | ConsumerPosition | None = None) -> None:
-        """Store in the group's offsets that everything up to an event is done.
+        """Store in the group's offsets that all events up to one are processed.
 
-        When it has come back it is stored. What was given and not committed is given again by the group's next
-        consumer: at least once. For exactly once store `event.position` with what the event led to.
+        The position is stored when this method returns. The group's next consumer returns all later events again: at
+        least once. For exactly once, store `event.position` with the effect of the event.
 
         Args:
-            upto: the event, or a position; default: the event that was given last.
+            upto: the event, or a position; default: the last returned event.
 
         Raises:
             ConfigError: there is no group.
-            BrokerUnavailable, PreflightError: Kafka does not take it.
+            BrokerUnavailable, PreflightError: the brokers do not store it.
         """
         reader = self._opened()
         position = reader.position if upto is None else upto.position if isinstance(upto, Event) else upto

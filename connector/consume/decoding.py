@@ -1,8 +1,8 @@
-"""A message of the event topic as what it says: by fastavro, with the schemas that are known.
+"""Decodes messages of the event topic, with fastavro and the known schemas.
 
-A message tells the fingerprint of its schema (`log.format.framing`). One that was written with another version of
-our schema is read with that one, and what we know is taken out of it by name. It is not left to Avro's resolution: by
-its rule the first branch of the reader's union that fits is taken, and to a column's bytes `string` fits, too.
+A message names the fingerprint of its schema (`log.format.framing`). A message of another version of the fragment
+schema is read with that version, and the known fields are taken by name. Avro's schema resolution is not used: it takes
+the first branch of the reader's union that fits, and `string` also fits a column's bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
 from connector.log.transaction.layout import Column
 from connector.schema import change_schema, decoded, fragment_schema
 
-CHECKSUM: Final = 4  # bytes behind the Avro body
+CHECKSUM: Final = 4  # bytes after the Avro body
 
 Value = None | int | float | str | bytes
-"""A column's value; docs/types.md says which MySQL's types are."""
+"""A column's value; docs/types.md lists the values of MySQL's types."""
 
 _KINDS: Final = {kind.name.lower(): kind for kind in Kind}
 _OUTCOMES: Final = {outcome.name.lower(): outcome for outcome in Outcome}
@@ -39,12 +39,12 @@ _ACTIONS: Final = {action.name.lower(): action for action in Action}
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that the source executed: DDL, or a change that it logged as a statement.
+    """A statement that the source executed: DDL, or a change logged as a statement.
 
     Args:
         schema: the default schema.
         sql: its text.
-        options: the session's state it was executed under.
+        options: the session's settings at its execution.
     """
 
     schema: str
@@ -67,14 +67,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Rows of one table that one statement changed, or a part of them: what is long comes in several.
+    """Rows of one table that one statement changed, or a part of them: many rows come in several parts.
 
     Args:
-        schema, table: whose.
-        action: what happened to the rows.
-        columns: the table's, in order, as it was then.
-        key_columns: the names of its primary key's; empty when it has none.
-        rows: in the order they were changed.
+        schema, table: names.
+        action: insert, update or delete.
+        columns: the table's at that time, in order.
+        key_columns: names of the primary key's columns; empty without a primary key.
+        rows: in the order of their changes.
     """
 
     schema: str
@@ -93,45 +93,45 @@ class Decoder:
         schemas: further ones that the log's writers have used, as parsed JSON.
 
     Raises:
-        ConfigError: a schema is none, or cannot be read as ours.
+        ConfigError: a schema is invalid, or lacks fields of a fragment.
     """
 
     def __init__(self, topic: str, schemas: Iterable[dict[str, Any]] = ()) -> None:
         self._topic = topic
-        ours = fragment_schema()
-        self._fields = [field["name"] for field in _header_of(ours)["fields"]]
-        self._known: dict[str, _Written] = {}
-        for schema in (*schemas, ours):
+        own = fragment_schema()
+        self._fields = [field["name"] for field in _header_of(own)["fields"]]
+        self._known: dict[str, _WriterSchema] = {}
+        for schema in (*schemas, own):
             try:
                 text = to_parsing_canonical_form(schema)
                 header = _header_of(schema)
                 named = fingerprint(text, "CRC-64-AVRO")
                 parts: list[Any] = [header, schema, change_schema(schema)]
                 parsed: list[Any] = [fastavro.parse_schema(part) for part in parts]
-                self._known[named] = _Written(named == FINGERPRINT, *parsed)
+                self._known[named] = _WriterSchema(named == FINGERPRINT, *parsed)
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
-                raise ConfigError(f"a schema of the log's cannot be read: {error}") from error
+                raise ConfigError(f"a schema of schemas= is invalid: {error}") from error
             if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:
-                raise ConfigError("a schema of the log's lacks what a fragment has", lacks=sorted(lacking))
+                raise ConfigError("a schema of schemas= lacks fields of a fragment", lacks=sorted(lacking))
 
-    def header(self, value: bytes, place: str) -> FragmentHeader:
-        """A fragment's header, after its checksum was found right; its changes are not decoded.
+    def header(self, value: bytes, at: str) -> FragmentHeader:
+        """A fragment's header, after its checksum was verified; its changes are not decoded.
 
         Args:
             value: the message.
-            place: topic-partition@offset, for errors.
+            at: topic-partition@offset, for errors.
 
         Raises:
-            LogDamaged: it is no fragment, or its bytes were changed.
-            Unsupported: it was written with a schema that is not known.
+            LogDamaged: it is not a fragment, or its bytes were changed.
+            Unsupported: its schema is unknown.
         """
-        body = body_of(value, place)
+        body = body_of(value, at)
         if zlib.crc32(memoryview(value)[body:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
-            raise LogDamaged("A fragment's checksum is wrong", at=place)
-        written = self._schema_of(value, place)
+            raise LogDamaged("the checksum of a fragment is wrong", at=at)
+        written = self._schema_of(value, at)
         if written.own:
-            return header_of(value, place)
-        found = decoded(written.header, value, body, place)
+            return header_of(value, at)
+        found = decoded(written.header, value, body, at)
         try:
             return FragmentHeader(
                 **{
@@ -145,45 +145,45 @@ class Decoder:
                 }
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise LogDamaged(f"A fragment's header says what is not known: {error}", at=place) from error
+            raise LogDamaged(f"unknown value in a fragment's header: {error}", at=at) from error
 
-    def changes(self, values: Iterable[bytes], place: str) -> Iterator[RowChanges | Statement]:
+    def changes(self, values: Iterable[bytes], at: str) -> Iterator[RowChanges | Statement]:
         """An event's changes, in order.
 
         Args:
-            values: its fragments'; one is decoded at a time, but for those that are parts of one change.
-            place: of the first, for errors.
+            values: its messages; one is decoded at a time, except the parts of one change.
+            at: topic-partition@offset of the first, for errors.
 
         Raises:
-            LogDamaged: the bytes are no fragments.
+            LogDamaged: a message is not a fragment.
         """
-        chunks: DecodedParts | None = None
+        parts: DecodedParts | None = None
         for value in values:
-            written = self._schema_of(value, place)
-            body = check_fragment(value, place) if written.own else body_of(value, place)
-            fragment = decoded(written.whole, value, body, place)
-            if chunks is None:
-                chunks = DecodedParts(partial(_change, written=written, place=place), place)
-            for change in chunks.whole(fragment["fragno"], fragment["changes"]):
+            written = self._schema_of(value, at)
+            body = check_fragment(value, at) if written.own else body_of(value, at)
+            fragment = decoded(written.whole, value, body, at)
+            if parts is None:
+                parts = DecodedParts(partial(_change, written=written, at=at), at)
+            for change in parts.whole(fragment["fragno"], fragment["changes"]):
                 rows = "rows" in change
                 yield _rows(change) if rows else Statement(change["schema"], change["sql"], change["options"])
 
-    def _schema_of(self, value: bytes, place: str) -> _Written:
-        named = fingerprint_of(value, place)
+    def _schema_of(self, value: bytes, at: str) -> _WriterSchema:
+        named = fingerprint_of(value, at)
         written = self._known.get(named or "")
         if written is not None:
             return written
         raise Unsupported(
-            "a message is written with a schema that is not known",
-            hint="the log's producer is newer: use its version of this package, or give its fragment.avsc as a schema",
-            at=place,
+            "the schema of a message is unknown",
+            hint="the producer is newer: use its version of this package, or pass its fragment.avsc in schemas=",
+            at=at,
             fingerprint=named,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """A schema that messages were written with, its fields before the changes, one change's; `own`: this version's."""
+class _WriterSchema:
+    """A writer's schema: of the header, of a whole fragment and of one change; `own`: it is this version's."""
 
     own: bool
     header: Any
@@ -191,10 +191,10 @@ class _Written:
     change: Any
 
 
-def _change(data: bytes, written: _Written, place: str) -> Change:
+def _change(data: bytes, written: _WriterSchema, at: str) -> Change:
     if written.own:
-        check_change(data, place)
-    return decoded(written.change, data, 0, place)
+        check_change(data, at)
+    return decoded(written.change, data, 0, at)
 
 
 def _header_of(schema: dict[str, Any]) -> dict[str, Any]:

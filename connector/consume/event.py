@@ -1,4 +1,4 @@
-"""One transaction of the source, whole."""
+"""A whole transaction of the source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A finished event of the log. What it says of itself is read; its changes are decoded when they are asked for.
+    """A finished event of the log. Its header is decoded; its changes are decoded when they are read.
 
     Args:
-        header: of its last fragment, which knows all.
-        position: the place behind it.
+        header: of its last fragment, which has all fields.
+        position: the position after it.
         topic: of its messages.
     """
 
@@ -32,10 +32,10 @@ class Event:
 
     @property
     def changes(self) -> Iterator[RowChanges | Statement]:
-        """What it changed, in order; from the first one each time.
+        """The changes, in order; each call begins with the first.
 
-        One fragment is decoded at a time, or the one change that was too large for a message: memory does not grow
-        with the transaction.
+        One fragment is decoded at a time, or one change that was larger than a message, so memory does not grow with
+        the transaction.
 
         Raises:
             LogDamaged: a fragment cannot be read.
@@ -51,32 +51,32 @@ class Event:
 
     @property
     def epoch(self) -> Epoch:
-        """Of the producer's run that wrote it."""
+        """The epoch of the producer that wrote it."""
         return self.header.epoch
 
     @property
     def kind(self) -> Kind:
-        """A transaction, DDL or a heartbeat."""
+        """Transaction or DDL."""
         return self.header.kind
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended on the source; what is void has no changes."""
+        """Its end on the source; a void event has no changes."""
         return self.header.outcome
 
     @property
     def shard(self) -> ShardId:
-        """The part of the data it touches; `#UNKNOWN`: several, none, or not known in time."""
+        """The shard that it changes; `#UNKNOWN`: several, none, or not known in time."""
         return self.header.shard
 
     @property
     def barrier(self) -> bool:
-        """Whether all before it precede it, and all after it follow it, in every shard."""
+        """True if every shard has all earlier events before it and all later events after it."""
         return self.header.barrier
 
     @property
     def event_id(self) -> str:
-        """Where it stands in the source's binary log: `file:END position;thread`."""
+        """Its place in the source's binary log: `file:END position;thread`."""
         return self.header.event_id or ""
 
     @property
@@ -86,37 +86,37 @@ class Event:
 
     @property
     def commit_time(self) -> datetime:
-        """When it was committed on its source, to the microsecond, in UTC."""
+        """Commit time on the source, in microseconds, UTC."""
         return EPOCH + timedelta(microseconds=self.header.commit_time or 0)
 
     @property
     def source_id(self) -> str:
-        """host:port of the server it was read from."""
+        """host:port of the server that the producer read."""
         return self.header.source_id
 
     @property
     def server_id(self) -> int:
-        """MySQL's server_id of the server where it was executed first."""
+        """server_id of the server that executed it first."""
         return self.header.server_id
 
     @property
     def thread_id(self) -> int:
-        """The connection there, 0 when unknown."""
+        """Connection id on that server, 0 when unknown."""
         return self.header.thread_id
 
     @property
     def rows(self) -> int:
-        """How many rows it changes."""
+        """Number of changed rows."""
         return self.header.rows
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What else is known of it: `snapshot` for an initial load's, `xid` for an XA transaction's …"""
+        """Further facts: `snapshot` of an initial load, `xid` of an XA transaction, …"""
         return self.header.metadata
 
     @property
     def size(self) -> int:
-        """Bytes of its messages."""
+        """Bytes of all its messages."""
         return self._fragments.size
 
     @property

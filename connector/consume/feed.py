@@ -1,4 +1,4 @@
-"""The messages of some partitions of the event topic, as they come."""
+"""Reads messages of assigned partitions of the event topic, and stores a group's positions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ QUEUED_KILOBYTES: Final = 16384  # that librdkafka reads ahead
 
 
 class Feed:
-    """A consumer of Kafka's, of committed messages, with the partitions that it is told to read.
+    """Committed messages of the event topic from given offsets on.
 
     Args:
         config: the service and its brokers.
-        group: whose offsets are committed; None: none are.
+        group: the group whose offsets `commit` stores; None: none.
     """
 
     def __init__(self, config: Config, group: str | None) -> None:
@@ -33,7 +33,7 @@ class Feed:
             group or f"{config.topic}.consumer",
             defaults={"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100},
         )
-        self._held: set[int] = set()
+        self._paused: set[int] = set()
         self.offsets: dict[int, int] = {}  # partition → everything before this offset was returned
 
     def close(self) -> None:
@@ -41,48 +41,48 @@ class Feed:
         self._consumer.close()
 
     def read_from(self, offsets: Mapping[int, int]) -> None:
-        """Begin with these partitions there."""
+        """Read these partitions, each from its offset."""
         self.offsets = dict(offsets)
         self._consumer.assign(self._topic, offsets)
 
     def messages(self, timeout: float) -> list[Message]:
-        """The next messages, each partition's in its order.
+        """The next messages; each partition keeps its order.
 
         Args:
-            timeout: seconds after which to come back without any.
+            timeout: seconds to wait for the first.
 
         Raises:
-            LogDamaged: what is next was deleted, or a message is none of ours.
-            BrokerUnavailable, PreflightError: Kafka says that it cannot.
+            LogDamaged: the next message was deleted, or has no value.
+            BrokerUnavailable, PreflightError: the brokers report an error.
         """
         try:
             received = self._consumer.drain(timeout, AT_ONCE)
         except OffsetMissing as error:
             raise LogDamaged(
-                "What comes next is not there: the topic's retention has deleted it, or the topic was re-created",
-                hint="keep the log for longer, and read it sooner",
+                "the next message does not exist: retention deleted it, or the topic was re-created",
+                hint="raise the topic's retention (kafka.retention_hours), or read the log sooner",
                 at=self._at(error.partition, self.offsets.get(error.partition, 0)),
             ) from error
         return [message for each in received if (message := self._accept(each)) is not None]
 
-    def hold(self, partitions: Collection[int]) -> None:
-        """Read no further in these for now, and on in all others."""
-        wanted = set(partitions)
-        if pause := wanted - self._held:
+    def pause(self, partitions: Collection[int]) -> None:
+        """Pause these partitions, and resume all others."""
+        chosen = set(partitions)
+        if pause := chosen - self._paused:
             self._consumer.pause(self._topic, pause)
-        if resume := self._held - wanted:
+        if resume := self._paused - chosen:
             self._consumer.resume(self._topic, resume)
-        self._held = wanted
+        self._paused = chosen
 
     def commit(self, position: ConsumerPosition) -> None:
-        """Store a position in the group's offsets, and beside each what proves it.
+        """Store a position in the group's offsets, with its proof in their metadata.
 
         Raises:
             ConfigError: there is no group.
-            BrokerUnavailable, PreflightError: Kafka does not take it.
+            BrokerUnavailable, PreflightError: the brokers do not store it.
         """
         if self._group is None:
-            raise ConfigError("a consumer without a group has nowhere to commit", hint="give it a group")
+            raise ConfigError("a consumer without a group cannot commit", hint="pass group=")
         proof: dict[str, object] = {"log_id": position.log_id, "seqno": position.seqno, "epoch": position.epoch}
         if position.shards is not None:
             proof |= {"shards": position.shards, "floor": position.floor, "barrier": position.barrier}
@@ -96,15 +96,15 @@ class Feed:
     def committed(self, service: str, partitions: int) -> ConsumerPosition | None:
         """The position that the group stored last; None if it never did.
 
-        Kafka stores partition by partition. Each says how far all were then, and its own offset is not behind that; so
-        the newest of them holds for all.
+        Kafka stores each partition by itself. Each partition's metadata holds the position of all partitions at that
+        time, and its own offset is not before it; so the newest position holds for all.
 
         Raises:
-            ConfigError: there is no group, or what it stored is not a consumer's of this package.
-            BrokerUnavailable, PreflightError: Kafka does not tell.
+            ConfigError: there is no group, or another program stored its offsets.
+            BrokerUnavailable, PreflightError: the brokers do not return it.
         """
         if self._group is None:
-            raise ConfigError("a consumer without a group has committed nothing", hint="give it a group, or a start")
+            raise ConfigError("a consumer without a group has committed nothing", hint="pass group= or start=")
         stored = self._consumer.committed(self._topic, range(partitions))
         if not stored:
             return None
@@ -126,8 +126,8 @@ class Feed:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(
-                f"what the group has committed is not of a consumer of this log: {error}",
-                hint="use another group",
+                f"the group's offsets were not committed by a consumer of this log: {error}",
+                hint="pass another group=",
                 group=self._group,
                 topic=self._topic,
             ) from error

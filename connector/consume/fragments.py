@@ -1,4 +1,4 @@
-"""The bytes of one event: in memory while they are few, in a temporary file when they are many."""
+"""Holds the bytes of one event: in memory, or a large event in a temporary file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from array import array
 from collections.abc import Iterator
 from typing import IO, Final
 
-LENGTH: Final = 8  # bytes before each message in the file
+LENGTH: Final = 8  # bytes of the length before each message in the file
 
 
 class Fragments:
-    """An event's messages, in order. Can be walked through as often as one likes; a file lives as long as this does.
+    """An event's messages, in order; may be iterated any number of times. The file lives as long as this object.
 
     Args:
-        partition, offset: where the first one stands.
-        memory: bytes; what is more goes into a file.
+        partition, offset: of the first message.
+        memory: bytes; more are written to a file.
     """
 
     def __init__(self, partition: int, offset: int, memory: int) -> None:

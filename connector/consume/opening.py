@@ -1,4 +1,4 @@
-"""Where a consumer begins, found and proved before it reads anything."""
+"""Finds the position that a consumer begins with, and proves that the log has everything from there on."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from connector.log.writing.history import History
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A place that lies on the log's history, and from which on everything is there.
+    """A position on the log's history from which nothing is missing.
 
     Args:
-        history: the log's; None: only the markers tell it.
-        partitions: how many it has.
-        position: the place.
-        offsets: of each partition that is read, where to begin.
+        history: the log's; None: it is learnt from the epochs' markers.
+        partitions: number of partitions of the event topic.
+        position: the position.
+        offsets: partition to read → first offset.
     """
 
     history: History | None
@@ -48,28 +48,28 @@ def begin(
     decoder: Decoder,
     committed: Callable[[int], ConsumerPosition | None],
 ) -> Beginning:
-    """Look for the place, and prove it as an applier proves its target's.
+    """Find the position, and prove it as an applier proves its target's.
 
     Args:
         config: the service and its brokers.
-        start: where.
-        shards: which alone are read; None: all.
+        start: the first event, or a position.
+        shards: the shards to read; None: all.
         decoder: of the log's messages.
-        committed: what the group has committed, of a topic with so many partitions.
+        committed: returns the group's committed position, given the number of partitions.
 
     Raises:
-        HistoriesDiffer: the position is of another log, or of another history of it.
-        LogDamaged: what would be read first is deleted, or the log's topics contradict each other.
-        ConfigError: there is no such event; or the position is of another service or of other shards.
+        HistoriesDiffer: the position belongs to another log, or to another history of it.
+        LogDamaged: the first events to read are deleted, or the log's topics contradict each other.
+        ConfigError: there is no such event; or the position belongs to another service or other shards.
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
-        PreflightError: the brokers refuse us.
+        PreflightError: the brokers refuse access.
     """
     with LogReader(config, point_lookup=True) as log:
-        look = _Look.of(config, log, shards, decoder)
-        position = look.place(start, committed)
+        view = _LogView.of(config, log, shards, decoder)
+        position = view.resolve(start, committed)
     if position.service != config.service or position.shards != shards:
         raise ConfigError(
-            "the position is of another service, or of other shards",
+            "the position belongs to another service, or to other shards",
             service=position.service,
             shards=position.shards,
             expected=f"{config.service} {shards}",
@@ -82,14 +82,14 @@ def begin(
         source_id=f"a consumer of {config.service}",
         offsets=position.offsets,
     )
-    agreed = handshake(config, of_target, look.chosen)
-    offsets = {p: agreed.offsets.get(p, look.bounds[p][0]) for p in look.chosen}
+    agreed = handshake(config, of_target, view.chosen)
+    offsets = {p: agreed.offsets.get(p, view.bounds[p][0]) for p in view.chosen}
     return Beginning(agreed.history, agreed.partitions, replace(position, log_id=agreed.history.log_id), offsets)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The log as it is found."""
+class _LogView:
+    """The log at the time of opening."""
 
     config: Config
     log: LogReader
@@ -103,7 +103,7 @@ class _Look:
     map: PartitionMap | None
 
     @classmethod
-    def of(cls, config: Config, log: LogReader, shards: tuple[ShardId, ...] | None, decoder: Decoder) -> _Look:
+    def of(cls, config: Config, log: LogReader, shards: tuple[ShardId, ...] | None, decoder: Decoder) -> _LogView:
         control = log.control() if log.partitions(config.control_topic) else None
         record = log.position() if control is not None and control.log is not None else None
         if control is None or record is None:
@@ -118,14 +118,14 @@ class _Look:
         bounds = {partition: log.bounds(partition) for partition in chosen}
         return cls(config, log, decoder, shards, history, record, count, chosen, bounds, control.partitions)
 
-    def place(
+    def resolve(
         self, start: Start | ConsumerPosition, committed: Callable[[int], ConsumerPosition | None]
     ) -> ConsumerPosition:
         if isinstance(start, ConsumerPosition):
             return start
         match start.at:
             case "committed":
-                return committed(self.partitions) or self.place(start.otherwise or Start.beginning(), committed)
+                return committed(self.partitions) or self.resolve(start.otherwise or Start.beginning(), committed)
             case "beginning":
                 return self._before(Seqno(0))
             case "oldest":
@@ -140,14 +140,14 @@ class _Look:
                 return self._before(self._of_gtid(start.gtid_text))
 
     def _before(self, seqno: Seqno) -> ConsumerPosition:
-        """The place right before an event."""
+        """The position before an event."""
         last = self.history.last_finished
         if not 0 <= seqno <= last + 1:
             raise ConfigError("the log has no such event", service=self.config.service, seqno=seqno, last=last)
         if seqno and seqno < (kept := self._kept()):
             raise LogDamaged(
-                "What is to be read first was deleted by the topic's retention",
-                hint="begin with the oldest that is kept, and keep the log for longer",
+                "the topic's retention deleted the first events to read",
+                hint="begin with Start.oldest(), and raise the topic's retention (kafka.retention_hours)",
                 seqno=seqno,
                 oldest=kept,
             )
@@ -166,7 +166,7 @@ class _Look:
         )
 
     def _kept(self) -> Seqno:
-        """The first event from which on all that was written to the partitions is there."""
+        """The first event from which the chosen partitions hold all that was written to them."""
         oldest = Seqno(0)
         for partition in self.chosen:
             start, end = self.bounds[partition]
@@ -182,7 +182,7 @@ class _Look:
         return oldest
 
     def _of_time(self, time: int, slack: int) -> Seqno:
-        """The first event that was committed then or later; the next one when all are earlier."""
+        """The first event committed at a time or later; the next event of the log when all are earlier."""
         found = [Seqno(self.history.last_finished + 1)]
         for partition in self.chosen:
             start, end = self.bounds[partition]
@@ -190,17 +190,17 @@ class _Look:
             def read(offset: int, partition: int = partition, end: int = end) -> Probe[FragmentHeader] | None:
                 return next(self._headers(partition, offset, end), None)
 
-            for met in self._headers(partition, before_time(read, start, end, time, slack), end):
-                committed = met.header.commit_time
-                if committed is not None and committed >= time and met.header.seqno < found[0]:
-                    found.append(met.header.seqno)
+            for probe in self._headers(partition, before_time(read, start, end, time, slack), end):
+                committed = probe.header.commit_time
+                if committed is not None and committed >= time and probe.header.seqno < found[0]:
+                    found.append(probe.header.seqno)
                 if committed is not None and committed >= time:
                     break
         return min(found)
 
     def _of_gtid(self, gtid: str) -> Seqno:
-        """The event of a GTID, looked for among those of its epoch: each epoch's record tells what was there before."""
-        gtid = gtid.lower()  # as the log writes them
+        """The event with a GTID. Each epoch's record has the GTIDs before it, so one epoch is searched."""
+        gtid = gtid.lower()  # the log has lower case
         low, high = Seqno(0), Seqno(self.history.last_finished + 1)
         for record in self.history.epochs:
             if record.gtid_set is None or gtid not in parse_gtids(record.gtid_set):
@@ -210,12 +210,12 @@ class _Look:
                 break
         for partition in self.chosen if low < high else ():
             start, end = (self.log.offset_of(partition, seqno, self.bounds[partition]) for seqno in (low, high))
-            for met in self._headers(partition, start, end):
-                if met.header.gtid == gtid:
-                    return met.header.seqno
-        check_tails(self.config, self.chosen)  # or it may be what a partition lost
+            for probe in self._headers(partition, start, end):
+                if probe.header.gtid == gtid:
+                    return probe.header.seqno
+        check_tails(self.config, self.chosen)  # a partition may have lost the event
         raise ConfigError(
-            "no event that Kafka holds has the GTID", service=self.config.service, gtid=gtid, first=low, last=high - 1
+            "no event in Kafka has the GTID", service=self.config.service, gtid=gtid, first=low, last=high - 1
         )
 
     def _headers(self, partition: int, start: int, end: int) -> Iterator[Probe[FragmentHeader]]:

@@ -89,7 +89,7 @@ class OrderedReader:
                 self._ready.extend(self._assembly.accept(message))
             if self._shards is not None and not self._ready:
                 self._show_ends(self._shards)
-            self._feed.hold(self._order.ahead(self._limit))
+            self._feed.pause(self._order.ahead(self._limit))
             self._tails.check(self.position.seqno)
         except ConnectorError as error:
             self.failure = error

@@ -1,4 +1,4 @@
-"""How far a consumer is: small, and to be kept where what it made of the events is kept."""
+"""The position of a consumer, to be stored with the effects of its events."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerPosition:
-    """A place between two events, resumable: given back as `start`, the event that is given next is the one after it.
+    """A resumable position between two events: a consumer that starts with it returns the event after it next.
 
-    Whoever writes `to_json()` in the same transaction as what the event led to, has each event's effect exactly once.
-    The consumer proves with it that the log is still the one it followed, and has lost nothing of what it took.
+    A program that stores `to_json()` in the transaction of an event's effect has each effect exactly once. With the
+    position the consumer proves that the log is still the one it followed, and has lost no event that it returned.
 
     Args:
-        service, log_id: whose log.
-        seqno, epoch: of the last event that is behind it. With `shards`, of the last one that was passed over, too.
+        service, log_id: the log.
+        seqno, epoch: of the last event before the position. With `shards`, events of other shards count.
         offsets: partition → the Kafka offset to read on from.
-        shards: which alone are read; None: all.
+        shards: the shards to read; None: all.
         tails: with `shards`: partition → its last event before that offset.
-        floor: with `shards`: nothing up to this event is wanted, whichever partition it may be in.
-        barrier: with `shards`: the last barrier that was given, None where none was.
-        generation: with `shards`: by which of the log's rules they have their names.
+        floor: with `shards`: events up to this one are skipped in every partition.
+        barrier: with `shards`: the last returned barrier, None if there was none.
+        generation: with `shards`: the version of the partition map that names them.
     """
 
     service: str
@@ -41,7 +41,7 @@ class ConsumerPosition:
 
     def to_json(self) -> str:
         """One line of text."""
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "service": self.service,
             "log_id": self.log_id,
             "seqno": self.seqno,
@@ -49,19 +49,19 @@ class ConsumerPosition:
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
         }
         if self.shards is not None:
-            told["shards"] = list(self.shards)
-            told["tails"] = {str(partition): seqno for partition, seqno in sorted(self.tails.items())}
-            told["floor"] = self.floor
-            told["barrier"] = self.barrier
-            told["generation"] = self.generation
-        return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+            fields["shards"] = list(self.shards)
+            fields["tails"] = {str(partition): seqno for partition, seqno in sorted(self.tails.items())}
+            fields["floor"] = self.floor
+            fields["barrier"] = self.barrier
+            fields["generation"] = self.generation
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> ConsumerPosition:
-        """Read what `to_json` wrote.
+        """Read the text of `to_json`.
 
         Raises:
-            ConfigError: it did not write this.
+            ConfigError: the text is not a position.
         """
         try:
             found = json.loads(text)
@@ -79,4 +79,4 @@ class ConsumerPosition:
                 generation=int(found.get("generation", 1)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"this is no position of a consumer: {error}", text=text[:200]) from error
+            raise ConfigError(f"not a position of a consumer: {error}", text=text[:200]) from error

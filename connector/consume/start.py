@@ -1,4 +1,4 @@
-"""Where a consumer begins that has no position of its own yet."""
+"""The event that a consumer without a position begins with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A place in the log, to be looked for when the consumer opens; made by the methods of this class."""
+    """A first event, found when the consumer opens; created by the methods of this class."""
 
     at: Literal["beginning", "oldest", "seqno", "end", "time", "gtid", "committed"]
     number: int = 0
@@ -23,45 +23,45 @@ class Start:
 
     @classmethod
     def beginning(cls) -> Self:
-        """Event 0. Refused when the topic's retention has deleted any event."""
+        """Event 0; an error if the topic's retention has deleted any event."""
         return cls("beginning")
 
     @classmethod
     def oldest(cls) -> Self:
-        """The first event from which on Kafka holds all."""
+        """The first event from which Kafka holds all events."""
         return cls("oldest")
 
     @classmethod
     def end(cls) -> Self:
-        """The event after the last one that is finished now."""
+        """The event after the last finished one."""
         return cls("end")
 
     @classmethod
     def seqno(cls, seqno: int) -> Self:
-        """This event, which is finished, or the one after the last. Found by halving: O(log n) messages are read."""
+        """This finished event, or the one after the last; binary search reads O(log n) messages."""
         return cls("seqno", number=seqno)
 
     @classmethod
     def time(cls, when: datetime, slack: timedelta = SLACK) -> Self:
-        """The first event that was committed on its source then or later, by the event's own commit time.
+        """The first event that its source committed at a time or later, by the event's own commit time.
 
-        Not by Kafka's time of its messages, which is the broker's when the event was published. Found by halving, and
-        by walking over the headers from `slack` before it on.
+        Kafka's message time is not used: it is the broker's time of publication. Binary search finds the time, and the
+        headers are read from `slack` before it on.
 
         Args:
-            when: with its zone.
-            slack: by how much a later event's commit time may be before an earlier one's: clocks, several servers.
+            when: the time, with its zone.
+            slack: the most by which commit times decrease from one event to a later one (clocks, several servers).
 
         Raises:
             ValueError: the time has no zone.
         """
         if when.tzinfo is None:
-            raise ValueError(f"{when} is in no zone: is it UTC?")
+            raise ValueError(f"{when} has no time zone: is it UTC?")
         return cls("time", number=(when - EPOCH) // MICROSECOND, slack=slack // MICROSECOND)
 
     @classmethod
     def gtid(cls, gtid: str) -> Self:
-        """The event of this GTID. O(n): headers are read, of the epoch that it was published in alone."""
+        """The event with this GTID; reads the headers of the epoch that published it, O(n)."""
         return cls("gtid", gtid_text=gtid)
 
     @classmethod
@@ -69,6 +69,6 @@ class Start:
         """After the event that the group last committed.
 
         Args:
-            otherwise: where a group begins that has committed nothing; default: at the beginning.
+            otherwise: the start of a group that has committed nothing; default: `beginning`.
         """
         return cls("committed", otherwise=otherwise or cls("beginning"))

@@ -1,4 +1,4 @@
-"""What a log is and holds, asked of Kafka: topics, bounds, epochs, its first and its last event."""
+"""Describes a log for `thl info`: topics, offsets, epochs, the first and the last event."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FOR_EVER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """A partition.
+    """A partition of the event topic.
 
     Args:
-        partition: which.
-        start, end: offsets, the first that is kept and the one behind the last.
-        oldest, newest: finished events, NO_SEQNO when it has none.
-        about_bytes: of its messages, uncompressed, by a few of them: Kafka tells no client of ours what they take.
+        partition: its number.
+        start, end: the first offset, and the one after the last.
+        oldest, newest: finished events, NO_SEQNO when there are none.
+        about_bytes: of its messages, uncompressed, estimated from samples: brokers do not return the size.
     """
 
     partition: int
@@ -47,12 +47,14 @@ class LogInfo:
     """A log.
 
     Args:
-        topic, log_id, created: the event topic; which log it is, and since when, µs since 1970 UTC.
-        retention_hours: how long events are kept; -1: for ever.
+        topic: the event topic.
+        log_id: the log's id.
+        created: µs since 1970 UTC.
+        retention_hours: retention of events; -1: for ever.
         partitions: of the event topic.
         oldest, newest: the last fragments' headers of the first and the last event; None when there is none.
-        epochs: all there were.
-        lost: the error that a partition without its end is; None where all are whole.
+        epochs: all epochs.
+        lost: the error of a partition that lost its end; None where all are whole.
     """
 
     topic: str
@@ -67,17 +69,17 @@ class LogInfo:
 
     @property
     def oldest_seqno(self) -> int:
-        """NO_SEQNO when there is none."""
+        """The seqno, NO_SEQNO when there is none."""
         return self.oldest["seqno"] if self.oldest else NO_SEQNO
 
     @property
     def newest_seqno(self) -> int:
-        """NO_SEQNO when there is none."""
+        """The seqno, NO_SEQNO when there is none."""
         return self.newest["seqno"] if self.newest else NO_SEQNO
 
     @property
     def events(self) -> int:
-        """Finished ones that are there: seqnos have no holes, unless a partition lost its end."""
+        """Number of finished events in Kafka: seqnos have no holes, unless a partition lost its end."""
         return self.newest_seqno - self.oldest_seqno + 1 if self.newest else 0
 
     @property
@@ -89,13 +91,13 @@ class LogInfo:
 
 
 def log_info(config: Config) -> LogInfo:
-    """Ask.
+    """Read the description of a log.
 
     Raises:
-        BrokerUnavailable: Kafka does not answer.
+        BrokerUnavailable: the brokers do not answer.
         ConfigError: there is no such log.
-        PreflightError: we may not read it.
-        LogDamaged: a message is not what the log should hold.
+        PreflightError: the brokers refuse access.
+        LogDamaged: a message is not a fragment, or a record cannot be read.
     """
     bounds = Partitions(config).bounds()
     lost = read_tails(config).lost
@@ -135,7 +137,7 @@ def log_info(config: Config) -> LogInfo:
 
 
 def as_object(info: LogInfo) -> dict[str, object]:
-    """For JSON."""
+    """The description for JSON."""
     return {
         "log": info.topic,
         "logId": info.log_id,
@@ -174,14 +176,14 @@ def as_object(info: LogInfo) -> dict[str, object]:
 
 
 def as_lines(info: LogInfo) -> Iterator[str]:
-    """For people: a name and what it is a line, Tungsten's names where it has them."""
+    """The description as `name = value` lines, with Tungsten's names where it has them."""
     yield f"log = {info.topic} ({info.log_id or 'no log id'}, since {time_of(info.created)})"
     yield f"logs size = about {_megabytes(sum(one.about_bytes for one in info.partitions))}"
     yield f"min seq# = {info.oldest_seqno}"
     yield f"max seq# = {info.newest_seqno}"
     yield f"events = {info.events}"
     for name, event in (("oldest", info.oldest), ("newest", info.newest)):
-        yield f"{name} event = {_told(event)}"
+        yield f"{name} event = {_described(event)}"
     yield f"retention = {'for ever' if info.retention_hours == FOR_EVER else f'{info.retention_hours:g} hours'}"
     for one in info.partitions:
         events = "no events" if one.newest == NO_SEQNO else f"seqnos {one.oldest} to {one.newest}"
@@ -208,14 +210,14 @@ def _event(ending: Mapping[str, Any] | None) -> dict[str, object] | None:
     }
 
 
-def _told(event: Mapping[str, Any] | None) -> str:
+def _described(event: Mapping[str, Any] | None) -> str:
     return f"{event['event_id']} ({time_of(event['commit_time'])})" if event else "none"
 
 
 def _about_bytes(log: LogReader, partition: int, start: int, end: int) -> int:
-    """What an average of some messages comes to; markers of Kafka's own transactions count as messages."""
-    looks = (log.first(partition, offset, end) for offset in range(start, end, max((end - start) // SAMPLES, 1)))
-    sizes = [len(found[1]) for found in looks if found is not None]
+    """The size estimated from some messages; markers of Kafka transactions count as messages."""
+    probes = (log.first(partition, offset, end) for offset in range(start, end, max((end - start) // SAMPLES, 1)))
+    sizes = [len(found[1]) for found in probes if found is not None]
     return round(sum(sizes) / len(sizes) * (end - start)) if sizes else 0
 
 

@@ -1,7 +1,7 @@
-"""The log in segments: what Tungsten's `thl index` tells of its files, a log on Kafka has only as ranges of offsets.
+"""Describes the log in segments for `thl index`: ranges of offsets in place of Tungsten's files.
 
-A segment ends where an epoch begins, and else after about so many offsets; like one of Tungsten's files it holds whole
-events. It is known from a few messages at its ends: nothing between them is read.
+A segment ends where an epoch begins, or after about a given number of offsets; like one of Tungsten's files it holds
+whole events. Only a few messages at its ends are read.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Segment:
     """Whole events that follow each other in a partition.
 
     Args:
-        topic, partition: where.
-        start, end: the first offset, and the one behind the last.
-        first, last: seqnos of its finished events; those between them may be of other partitions.
-        epoch: which gave them.
+        topic, partition: of the events.
+        start, end: the first offset, and the one after the last.
+        first, last: seqnos of its finished events; other partitions may hold some between them.
+        epoch: of the events.
         commit_time: of the first, µs since 1970 UTC.
     """
 
@@ -50,7 +50,7 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
         every: offsets of a segment, about.
 
     Raises:
-        BrokerUnavailable: Kafka does not answer.
+        BrokerUnavailable: the brokers do not answer.
         ConfigError: there is no such log.
         LogDamaged: a message is not a fragment; or, after the segments, a partition has lost its end.
     """
@@ -60,16 +60,16 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
     with LogReader(config, point_lookup=True) as reader:
         epochs = {record.first_seqno for record in reader.control().epochs}
         for partition, (start, end) in bounds.items():
-            begun = {reader.offset_of(partition, seqno, (start, end)) for seqno in epochs}
-            wanted = [cut for cut in {*range(start, end, every), *begun} if cut < end]
-            cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in wanted), end})
+            of_epochs = {reader.offset_of(partition, seqno, (start, end)) for seqno in epochs}
+            chosen = [cut for cut in {*range(start, end, every), *of_epochs} if cut < end]
+            cuts = sorted({*(partitions.beginning(reader, partition, cut, end) for cut in chosen), end})
             yield from _between(log, reader, partition, cuts)
     if lost is not None:
         raise lost
 
 
 def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[Segment]:
-    """What is whole between two places; a part without such belongs to the segment before it."""
+    """The segments between the cuts; a part without a whole event belongs to the segment before it."""
     found: list[tuple[int, Attempt]] = []
     for cut, following in pairwise(cuts):
         attempt = log.first_whole(reader, partition, cut, following)
@@ -92,7 +92,7 @@ def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -
 
 
 def as_line(segment: Segment) -> str:
-    """As Tungsten prints a file: its name, here topic-partition@offset, and its seqnos; then what it does not tell."""
+    """A line as Tungsten prints a file: its name, here topic-partition@offset, and seqnos; then epoch and time."""
     name = f"{segment.topic}-{segment.partition}@{segment.start}"
     return (
         f"LogIndexEntry {name}({segment.first}:{segment.last}) "
@@ -101,7 +101,7 @@ def as_line(segment: Segment) -> str:
 
 
 def as_object(segment: Segment) -> dict[str, object]:
-    """For JSON."""
+    """The segment for JSON."""
     return {
         "file": f"{segment.topic}-{segment.partition}@{segment.start}",
         "partition": segment.partition,

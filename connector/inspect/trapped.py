@@ -1,4 +1,4 @@
-"""What `thl trapped` tells: the log's events that its source lacks."""
+"""Describes trapped events for `thl trapped`: events of the log that its source lacks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from connector.mysql.server.connection import session
 
 @dataclass(frozen=True, slots=True)
 class TrappedEvent:
-    """One event.
+    """A trapped event.
 
     Args:
-        committed: on the source it came from, UTC, ISO 8601.
-        rows: how many of each table, `schema.table`.
-        statements: how many beside them.
+        committed: commit time on its source, UTC, ISO 8601.
+        rows: `schema.table` → number of rows.
+        statements: number of statements.
     """
 
     seqno: int
@@ -39,13 +39,13 @@ class TrappedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Trapped:
-    """All of them.
+    """All trapped events of a log.
 
     Args:
-        trapped: GTIDs that the log has, or has passed over, and the source lacks; "": none.
-        count: how many.
-        passed: how many of them are no events: they were filtered, empty, or only prepared.
-        events: the others, by seqno.
+        trapped: GTIDs that the producer has read and the source lacks; "": none.
+        count: number of these GTIDs.
+        passed: number of GTIDs without an event: filtered, empty, or only prepared.
+        events: the events of the others, by seqno.
     """
 
     trapped: str
@@ -55,7 +55,7 @@ class Trapped:
 
 
 def find_trapped(config: Config) -> Trapped:
-    """Compare the log with its source. The log is read first: what a producer adds meanwhile is not looked at.
+    """Compare the log with its source. The log is read first; events that a producer adds meanwhile are not checked.
 
     Raises:
         ConfigError: there is no such log.
@@ -63,25 +63,25 @@ def find_trapped(config: Config) -> Trapped:
         BrokerUnavailable, SourceUnavailable: Kafka or the source does not answer.
     """
     with LogReader(config, high_watermark=True) as reader:
-        there = reader.partitions(config.control_topic)
-        position = reader.position() if there else None
-        control = reader.control() if there else None
+        exists = reader.partitions(config.control_topic)
+        position = reader.position() if exists else None
+        control = reader.control() if exists else None
     if position is None or control is None:
         raise no_log(config)
     with session(config.source) as connection:
         executed = source_state.gtid_executed(connection)
     if position.gtid_set is None or executed is None:
-        raise HistoriesDiffer(
-            "without GTIDs nobody can tell what the source lacks", log=position.gtid_set, source=executed
-        )
+        raise HistoriesDiffer("trapped events cannot be found without GTIDs", log=position.gtid_set, source=executed)
     missing = lacking(position.gtid_set, executed)
     if not missing:
         return Trapped("", 0, 0, ())
     events = trapped_events(config, control, position, executed)
-    return Trapped(str(missing), missing.count(), max(0, missing.count() - len(events)), tuple(map(_told, events)))
+    return Trapped(
+        str(missing), missing.count(), max(0, missing.count() - len(events)), tuple(map(_trapped_event, events))
+    )
 
 
-def _told(event: LoggedEvent) -> TrappedEvent:
+def _trapped_event(event: LoggedEvent) -> TrappedEvent:
     return TrappedEvent(
         seqno=event.seqno,
         epoch=event.epoch,

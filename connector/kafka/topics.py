@@ -143,6 +143,7 @@ def create(admin: AdminClient, plan: Topic) -> None:
                 f"topic {plan.name} needs {plan.replication} brokers: {error.args[0].str()}",
                 hint="start more brokers, or for a sandbox set kafka.replication, kafka.min_isr and kafka.allow_unsafe",
                 topic=plan.name,
+                replication=plan.replication,
             ) from error
         raise failure(error, "a topic cannot be created", topic=plan.name) from error
 

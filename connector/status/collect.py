@@ -11,7 +11,7 @@ from typing import Final
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.errors import ConnectorError
-from connector.inspect.events.log import Ends, LogList
+from connector.inspect.events.log import LogEnds, LogList
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.gtid.source_gtids import lacking
@@ -41,7 +41,7 @@ class _Found:
     problems: list[str] = field(default_factory=list)
     control: ControlState | None = None
     position: PositionRecord | None = None
-    stored: Ends = field(default_factory=Ends)
+    stored: LogEnds = field(default_factory=LogEnds)
     source: SourceView | None = None
     target: TargetRow | None = None
     target_known: bool = False
@@ -117,7 +117,7 @@ def _ask(config: Config, ends: frozenset[End]) -> _Found:
 
 
 def producer_status(
-    control: ControlState | None, position: PositionRecord | None, ends: Ends, source: SourceView | None, now: int
+    control: ControlState | None, position: PositionRecord | None, ends: LogEnds, source: SourceView | None, now: int
 ) -> ProducerStatus:
     """Compute the producer's numbers from the answers of Kafka and the source."""
     if control is None or control.log is None or position is None:
@@ -162,7 +162,7 @@ def producer_status(
 
 def applier_status(
     target: TargetRow | None,
-    ends: Ends,
+    ends: LogEnds,
     now: int,
     *,
     known: bool,
@@ -221,7 +221,7 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
             replica.close()
 
 
-def _catch_up(config: Config, target: TargetRow, ends: Ends, clock: Clock) -> float | None:
+def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) -> float | None:
     """Measure the rate of a target that is behind, from commit to commit, by its own commit times."""
     catch_up = CatchUp()
     catch_up.add(Sample(target.applied_at / 1e6, target.seqno, ends.newest))

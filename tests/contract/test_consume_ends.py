@@ -33,7 +33,7 @@ def reading(story: Story, *, until_end: bool) -> Consumer:
     return Consumer(config.kafka.bootstrap, config.service, shards=[SHARD], until_end=until_end)
 
 
-def test_barrier_behind_a_shards_last_event_is_given_before_the_end(
+def test_a_barrier_after_a_shards_last_event_is_returned_before_the_end(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where both are read at once: the barrier is found to be the next only after the event was given."""
@@ -55,7 +55,7 @@ def test_barrier_behind_a_shards_last_event_is_given_before_the_end(
         assert [event.seqno for event in consumer] == [0, 1]
 
 
-def test_second_barrier_waits_for_what_the_shard_got_since_the_first(
+def test_a_second_barrier_waits_for_the_shards_events_since_the_first(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story.event(SHARD)
@@ -64,13 +64,13 @@ def test_second_barrier_waits_for_what_the_shard_got_since_the_first(
         assert [next(consumer).seqno, next(consumer).seqno] == [0, 1]
         feed = consumer._feed
         assert feed is not None
-        unread, hold = {1}, feed.hold
+        unread, pause = {1}, feed.pause
 
         def holding(partitions: Collection[int]) -> None:
-            hold({*partitions, *unread})
+            pause({*partitions, *unread})
 
-        monkeypatch.setattr(feed, "hold", holding)
-        feed.hold(())
+        monkeypatch.setattr(feed, "pause", holding)
+        feed.pause(())
         before = feed.offsets[0]
         story.event(SHARD)
         story.event(BARRIER)

@@ -22,7 +22,7 @@ def story(kafka_broker: Broker) -> Story:
     return story
 
 
-def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
+def test_binary_search_finds_each_event_at_the_offset_that_a_scan_finds(story: Story) -> None:
     with (
         LogReader(story.log.config, high_watermark=True) as walking,
         LogReader(story.log.config, point_lookup=True) as seeking,
@@ -39,7 +39,7 @@ def test_every_event_is_found_where_walking_finds_it(story: Story) -> None:
                 assert seeking.offset_of(partition, seqno, (start, end)) == (wanted[0] if wanted else end)
 
 
-def test_few_messages_are_read(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_search_reads_few_messages(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
     read = LogReader.first
 

@@ -69,7 +69,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 OFFSETS = {0: EARLIEST, 1: EARLIEST}
 
 
-def test_what_is_published_is_read_back(config: Config) -> None:
+def test_a_log_is_written_and_read_over_tls(config: Config) -> None:
     assert position_of(config).last_finished == 1
     with LogReader(config, high_watermark=True) as reader:
         assert reader.partitions(config.topic) == 2
@@ -77,7 +77,7 @@ def test_what_is_published_is_read_back(config: Config) -> None:
 
 
 @pytest.mark.parametrize("opened", READERS)
-def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, opened: Reader) -> None:
+def test_spark_reads_the_same_as_a_consumer(config: Config, spark: Session, opened: Reader) -> None:
     stream = opened(spark, config.kafka, config.topic, OFFSETS)
     found: list[pa.Table] = []
 
@@ -97,13 +97,15 @@ def test_spark_reads_what_our_consumers_read(config: Config, spark: Session, ope
             assert large.fetch(row["partition"], row["offset"])["value"][0].as_py() == row["value"]
 
 
-def test_a_wrong_password_is_told(config: Config, broker: SecureBroker, short_patience: None) -> None:
+def test_a_wrong_password_is_refused(config: Config, broker: SecureBroker, short_patience: None) -> None:
     wrong = broker.kafka(password="guessed")
     refused = config.model_copy(update={"kafka": wrong})
-    with pytest.raises(BrokerUnavailable, match="Authentication failed"):
+    with pytest.raises(BrokerUnavailable) as raised:
         Topics(refused).ensure()
-    with LogReader(refused) as reader, pytest.raises(BrokerUnavailable, match="Authentication failed"):
+    assert raised.value.where["code"] == "_AUTHENTICATION"
+    with LogReader(refused) as reader, pytest.raises(BrokerUnavailable) as raised:
         reader.control()
+    assert raised.value.where["code"] == "_AUTHENTICATION"
 
 
 @pytest.mark.parametrize("opened", READERS)
@@ -116,15 +118,17 @@ def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, sp
         stream.stop()
 
 
-def test_a_broker_that_others_vouch_for_is_not_believed(
+def test_a_broker_with_a_certificate_of_another_authority_is_refused(
     config: Config, broker: SecureBroker, short_patience: None
 ) -> None:
     with write_certificates() as others:
         misled = config.model_copy(update={"kafka": broker.kafka(authority=others.authority)})
-        with pytest.raises(BrokerUnavailable, match="certificate verify failed"):
+        with pytest.raises(BrokerUnavailable) as raised:
             Topics(misled).ensure()
-        with LogReader(misled) as reader, pytest.raises(BrokerUnavailable, match="certificate verify failed"):
+        assert raised.value.where["code"] == "_SSL"
+        with LogReader(misled) as reader, pytest.raises(BrokerUnavailable) as raised:
             reader.partitions(misled.topic)
+        assert raised.value.where["code"] == "_SSL"
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +182,7 @@ def test_only_the_producer_writes_events_positions_and_prepared_transactions(
     for topic in (ruled.topic, ruled.position_topic, ruled.prepared_topic):
         assert written(kafka, topic, event) == "TOPIC_AUTHORIZATION_FAILED", topic
     # Nor may they take its transactional id: it would be fenced.
-    with pytest.raises(PreflightError, match="uthoriz"):
+    with pytest.raises(PreflightError):
         Transactions(role_of(ruled, broker, role), SystemClock()).open()
 
 
@@ -213,19 +217,19 @@ def test_requests_are_for_producers_and_operators(ruled: Config, broker: SecureB
     for role in ("producer", "operator"):
         assert send_request(role_of(ruled, broker, role), request) > 0
     for role in ("consumer", "stranger"):
-        with pytest.raises(PreflightError, match="uthoriz"):
+        with pytest.raises(PreflightError):
             send_request(role_of(ruled, broker, role), request)
 
 
-def test_a_stranger_sees_nothing(ruled: Config, broker: SecureBroker) -> None:
+def test_a_user_without_rules_is_refused(ruled: Config, broker: SecureBroker) -> None:
     with (
         LogReader(role_of(ruled, broker, "stranger")) as reader,
-        pytest.raises(PreflightError, match=r"uthoriz"),
+        pytest.raises(PreflightError),
     ):
         reader.partitions(ruled.topic)
 
 
-def test_the_command_makes_the_same_rules(
+def test_thl_acls_creates_the_same_rules(
     ruled: Config, broker: SecureBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roles = [part for role in ROLES[:3] for part in (f"--{role}", f"User:{role}")]
@@ -237,7 +241,7 @@ def test_the_command_makes_the_same_rules(
     assert [line for line in said if "write" in line and "producer" not in line and ".control" not in line] == []
 
 
-def test_brokers_without_an_authorizer_are_told(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_brokers_without_an_authorizer_are_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
     assert cli.run(["acls", *where, "--producer-principal", "User:p", "--create"]) == PreflightError.exit_code
     assert "no authorizer" in capsys.readouterr().err

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ from tests.support.servers.environment import Broker
 
 pytestmark = pytest.mark.servers
 
-LOST = "A partition lost its end"
 SHARD = shard_in(1, 2)
+POSITION = "position_seqno=1"  # of the error that a partition lost its end
 
 
 def a_log(broker: Broker, *, whole: bool = False) -> LogWriter:
@@ -75,39 +76,48 @@ def arguments(log: LogWriter) -> list[str]:
 
 @pytest.mark.parametrize("shards", [None, [SHARD]])
 @pytest.mark.parametrize("start", [Start.beginning(), Start.end(), Start.seqno(2)])
-def test_a_consumer_does_not_open(log: LogWriter, start: Start, shards: list[str] | None) -> None:
-    with pytest.raises(LogDamaged, match=LOST) as told:
+def test_a_consumer_does_not_open_after_a_lost_end(log: LogWriter, start: Start, shards: list[str] | None) -> None:
+    with lost_end(log) as refused:
         consumer(log, start=start, until_end=True, shards=shards).open()
-    assert told.value.where["at"].startswith(f"{log.config.topic}-1@")
-    assert (told.value.where["partition_seqno"], told.value.where["position_seqno"]) == (-1, 1)
+    assert (refused.value.where["partition_seqno"], refused.value.where["position_seqno"]) == (-1, 1)
 
 
-def test_a_gtid_that_is_lost_is_not_called_unknown(log: LogWriter) -> None:
-    with pytest.raises(LogDamaged, match=LOST):
+def test_a_start_at_a_lost_gtid_is_damage(log: LogWriter) -> None:
+    with lost_end(log):
         consumer(log, start=Start.gtid(record(1)["gtid"])).open()
 
 
 @pytest.mark.parametrize("shards", [None, [SHARD]])
-def test_a_consumer_until_the_end_ends_with_the_error(kafka_broker: Broker, shards: list[str] | None) -> None:
+def test_a_consumer_until_the_end_ends_with_damage(kafka_broker: Broker, shards: list[str] | None) -> None:
     log = a_log(kafka_broker, whole=True)
     with consumer(log, until_end=True, shards=shards) as reading:
         lose(log)
         given = []
-        with pytest.raises(LogDamaged, match=LOST):
+        with lost_end(log):
             given.extend(one.seqno for one in reading)
         assert not reading.at_end
     assert given == ([0] if shards is None else [])
 
 
-def test_a_consumer_that_waits_is_told(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_consumer_notices_the_lost_end(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tails, "EVERY", 0.0)
     log = a_log(kafka_broker, whole=True)
     with consumer(log) as reading:
         first = next(reading)
         lose(log)
-        with pytest.raises(LogDamaged, match=LOST):
+        with lost_end(log):
             next(reading)
         assert first.seqno == 0
+
+
+@contextmanager
+def lost_end(log: LogWriter) -> Iterator[pytest.ExceptionInfo[LogDamaged]]:
+    """The error that partition 1 lost its end: the position names a later event than the partition has."""
+    with pytest.raises(LogDamaged) as refused:
+        yield refused
+    where = refused.value.where
+    assert str(where["at"]).startswith(f"{log.config.topic}-1@")
+    assert where["partition_seqno"] < where["position_seqno"]
 
 
 def seqnos(out: str) -> list[int]:
@@ -126,30 +136,32 @@ def seqnos(out: str) -> list[int]:
         (["-from", "2023-01-01T00:00:00"], [0]),
     ],
 )
-def test_a_list_stops_where_the_event_is_missing(
+def test_a_list_stops_before_the_missing_event(
     log: LogWriter, capsys: pytest.CaptureFixture[str], chosen: list[str], found: list[int]
 ) -> None:
     assert thl(["list", *arguments(log), "--format", "json", *chosen]) == LogDamaged.exit_code
     shown = capsys.readouterr()
     assert seqnos(shown.out) == found
-    assert LOST in shown.err
+    assert POSITION in shown.err
 
 
 @pytest.mark.parametrize("chosen", [["-seqno", "0"], ["-high", "0"], ["-seqno", "2"]])
-def test_what_is_there_can_be_listed(log: LogWriter, capsys: pytest.CaptureFixture[str], chosen: list[str]) -> None:
+def test_events_that_are_left_can_be_listed(
+    log: LogWriter, capsys: pytest.CaptureFixture[str], chosen: list[str]
+) -> None:
     assert thl(["list", *arguments(log), "--format", "json", *chosen]) == 0
     assert seqnos(capsys.readouterr().out) == [int(chosen[-1])]
 
 
-def test_the_last_event_of_all_is_missed_too(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loss_of_the_logs_last_event_is_noticed(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     log = a_log(kafka_broker, whole=True)
     log.events([event(1, 0)], 0, lost=True)
     for command in (["list"], ["list", "-last"], ["info"], ["index"], ["tail"]):
         assert thl([command[0], *arguments(log), *command[1:]]) == LogDamaged.exit_code, command
-        assert LOST in capsys.readouterr().err
+        assert POSITION in capsys.readouterr().err
 
 
-def test_an_event_between_two_others_is_missed_by_a_list(
+def test_a_list_stops_before_a_hole_between_two_events(
     kafka_broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = a_log(kafka_broker)
@@ -157,38 +169,38 @@ def test_an_event_between_two_others_is_missed_by_a_list(
     assert thl(["list", *arguments(log), "--format", "json"]) == LogDamaged.exit_code
     shown = capsys.readouterr()
     assert seqnos(shown.out) == [0]
-    assert "An event is missing" in shown.err
     assert "seqno=1" in shown.err
+    assert POSITION not in shown.err  # a hole, not a lost end
     assert thl(["list", *arguments(log), "--format", "json", "-low", "2"]) == 0
     assert seqnos(capsys.readouterr().out) == [2, 3]
 
 
 @pytest.mark.parametrize("command", [["info"], ["info", "--format", "json"], ["index"]])
-def test_info_and_index_say_what_there_is_and_that_it_is_not_all(
+def test_info_and_index_show_the_log_and_the_damage(
     log: LogWriter, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     assert thl([command[0], *arguments(log), *command[1:]]) == LogDamaged.exit_code
     shown = capsys.readouterr()
     assert log.config.topic in shown.out
-    assert LOST in shown.err
+    assert POSITION in shown.err
 
 
-def test_a_tail_is_told_at_its_start_and_while_it_waits(
+def test_thl_tail_notices_the_lost_end_at_its_start_and_while_it_waits(
     log: LogWriter, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(LogDamaged, match=LOST):
+    with lost_end(log):
         next(Following(log.config, lambda: False).events(0))
     monkeypatch.setattr(tails, "EVERY", 0.0)
     other = a_log(kafka_broker, whole=True)
     following = Following(other.config, lambda: False).events(1)
     assert next(one for one in following if one is not None).fragment["seqno"] == 0
     lose(other)
-    with pytest.raises(LogDamaged, match=LOST):
+    with lost_end(other):
         while True:
             assert next(following) is None
 
 
-def test_a_stream_does_not_end_before_it(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_stream_does_not_end_before_the_lost_event(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connector.spark.source.ends.PATIENCE", 0.1)
     with Ends(log.config, SystemClock()) as ends, pytest.raises(LogDamaged, match="lost its tail"):
         ends.latest()
@@ -213,12 +225,14 @@ def _trapped(log: LogWriter) -> object:
         pytest.param(_trapped, id="trapped"),
     ],
 )
-def test_whoever_looks_at_the_log_is_told(log: LogWriter, look: Callable[[LogWriter], object]) -> None:
-    with pytest.raises(LogDamaged, match=LOST):
+def test_every_reader_of_the_log_notices_the_lost_end(log: LogWriter, look: Callable[[LogWriter], object]) -> None:
+    with lost_end(log):
         look(log)
 
 
-def test_status_names_it(log: LogWriter, tmp_path: Path) -> None:
+def test_status_reports_the_lost_end(log: LogWriter, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'target.db'}"
     config = log.config.model_copy(update={"target": log.config.target.model_copy(update={"url": url})})
-    assert any(LOST in problem for problem in collect(Config.model_validate(config.model_dump()), Limits()).problems)
+    assert any(
+        POSITION in problem for problem in collect(Config.model_validate(config.model_dump()), Limits()).problems
+    )

@@ -106,7 +106,7 @@ def log(config: Config) -> Iterator[Log]:
     result.close()
 
 
-def test_a_new_log_is_empty_and_has_its_first_epoch_everywhere(config: Config, log: Log) -> None:
+def test_a_new_log_has_only_its_first_epoch_in_every_partition(config: Config, log: Log) -> None:
     plan = log.online()
     assert plan.new
     again = next_start(config)
@@ -115,7 +115,7 @@ def test_a_new_log_is_empty_and_has_its_first_epoch_everywhere(config: Config, l
         assert [record["kind"] for record in fragments(config, partition)] == ["epoch"]
 
 
-def test_events_and_position_are_there_together_and_found_again(config: Config, log: Log) -> None:
+def test_events_and_position_become_visible_together(config: Config, log: Log) -> None:
     log.online()
     work: Work = [*log.event(), *log.event(), PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)]
     log.publisher.put(work)
@@ -126,7 +126,7 @@ def test_events_and_position_are_there_together_and_found_again(config: Config, 
     assert next_start(config).epoch.first_seqno == 2
 
 
-def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
+def test_an_open_event_changes_only_the_open_part_of_the_position(config: Config, log: Log) -> None:
     log.online()
     log.publisher.put([*log.event()])
     big = making.whole([making.Change(LAYOUT, making.Action.INSERT, [ROW] * 50)])[0].changes
@@ -142,7 +142,7 @@ def test_an_open_event_moves_nothing_but_open(config: Config, log: Log) -> None:
     assert (plan.epoch.first_seqno, plan.position.open) == (1, None)
 
 
-def test_what_was_passed_moves_the_position_when_nothing_else_does(config: Config, log: Log) -> None:
+def test_an_unpublished_transaction_moves_the_position(config: Config, log: Log) -> None:
     log.online()
     log.publisher.put([PositionAdvance(SourcePosition("mysql-bin.000009", 7), None)])
     log.publisher.drain()
@@ -157,7 +157,7 @@ def test_an_initial_load_ends_with_its_last_event(config: Config, log: Log) -> N
     assert log.points[-1] == "produce.snapshot_end_after_commit"
 
 
-def test_an_event_and_the_definition_it_leads_to_become_visible_together(config: Config) -> None:
+def test_an_event_and_its_table_definition_become_visible_together(config: Config) -> None:
     """A start between the two would name columns by what the table was before."""
     table = TableDefinition(LAYOUT, "utf8mb4")
     seen: list[tuple[int, bool]] = []
@@ -179,7 +179,7 @@ def test_an_event_and_the_definition_it_leads_to_become_visible_together(config:
     assert seen == [(2, True)]
 
 
-def test_what_was_passed_is_not_forgotten_behind_another(config: Config, log: Log) -> None:
+def test_of_several_unpublished_transactions_the_last_moves_the_position(config: Config, log: Log) -> None:
     log.online()
     places = [SourcePosition("mysql-bin.000009", 7), SourcePosition("mysql-bin.000009", 8)]
     log.publisher.put([PositionAdvance(place, None) for place in places])
@@ -187,13 +187,13 @@ def test_what_was_passed_is_not_forgotten_behind_another(config: Config, log: Lo
     assert position_of(config).resume == places[-1]
 
 
-def test_the_older_of_two_is_fenced_and_told(config: Config, log: Log) -> None:
+def test_the_older_of_two_producers_is_fenced_when_it_writes(config: Config, log: Log) -> None:
     log.online()
     newer = Log(config)
     try:
         newer.online()
         log.publisher.put([*log.event()])
-        with pytest.raises(Fenced, match="newer producer"):
+        with pytest.raises(Fenced):
             log.publisher.drain()
         newer.publisher.put([*newer.event()])
         assert newer.publisher.drain().last_finished == 0
@@ -203,7 +203,7 @@ def test_the_older_of_two_is_fenced_and_told(config: Config, log: Log) -> None:
     assert [(record["seqno"], record["epoch"]) for record in events] == [(0, 2)]
 
 
-def test_the_older_of_two_is_told_though_it_has_nothing_to_write(config: Config, log: Log) -> None:
+def test_the_older_of_two_producers_is_fenced_when_it_confirms(config: Config, log: Log) -> None:
     log.online()
     log.publisher.drain()
     newer = Log(config)
@@ -214,11 +214,11 @@ def test_the_older_of_two_is_told_though_it_has_nothing_to_write(config: Config,
         newer.close()
 
 
-def test_aborted_events_are_invisible_and_the_tail_is_found_behind_them(config: Config, log: Log) -> None:
+def test_the_tail_is_found_before_aborted_events(config: Config, log: Log) -> None:
     log.online()
     log.publisher.put([*log.event()])
     before = log.publisher.drain()
-    for _ in range(40):  # more than one look's width of aborted data and markers
+    for _ in range(40):  # more offsets of aborted data and markers than one probe reads
         log.transactions.begin()
         for fragment in log.event():
             log.transactions.send(config.topic, 0, fragment.key, fragment.value)
@@ -233,19 +233,19 @@ def test_aborted_events_are_invisible_and_the_tail_is_found_behind_them(config: 
         assert (tail.seqno, tail.epoch) == (0, 1)
 
 
-def test_a_settled_reader_waits_for_what_is_undecided(config: Config, log: Log) -> None:
+def test_a_reader_to_the_high_watermark_waits_for_an_open_transaction(config: Config, log: Log) -> None:
     before = log.online().position
     moved = replace(before, resume=SourcePosition("mysql-bin.000002", 1000))
     seen: list[PositionRecord | None] = []
 
-    def read_settled() -> None:
+    def read_to_high_watermark() -> None:
         with LogReader(config, high_watermark=True) as reader:
             seen.append(reader.position())
 
     log.transactions.begin()
     log.transactions.send(config.position_topic, 0, *position_message(moved))
     log.transactions._producer.flush()
-    waiting = threading.Thread(target=read_settled, daemon=True)
+    waiting = threading.Thread(target=read_to_high_watermark, daemon=True)
     waiting.start()
     waiting.join(2)
     assert not seen
@@ -256,16 +256,17 @@ def test_a_settled_reader_waits_for_what_is_undecided(config: Config, log: Log) 
     assert seen == [moved]
 
 
-def test_a_partition_more_is_noticed(config: Config, log: Log) -> None:
+def test_an_added_partition_is_refused(config: Config, log: Log) -> None:
     log.online()
-    with LogReader(config) as reader:
+    with LogReader(config, high_watermark=True) as reader:  # a commit becomes visible in one topic before another
         control, position = reader.control(), reader.position()
         tails = {number: reader.tail(number) for number in range(2)}
-    with pytest.raises(LogDamaged, match="number of partitions"):
+    with pytest.raises(LogDamaged) as refused:
         decide(control, position, {**tails, 2: tails[1]}, FACTS)
+    assert (refused.value.where["expected"], refused.value.where["found"]) == (2, 3)
 
 
-def test_a_message_that_the_topic_does_not_take_is_told_with_what_to_raise(kafka_broker: Broker) -> None:
+def test_a_message_larger_than_the_topics_limit_is_refused_with_the_setting(kafka_broker: Broker) -> None:
     config = config_of(kafka_broker, partitions=2, max_message_bytes=100_000)
     Topics(config).ensure()
     larger = config.model_copy(update={"kafka": config.kafka.model_copy(update={"max_message_bytes": 1 << 20})})
@@ -273,7 +274,7 @@ def test_a_message_that_the_topic_does_not_take_is_told_with_what_to_raise(kafka
     try:
         log.online()
         log.publisher.put([*log.event(secrets.token_hex(250_000))])
-        with pytest.raises(Unsupported, match="cannot be committed") as refused:
+        with pytest.raises(Unsupported) as refused:
             log.publisher.drain()
         assert "max.message.bytes" in refused.value.hint
     finally:

@@ -1,1 +1,6 @@
-"""Events of the log as Kafka holds them, for the commands that print them."""
+"""Events of the log as Kafka holds them, for the commands that print them.
+
+- `choice`: the chosen events. `log`: lists them. `follow`: the log as it grows.
+- `partitions`: reads the event topic. `attempts`: groups messages into attempts at events. `decoding`: decodes them.
+- `completeness`: finds missing events.
+"""

@@ -1,4 +1,4 @@
-"""What a partition's messages come to: attempts at events, of which some were given up."""
+"""Groups a partition's messages into attempts at events."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, Final
 from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Epoch, Kind, Seqno
 
-HELD_BYTES: Final = 1 << 20  # of an attempt; a larger one is read again when it is wanted
+HELD_BYTES: Final = 1 << 20  # of an attempt; a larger one is read again when it is printed
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Fragments of one event, as one producer gave them in one go.
+    """Fragments of one event that one producer wrote one after the other.
 
     Args:
-        partition: where they stand.
-        seqno, epoch: of the event, and of whoever gave it.
-        first, last: offsets of the first and the last fragment that is there.
-        ending: the last fragment's header, as schemas/fragment.avsc says; None where the attempt is not whole.
-        held: all of its messages by offset; None when they are too large to be held.
-        trapped: a later epoch goes on without it.
+        partition: of the event topic.
+        seqno: of the event.
+        epoch: of the producer.
+        first, last: offsets of the first and the last existing fragment.
+        ending: the last fragment's header, as in schemas/fragment.avsc; None if the attempt is not whole.
+        held: its messages with their offsets; None if they are too large to be held.
+        trapped: a later epoch left the event out.
     """
 
     partition: int
@@ -36,27 +37,27 @@ class Attempt:
 
     @property
     def voided(self) -> bool:
-        """It did not happen: not whole, or trapped."""
+        """True if it is no event: not whole, or trapped."""
         return self.trapped or not self.whole
 
     @property
     def whole(self) -> bool:
-        """It has its fragment 0 and its last. Else it was given up, is not finished, or lost its beginning to age."""
+        """True if it has its first and last fragment; retention may have deleted the first."""
         return self.ending is not None
 
 
 @dataclass(slots=True)
-class _Open:
-    """An attempt whose last fragment has not come."""
+class _OpenAttempt:
+    """An attempt without its last fragment."""
 
     partition: int
-    place: FirstFields
+    fields: FirstFields
     first: int
     last: int = 0
     size: int = 0
     held: list[tuple[int, bytes]] | None = field(default_factory=list)
 
-    def take(self, offset: int, value: bytes) -> None:
+    def add(self, offset: int, value: bytes) -> None:
         self.last = offset
         self.size += len(value)
         if self.size > HELD_BYTES:
@@ -66,59 +67,34 @@ class _Open:
 
     def ended(self, ending: dict[str, Any] | None) -> Attempt:
         held = None if self.held is None else tuple(self.held)
-        return Attempt(self.partition, self.place.seqno, self.place.epoch, self.first, self.last, ending, held)
-
-
-class Gathering:
-    """Takes a partition's messages in order, and gives each attempt as soon as it is known what became of it.
-
-    Args:
-        partition: whose messages.
-        header: reads the header of the last fragment of a whole one.
-    """
-
-    def __init__(self, partition: int, header: Callable[[int, bytes], dict[str, Any]]) -> None:
-        self._partition = partition
-        self._header = header
-        self._open: _Open | None = None
-
-    def take(self, offset: int, value: bytes) -> Iterator[Attempt]:
-        """The next message.
-
-        Raises:
-            LogDamaged: it is not a fragment.
-        """
-        place = first_fields(value, f"partition {self._partition}, offset {offset}")
-        if place.fragno == 0:  # so is an epoch's marker
-            yield from self.end()
-        if place.kind is Kind.EPOCH:
-            return
-        begun = self._open = self._open or _Open(self._partition, place, offset)
-        begun.take(offset, value)
-        if place.last_frag:
-            self._open = None
-            yield begun.ended(self._header(offset, value) if begun.place.fragno == 0 else None)
-
-    def end(self) -> Iterator[Attempt]:
-        """Nothing more comes: what has begun is not whole."""
-        if self._open is not None:
-            begun, self._open = self._open, None
-            yield begun.ended(None)
+        return Attempt(self.partition, self.fields.seqno, self.fields.epoch, self.first, self.last, ending, held)
 
 
 def attempts(
     partition: int, messages: Iterable[tuple[int, bytes]], header: Callable[[int, bytes], dict[str, Any]]
 ) -> Iterator[Attempt]:
-    """All attempts of a partition, in its order.
+    """All attempts of a partition, in its order; each as soon as it ends.
 
     Args:
-        partition, header: as `Gathering`.
-        messages: offsets and values.
+        partition: of the event topic.
+        messages: offsets and values, in order.
+        header: reads the header of the last fragment of a whole attempt.
 
     Raises:
         LogDamaged: a message is not a fragment.
     """
-    gathering = Gathering(partition, header)
+    attempt: _OpenAttempt | None = None
     for offset, value in messages:
-        yield from gathering.take(offset, value)
-    yield from gathering.end()
+        fields = first_fields(value, f"partition {partition}, offset {offset}")
+        if fields.fragno == 0 and attempt is not None:  # an event or an epoch begins
+            yield attempt.ended(None)
+            attempt = None
+        if fields.kind is Kind.EPOCH:
+            continue
+        attempt = attempt or _OpenAttempt(partition, fields, offset)
+        attempt.add(offset, value)
+        if fields.last_frag:
+            yield attempt.ended(header(offset, value) if attempt.fields.fragno == 0 else None)
+            attempt = None
+    if attempt is not None:
+        yield attempt.ended(None)

@@ -1,4 +1,4 @@
-"""Which events of the log are listed."""
+"""The choice of events to list."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 from connector.errors import ConfigError
 from connector.inspect.events.attempts import Attempt
 
-# Commit times may fall by so much from one event to a later one, µs: servers have clocks, and replace each other.
+# µs by which commit times may decrease from one event to a later one: clocks of several servers.
 SLACK: Final = 24 * 3600 * 1_000_000
 _EVENT: Final = re.compile(r"(?P<file>[^:;]+):(?P<end>\d+)(;(?P<thread>\d+))?")
 
 
 class EventLocation(NamedTuple):
-    """An event id, its thread perhaps not told, its digits perhaps fewer."""
+    """An event id as a user writes it: the thread and leading zeros are optional."""
 
     file: str
     end: int
@@ -35,21 +35,21 @@ class EventLocation(NamedTuple):
         return cls(form["file"], int(form["end"]), int(form["thread"]) if form["thread"] else None)
 
     def matches(self, other: EventLocation) -> bool:
-        """Whether an event of the log is the one that is meant."""
+        """True if an event of the log has this id."""
         return self[:2] == other[:2] and self.thread in (None, other.thread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is wanted; None: no bound. An event must be within all of them.
+    """Bounds of the events to list; None: no bound. An event must be within all of them.
 
     Args:
         low, high: seqnos, both included.
-        first, last: so many at the log's beginning, or at its end; over `low` and `high`.
+        first, last: number of events at the log's beginning or end; overrides `low` and `high`.
         since, until: commit times, µs since 1970 UTC, both included.
-        event: the one that ended there.
-        gtid: the one that has it, as logs have it.
-        voided: also what was given up, and what is not finished yet, as far as seqnos choose.
+        event: id of the only event.
+        gtid: GTID of the only event, in the log's spelling.
+        voided: include attempts that were given up or are unfinished, within the seqnos.
     """
 
     low: int | None = None
@@ -64,26 +64,26 @@ class Choice:
 
     @property
     def one(self) -> bool:
-        """A single event is named, so that none found is an error."""
+        """True if a single event is named; it is an error if the log does not have it."""
         return self.event is not None or self.gtid is not None or (self.low is not None and self.low == self.high)
 
     def bounds(self, ends: Callable[[], tuple[int, int]]) -> tuple[int | None, int | None]:
-        """The range of seqnos; None: as far as the log goes.
+        """The range of seqnos; None: to the end of the log.
 
         Args:
-            ends: tells the oldest and the newest event of the log; asked only where it matters.
+            ends: returns the oldest and the newest event of the log; called only if needed.
         """
         if self.first is not None:
             oldest, _ = ends()
             return oldest, oldest + self.first - 1
         if self.last is not None:
-            # What is not finished yet bears the number that comes next.
+            # An unfinished event has the next seqno.
             _, newest = ends()
             return max(newest - self.last + 1, 0), None if self.voided else newest
         return self.low, self.high
 
-    def wants(self, attempt: Attempt) -> bool:
-        """Whether one is wanted that is within the range of seqnos."""
+    def includes(self, attempt: Attempt) -> bool:
+        """True if an attempt within the range of seqnos is chosen."""
         if attempt.ending is None:
             return self.voided and (self.since, self.until, self.event, self.gtid) == (None,) * 4
         ending = attempt.ending
@@ -95,8 +95,8 @@ class Choice:
             and (self.event is None or self.event.matches(EventLocation.parse(ending["event_id"])))
         )
 
-    def over(self, attempt: Attempt) -> bool:
-        """Whether nothing behind this one in its partition can be wanted."""
+    def ends_before(self, attempt: Attempt) -> bool:
+        """True if no attempt from this one on in its partition can be chosen."""
         return (
             self.until is not None
             and attempt.ending is not None

@@ -1,4 +1,4 @@
-"""Whether what is listed is all that the log has: by the order of seqnos and by the producer's position."""
+"""Finds events that are missing in a listing, by their seqnos and the producer's position."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from connector.log.ids import NO_SEQNO, Seqno
 
 
 class Completeness:
-    """Finds events that are missing among those that are listed by seqno.
+    """Finds missing events in a listing by seqno.
 
-    Events up to `floor` may be missing, because retention deleted them or the listing begins behind them in their
-    partition; so may those from `ceiling` on, where the listing ends before them in some partition.
+    Events up to `floor` may be missing: retention deleted them, or the listing of their partition begins after them.
+    Events from `ceiling` on may be missing: the listing of some partition ends before them.
 
     Args:
         topic: for errors.
-        tails: as read before the listing began: what the position names is visible.
-        first: the event that the listing begins with.
-        last: that it ends with; None: the log's last one.
+        tails: read before the listing began, so that the events that the position names are visible.
+        first: the first event of the listing.
+        last: the last one; None: the log's last one.
         floor: see `floor_of`.
     """
 
@@ -38,11 +38,11 @@ class Completeness:
         self.ceiling: int | None = None
 
     def stops(self, seqno: int) -> None:
-        """Of one partition nothing is listed from this event on."""
+        """Note that one partition is not listed from this event on."""
         self.ceiling = seqno if self.ceiling is None else min(self.ceiling, seqno)
 
-    def take(self, seqno: int) -> None:
-        """The next finished event.
+    def accept(self, seqno: int) -> None:
+        """Accept the next finished event.
 
         Raises:
             LogDamaged: one before it is missing.
@@ -51,48 +51,48 @@ class Completeness:
         self._next = max(self._next, seqno + 1)
 
     def end(self) -> None:
-        """Nothing more is listed.
+        """End the listing.
 
         Raises:
-            LogDamaged: there should be.
+            LogDamaged: events at its end are missing.
         """
         self._check(self._last)
         if self._lost is not None and self._to_end:
             raise self._lost
 
     def _check(self, upto: int) -> None:
-        """Check that nothing is missing between what was listed last and an event."""
+        """Check that no event up to one is missing after the last listed one."""
         missing = max(self._next, self._floor + 1)
         if missing > upto or (self.ceiling is not None and missing >= self.ceiling):
             return
         if self._lost is not None:
             raise self._lost
         raise LogDamaged(
-            "An event is missing",
-            hint=f"thl list -low {missing + 1} lists what is behind it",
+            "an event is missing",
+            hint=f"thl list -low {missing + 1} lists the later events",
             topic=self._topic,
             seqno=missing,
         )
 
 
 def floor_of(config: Config, tails: Tails, starts: Mapping[int, int], ends: Mapping[int, int]) -> Seqno:
-    """The last event that may stand, in some partition, before where the listing begins.
+    """The last event that some partition may hold before its first listed offset.
 
     Args:
         config: the service and its brokers.
         tails: of all partitions.
-        starts: partition → the offset that it is listed from.
-        ends: partition → the offset behind its last message.
+        starts: partition → its first listed offset.
+        ends: partition → the offset after its last message.
     """
     floor = NO_SEQNO
     with LogReader(config, point_lookup=True) as log:
         for partition, start in starts.items():
             if start == 0:
                 continue
-            met = log.first(partition, start, ends[partition])
-            if met is not None:
-                place = first_fields(met[1], f"{config.topic}-{partition}@{met[0]}")
-                floor = max(floor, place.seqno if place.fragno else place.prev_seqno)
+            first = log.first(partition, start, ends[partition])
+            if first is not None:
+                fields = first_fields(first[1], f"{config.topic}-{partition}@{first[0]}")
+                floor = max(floor, fields.seqno if fields.fragno else fields.prev_seqno)
                 continue
             tail = tails.found[partition]
             known = tails.position.tails.get(partition, NO_SEQNO) if tails.position else NO_SEQNO

@@ -1,8 +1,7 @@
-"""Events of the log as Kafka holds them, read once, in memory that does not grow with the log or an event.
+"""Lists events of the log in memory that does not grow with the log or an event.
 
-Where a range of seqnos begins and ends in a partition is found by halving, so a part of a log costs what the part
-costs. What was given up is known by what follows it: an attempt is held back until then, as long as it is small; a
-large one is read again.
+Binary search finds the offsets of a range of seqnos, so listing a part of a log costs as much as the part. The message
+after an attempt shows if it was given up: a small attempt is held until then, a large one is read again.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Kind, Seqno
 from connector.log.writing.fork import Range, meets
 
-FIRST_LOOK: Final = 16  # offsets; each look further back is GROWTH times as wide
+FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
 GROWTH: Final = 8
 
 
@@ -36,9 +35,9 @@ class Listed:
     """One fragment.
 
     Args:
-        topic, partition, offset: where it stands.
-        fragment: as schemas/fragment.avsc says.
-        voided: it was given up, its event is not finished yet, or is trapped.
+        topic, partition, offset: of the message.
+        fragment: as in schemas/fragment.avsc.
+        voided: its attempt was given up, is unfinished, or is trapped.
         value: the message.
     """
 
@@ -51,17 +50,17 @@ class Listed:
 
     @property
     def place(self) -> str:
-        """For people, and for other tools."""
+        """topic-partition@offset."""
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class LogEnds:
     """The two ends of the log.
 
     Args:
-        oldest, newest: finished events that Kafka holds, NO_SEQNO when there are none.
-        newest_commit: when the newest was committed on the source, µs since 1970 UTC.
+        oldest, newest: finished events in Kafka, NO_SEQNO when there are none.
+        newest_commit: commit time of the newest, µs since 1970 UTC.
     """
 
     oldest: Seqno = NO_SEQNO
@@ -70,7 +69,7 @@ class Ends:
 
 
 class LogList:
-    """Reads the event topic.
+    """Lists the events of one log.
 
     Args:
         config: the service and its brokers.
@@ -83,31 +82,30 @@ class LogList:
         self._trapped: tuple[Range, ...] | None = None
 
     def events(self, choice: Choice) -> Iterator[Listed]:
-        """The wanted fragments, by seqno and fragno; of what was given up, by the order in its partition.
+        """The chosen fragments, by seqno and fragno; those of attempts that were given up in their partition's order.
 
         Raises:
-            BrokerUnavailable: Kafka does not answer.
-            ConfigError: there is no such log.
+            BrokerUnavailable: the brokers do not answer.
+            ConfigError: there is no such log, or it does not have the one event that is named.
             LogDamaged: a message is not a fragment.
-            ConfigError: the one event that was named is not in the log.
         """
-        nearby = _Nearby(choice)
+        neighbours = _Neighbours(choice)
         for attempt in self.attempts(choice):
-            nearby.see(attempt)
-            if choice.wants(attempt):
+            neighbours.accept(attempt)
+            if choice.includes(attempt):
                 yield from self.fragments(attempt)
                 if choice.gtid is not None:
                     return
         if choice.one:
-            nearby.check()
+            neighbours.check()
 
     def attempts(self, choice: Choice) -> Iterator[Attempt]:
-        """All within the chosen range of seqnos, and about that of times, by seqno.
+        """All attempts within the chosen seqnos, and about the chosen times, by seqno.
 
         Raises:
             LogDamaged: a finished event is missing: lost at a partition's end, or between two others.
         """
-        tails = read_tails(self._config)  # before the bounds: what it tells of is within them
+        tails = read_tails(self._config)  # before the bounds, so that these include all the tails
         bounds = self._partitions.bounds()
 
         def numbers() -> tuple[int, int]:
@@ -125,12 +123,12 @@ class LogList:
         streams = [self._attempts(partition, choice, span, whole) for partition, span in spans.items()]
         for attempt in heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first)):
             if attempt.whole:
-                whole.take(attempt.seqno)
+                whole.accept(attempt.seqno)
             yield self.judged(attempt)
         whole.end()
 
     def judged(self, attempt: Attempt) -> Attempt:
-        """The same, and whether it is trapped by what the epochs told when that was asked first."""
+        """The attempt, marked if it is trapped by an epoch that existed at the first call."""
         if self._trapped is None:
             with LogReader(self._config) as log:
                 self._trapped = log.control().trapped
@@ -138,19 +136,19 @@ class LogList:
         return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
-        """Its fragments; what is too large to be held is read again."""
+        """Its fragments; an attempt too large to be held is read again."""
         messages = attempt.held or self._partitions.messages(attempt.partition, attempt.first, attempt.last + 1)
         return listed(self.topic, attempt.partition, messages, voided=attempt.voided)
 
-    def ends(self) -> Ends:
-        """The log's two ends, without reading what is between.
+    def ends(self) -> LogEnds:
+        """The log's two ends, found without a scan.
 
         Raises:
             BrokerUnavailable, PreflightError, LogDamaged: as `events`.
         """
         return self._ends(self._partitions.bounds())
 
-    def _ends(self, bounds: dict[int, tuple[int, int]]) -> Ends:
+    def _ends(self, bounds: dict[int, tuple[int, int]]) -> LogEnds:
         oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
         with LogReader(self._config, point_lookup=True) as log:
             for partition, (start, end) in bounds.items():
@@ -159,25 +157,25 @@ class LogList:
                 last = self.last_ending(log, partition, start, end)
                 if last is not None and last["seqno"] > newest:
                     newest, commit = Seqno(last["seqno"]), last["commit_time"]
-        return Ends(oldest, newest, commit)
+        return LogEnds(oldest, newest, commit)
 
     def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
-        """The first event that is whole."""
+        """The first event with its first fragment."""
         for offset, value in self._partitions.messages(partition, start, end, log):
-            place = first_fields(value, self._partitions.at(partition, offset))
-            if place.kind is not Kind.EPOCH and place.fragno == 0:
-                return place.seqno
+            fields = first_fields(value, self._partitions.at(partition, offset))
+            if fields.kind is not Kind.EPOCH and fields.fragno == 0:
+                return fields.seqno
         return NO_SEQNO
 
     def first_whole(self, log: LogReader, partition: int, start: int, end: int) -> Attempt | None:
-        """The first event of a partition's part that is whole."""
+        """The first whole attempt in a range of offsets."""
         found = self._partitions.messages(partition, start, end, log)
         header = partial(self._header, partition)
         return next((attempt for attempt in attempts(partition, found, header) if attempt.whole), None)
 
     def last_ending(self, log: LogReader, partition: int, start: int, end: int) -> dict[str, Any] | None:
-        """The header of the last fragment that finishes an event, found by looks that go further and further back."""
-        width, before = FIRST_LOOK, end
+        """The header of the last fragment that finishes an event, found by probes that go further and further back."""
+        width, before = FIRST_PROBE, end
         while before > start:
             begin = max(start, before - width)
             found: tuple[int, bytes] | None = None
@@ -192,7 +190,7 @@ class LogList:
     def _span(
         self, partition: int, choice: Choice, bounds: tuple[int, int], low: int | None, high: int | None
     ) -> tuple[int, int]:
-        """The offsets of what is listed of a partition."""
+        """The offsets to list of a partition."""
         start, end = bounds
         if low is not None:
             start = self._partitions.offset_of(low, partition, bounds)
@@ -207,7 +205,7 @@ class LogList:
     ) -> Iterator[Attempt]:
         found = self._partitions.messages(partition, *span)
         for attempt in attempts(partition, found, partial(self._header, partition)):
-            if choice.over(attempt):
+            if choice.ends_before(attempt):
                 whole.stops(attempt.seqno)
                 return
             yield attempt
@@ -241,18 +239,18 @@ def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *,
         yield Listed(topic, partition, offset, fragment, voided, value)
 
 
-class _Nearby:
-    """What was met instead of the one event that is wanted."""
+class _Neighbours:
+    """The events around the one that is named, for the error that the log does not have it."""
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
         self._found = False
         self._before = self._after = ""
 
-    def see(self, attempt: Attempt) -> None:
+    def accept(self, attempt: Attempt) -> None:
         if not self._choice.one:
             return
-        self._found = self._found or self._choice.wants(attempt)
+        self._found = self._found or self._choice.includes(attempt)
         if self._choice.event is not None and attempt.ending is not None:
             text = f"seqno {attempt.seqno} ({attempt.ending['event_id']})"
             if EventLocation.parse(attempt.ending["event_id"])[:2] < self._choice.event[:2]:
@@ -268,11 +266,11 @@ class _Nearby:
             between = " and ".join(text for text in (self._before, self._after) if text)
             raise ConfigError(
                 "the log has no event with this id",
-                hint=f"its place is by {between}" if between else "",
+                hint=f"the nearest events: {between}" if between else "",
                 event=f"{choice.event.file}:{choice.event.end}",
             )
         if choice.gtid is not None:
             raise ConfigError("the log has no event with this GTID", gtid=choice.gtid)
         raise ConfigError(
-            "the log has no finished event with this seqno", hint="thl info tells which", seqno=choice.low
+            "the log has no finished event with this seqno", hint="thl info shows the log's seqnos", seqno=choice.low
         )

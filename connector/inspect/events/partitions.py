@@ -1,4 +1,4 @@
-"""The event topic's messages, read from outside: committed ones only, in no consumer group, no offsets kept."""
+"""Reads the event topic for listings: committed messages only."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from connector.log.reading.search import Probe, before_time
 
 
 class Timed(NamedTuple):
-    """What looking for a time wants to know of a fragment."""
+    """The fields of a fragment that a search by time needs."""
 
     seqno: Seqno
     commit_time: int | None
 
 
 def no_log(config: Config) -> ConfigError:
-    """That a service has no log."""
+    """The error that a service has no log."""
     return ConfigError(
         f"Service {config.service} has no log on these brokers: `thl produce` begins one",
-        hint="are `service` and kafka.bootstrap right?",
+        hint="check service and kafka.bootstrap",
         topic=config.topic,
     )
 
 
 class Partitions:
-    """Reads them; by connections of their own, so that several can be read side by side, or by one that is given.
+    """Reads partitions, each with its own connection so that several can be read side by side, or with a given one.
 
-    Every method raises BrokerUnavailable when Kafka does not answer, PreflightError when it refuses us, and LogDamaged
-    for a message that is not a fragment.
+    Every method raises BrokerUnavailable when the brokers do not answer, PreflightError when they refuse access, and
+    LogDamaged for a message that is not a fragment.
 
     Args:
         config: the service and its brokers.
@@ -45,7 +45,7 @@ class Partitions:
         self.topic = config.topic
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """Where each partition begins and ends.
+        """The first offset of each partition, and the one after its last.
 
         Raises:
             ConfigError: there is no such log.
@@ -57,25 +57,25 @@ class Partitions:
             return {partition: log.bounds(partition) for partition in range(count)}
 
     def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:
-        """Where a seqno begins, or what follows it; what was given up of it is not before that place."""
+        """The first offset of an event's attempts, or of the next event."""
         with LogReader(self._config, point_lookup=True) as log:
             return log.offset_of(partition, seqno, bounds)
 
     def beginning(self, log: LogReader, partition: int, offset: int, end: int) -> int:
-        """The first place at an offset or behind it where an event, or an epoch, begins; `end` when there is none."""
+        """The first offset, from one on, at which an event or an epoch begins; `end` when there is none."""
         found = log.first(partition, offset, end)
         if found is None:
             return end
         place = first_fields(found[1], self.at(partition, found[0]))
         return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
 
-    def before_time(self, moment: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
-        """A place that is not behind the first event that was committed at a time or later.
+    def before_time(self, time: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
+        """An offset at or before the first event that was committed at a time or later.
 
         Args:
-            moment: µs since 1970 UTC.
-            slack: µs by which commit times may fall from one event to a later one.
-            partition, bounds: where to look.
+            time: µs since 1970 UTC.
+            slack: µs by which commit times may decrease from one event to a later one.
+            partition, bounds: the offsets to search.
         """
         with LogReader(self._config, point_lookup=True) as log:
 
@@ -83,7 +83,7 @@ class Partitions:
                 found = log.first(partition, offset, bounds[1])
                 return found and Probe(found[0], self._timed(partition, *found))
 
-            return before_time(read, *bounds, moment, slack)
+            return before_time(read, *bounds, time, slack)
 
     def messages(
         self, partition: int, start: int, end: int, log: LogReader | None = None
@@ -96,7 +96,7 @@ class Partitions:
                 yield from own.fragments(partition, start, end)
 
     def at(self, partition: int, offset: int) -> str:
-        """A place, for people and for errors."""
+        """topic-partition@offset."""
         return f"{self.topic}-{partition}@{offset}"
 
     def _timed(self, partition: int, offset: int, value: bytes) -> Timed:

@@ -1,1 +1,6 @@
-"""The formats in which events are printed."""
+"""Formats of printed events.
+
+- `printing`: chooses the format of a fragment. `tungsten`, `summaries`, `specs`: text in Tungsten's layout.
+  `as_json`: JSON. `container`: Avro.
+- `tungsten_event`, `tungsten_rows`, `json_event`, `json_rows`: transactions of binary log files; `rows`: their rows.
+"""

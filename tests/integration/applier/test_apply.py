@@ -34,7 +34,7 @@ from connector.errors import (
     TargetUnavailable,
     Unsupported,
 )
-from connector.inspect.events.log import Ends
+from connector.inspect.events.log import LogEnds
 from connector.kafka import tails
 from connector.kafka.handshake import warn_of_missing_log
 from connector.log.ids import NO_SEQNO, Seqno
@@ -420,7 +420,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
     assert applier.request is not None
     assert applier.request.because == "an upgrade"
-    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, request=request(config))
+    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, request=request(config))
     assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
     assert cli.run([*offline, "--timeout", "0.1"]) == TargetUnavailable.exit_code
     log.events(inserts(11, 5))
@@ -521,7 +521,7 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
         doubtful = desk.inconsistent(config.service)
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
-    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, inconsistent=doubtful)
+    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, inconsistent=doubtful)
     assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
     with pytest.raises(ConfigError) as refused:
         applier(6).run()
@@ -591,7 +591,7 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
     with open_signal_table(config.target) as desk:
         excluded = desk.excluded(config.service)
     url = config.target.url.get_secret_value()
-    status = applier_status(read_target(url, config.service), Ends(), 0, known=True, excluded=excluded)
+    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
     assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
         "not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
     )

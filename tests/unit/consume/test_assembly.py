@@ -1,4 +1,4 @@
-"""Whatever the log went through, and however its partitions are read beside each other: its events, whole, once."""
+"""Each event of a log is returned whole, once and in order, whatever happened to the log and however it is read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 class Reading:
-    """A consumer's work without Kafka: reads what it may of any partition, in an order that is drawn."""
+    """A consumer without Kafka: reads from any partition that is not paused, in a drawn order."""
 
     def __init__(
         self, story: Story, start: ConsumerPosition, *, seed: int = 0, limit: int = 1 << 30, memory: int = 200
@@ -132,7 +132,7 @@ def expected(story: Story, *shards: str) -> list[tuple[int, int, str, int]]:
 
 
 @given(stories(), st.integers(0, 99), st.sampled_from((0, 500, 1 << 30)), st.data())
-def test_every_event_is_given_in_order_and_from_each_place_the_rest(
+def test_every_event_is_returned_in_order_and_the_rest_from_any_position(
     story: Story, seed: int, limit: int, data: st.DataObject
 ) -> None:
     found = list(Reading(story, place(), seed=seed, limit=limit))
@@ -145,7 +145,7 @@ def test_every_event_is_given_in_order_and_from_each_place_the_rest(
 
 
 @given(stories(), st.integers(0, 99), st.sampled_from((0, 500, 1 << 30)), st.data())
-def test_some_shards_are_given_in_order_each_event_on_its_side_of_every_barrier(
+def test_events_of_some_shards_are_returned_in_order_on_the_right_side_of_every_barrier(
     story: Story, seed: int, limit: int, data: st.DataObject
 ) -> None:
     names = ["more", *(shard_in(partition, story.log.partitions) for partition in range(story.log.partitions))]
@@ -163,7 +163,7 @@ def test_some_shards_are_given_in_order_each_event_on_its_side_of_every_barrier(
 
 
 @given(stories(), st.integers(0, 99), st.booleans(), st.data())
-def test_without_any_one_message_nothing_is_skipped(story: Story, seed: int, whole: bool, data: st.DataObject) -> None:
+def test_a_missing_message_is_damage_or_the_end(story: Story, seed: int, whole: bool, data: st.DataObject) -> None:
     log = story.log
     assert isinstance(log, MemoryLog)
     partition = data.draw(st.sampled_from(range(log.partitions)))
@@ -182,14 +182,14 @@ def test_without_any_one_message_nothing_is_skipped(story: Story, seed: int, who
         assert "seqno" in error.where
         assert str(error.where["at"]).startswith("t-")
     else:
-        # What was taken out is an end then, or nobody's: not between two events of the partition.
+        # The removed message is then the partition's end, or of an unread event: not between two events.
         assert last or found == wanted
-    # One that lost its end says so when it goes on; until then a barrier does not wait for what nobody knows of.
+    # A lost end is noticed when the partition goes on; until then a barrier does not wait for unknown events.
     ended = last and not whole and found == [event for event in wanted if event[0] != lost][: len(found)]
     assert found == wanted[: len(found)] or ended
 
 
-def test_a_partition_that_is_far_ahead_is_read_no_further() -> None:
+def test_a_partition_that_is_far_ahead_is_paused() -> None:
     story = Story(MemoryLog(2))
     story.log.online()
     first, second = shard_in(0, 2), shard_in(1, 2)
@@ -216,7 +216,7 @@ def test_a_partition_that_is_far_ahead_is_read_no_further() -> None:
     assert len(given) > 2
 
 
-def test_another_log_in_the_topic_is_refused() -> None:
+def test_a_marker_of_another_log_is_refused() -> None:
     for start in (place(), place("more")):
         story = Story(MemoryLog(1))
         story.log.online()
@@ -224,33 +224,38 @@ def test_another_log_in_the_topic_is_refused() -> None:
         story.log.log_id = "e" * 32
         story.log.online()
         story.log.log_id = "f" * 32
-        with pytest.raises(HistoriesDiffer, match="made anew"):
+        with pytest.raises(HistoriesDiffer) as refused:
             list(Reading(story, start))
+        assert (refused.value.where["log_id"], refused.value.where["expected"]) == ("e" * 32, "f" * 32)
 
 
-DAMAGE: dict[str, Callable[[list[dict[str, Any]]], None]] = {
-    "Events are missing": lambda f: f[0].update(prev_seqno=7),
-    "names a later one": lambda f: f[0].update(last_barrier=3),
-    "A fragment is missing": lambda f: f.pop(0) and None,
-    "Fragment 1 is missing": lambda f: f.pop(1) and None,
-    "is not finished before": lambda f: f[1].update(seqno=9),
-    "A barrier outside|barrier is missing|last barrier": lambda f: [e.update(last_barrier=0) for e in f] and None,
+# What is done to an event of three fragments, and the fields of the error.
+DAMAGE: dict[str, tuple[Callable[[list[dict[str, Any]]], object], dict[str, int]]] = {
+    "missing events": (lambda f: f[0].update(prev_seqno=7), {"seqno": 1, "fragno": 0, "prev_seqno": 7}),
+    "a later barrier": (lambda f: f[0].update(last_barrier=3), {"seqno": 1, "fragno": 0, "last_barrier": 3}),
+    "no first fragment": (lambda f: f.pop(0), {"seqno": 1, "fragno": 1}),
+    "no second fragment": (lambda f: f.pop(1), {"seqno": 1, "fragno": 2}),
+    "an unfinished event": (lambda f: f[1].update(seqno=9), {"seqno": 9, "fragno": 1}),
+    "an unknown barrier": (lambda f: [e.update(last_barrier=0) for e in f], {"seqno": 1, "last_barrier": 0}),
 }
 
 
 @pytest.mark.parametrize("shards", [(), ("more",)])
-@pytest.mark.parametrize("said", DAMAGE)
-def test_what_contradicts_the_protocol_is_said(said: str, shards: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("damage", "fields"), DAMAGE.values(), ids=DAMAGE)
+def test_an_event_that_contradicts_the_protocol_is_damage(
+    damage: Callable[[list[dict[str, Any]]], object], fields: dict[str, int], shards: tuple[str, ...]
+) -> None:
     story = Story(MemoryLog(1))
     story.log.online()
     story.event("more")
     broken = story.fragments("more", 3, 1)
-    DAMAGE[said](broken)
+    damage(broken)
     story.log.events(broken)
     found = []
-    with pytest.raises(LogDamaged, match=said):
+    with pytest.raises(LogDamaged) as refused:
         for event in Reading(story, place(*shards)):
             found.append(event.seqno)
+    assert fields.items() <= refused.value.where.items()
     assert found == [0]
 
 

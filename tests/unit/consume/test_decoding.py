@@ -51,7 +51,7 @@ def newer() -> dict[str, Any]:
     return schema
 
 
-def test_a_message_is_read_as_what_it_says() -> None:
+def test_a_message_is_decoded_into_header_and_changes() -> None:
     decoder, value = Decoder("t"), encoded(record(41, CHANGES, kind="ddl", shard="#UNKNOWN"))
     header = decoder.header(value, "t-0@0")
     assert (header.seqno, header.kind, header.outcome, header.rows) == (41, Kind.DDL, Outcome.COMMIT, 2)
@@ -72,14 +72,15 @@ def test_a_message_is_read_as_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("registry", [False, True])
-def test_a_newer_producers_event_is_read_with_its_schema(*, registry: bool) -> None:
+def test_an_event_of_a_newer_producer_is_decoded_with_its_schema(*, registry: bool) -> None:
     fields = record(41, copy.deepcopy(CHANGES)) | {"region": "us", "note": "new"}
     for each in fields["changes"]:
         for column in each.get("columns", ()):
             column["comment"] = "a column"
     value = written(fields, newer(), registry=registry)
-    with pytest.raises(Unsupported, match="a schema that is not known"):
+    with pytest.raises(Unsupported) as refused:
         Decoder("t").header(value, "t-0@0")
+    assert refused.value.where["fingerprint"] == fingerprint(to_parsing_canonical_form(newer()), "CRC-64-AVRO")
     decoder, ours = (
         Decoder("t", [newer()]),
         registered(record(41, CHANGES)) if registry else encoded(record(41, CHANGES)),
@@ -90,8 +91,8 @@ def test_a_newer_producers_event_is_read_with_its_schema(*, registry: bool) -> N
     assert list(decoder.changes([value], "p")) == list(decoder.changes([ours], "p"))
 
 
-def test_an_older_producers_event_is_read_by_a_newer_schema_and_the_other_way_round() -> None:
-    """By fastavro alone, as a consumer that is not ours does. Without bytes: see `connector.consume.decoding`."""
+def test_avro_resolves_older_and_newer_schemas_into_each_other() -> None:
+    """By fastavro alone, as in other programs. Without bytes columns: see `connector.consume.decoding`."""
     ours, more = fastavro.parse_schema(copy.deepcopy(RAW)), fastavro.parse_schema(newer())
     fields = record(41, [change("insert", [(None, (7, "ü")), (None, (2**40, None))])])
     read: Any = fastavro.schemaless_reader(io.BytesIO(encoded(fields)[10:]), ours, more)
@@ -110,16 +111,16 @@ def _whole(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.data(), st.sampled_from([encoded, registered]))
-def test_no_damage_passes(data: st.DataObject, writer: Callable[[dict[str, Any]], bytes]) -> None:
+def test_any_changed_byte_is_refused(data: st.DataObject, writer: Callable[[dict[str, Any]], bytes]) -> None:
     value = bytearray(writer(record(41, CHANGES)))
-    # A registry's number for the schema is for others: of ours nobody looks at it, the fingerprint tells.
+    # This package ignores a registry's number for the schema: it reads the fingerprint.
     at = data.draw(st.integers(0, len(value) - 1).filter(lambda at: writer is encoded or not 1 <= at < 5))
     value[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises((LogDamaged, Unsupported)):
         Decoder("t").header(bytes(value[: data.draw(st.integers(at + 1, len(value)))]), "t-0@7")
 
 
-def test_a_schema_that_is_none_is_refused() -> None:
+def test_an_invalid_or_incomplete_schema_is_refused() -> None:
     for schema in ({"type": "record"}, {"type": "record", "name": "F", "fields": [{"name": "a", "type": "long"}]}):
-        with pytest.raises(ConfigError, match="a schema"):
+        with pytest.raises(ConfigError):
             Decoder("t", [schema])

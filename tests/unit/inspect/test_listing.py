@@ -330,20 +330,20 @@ def an_attempt(**ending: Any) -> Attempt:
     ],
 )
 def test_what_is_wanted(choice: Choice, wanted: bool) -> None:
-    assert choice.wants(an_attempt()) is wanted
+    assert choice.includes(an_attempt()) is wanted
 
 
 def test_what_was_given_up_is_wanted_by_its_number_alone() -> None:
     given_up = Attempt(0, Seqno(1), Epoch(1), 5, 5, None, ())
-    assert Choice(voided=True).wants(given_up)
-    assert not Choice().wants(given_up)
-    assert not Choice(voided=True, since=0).wants(given_up)
+    assert Choice(voided=True).includes(given_up)
+    assert not Choice().includes(given_up)
+    assert not Choice(voided=True, since=0).includes(given_up)
 
 
 def test_a_time_is_over_only_when_clocks_cannot_explain_it() -> None:
-    assert not Choice(until=5).over(an_attempt(commit_time=5 + SLACK))
-    assert Choice(until=5).over(an_attempt(commit_time=6 + SLACK))
-    assert not Choice().over(an_attempt(commit_time=6 + SLACK))
+    assert not Choice(until=5).ends_before(an_attempt(commit_time=5 + SLACK))
+    assert Choice(until=5).ends_before(an_attempt(commit_time=6 + SLACK))
+    assert not Choice().ends_before(an_attempt(commit_time=6 + SLACK))
 
 
 def test_an_event_id_that_is_none_is_told() -> None:

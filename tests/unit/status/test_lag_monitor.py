@@ -16,7 +16,7 @@ from connector import metrics
 from connector.clock import SystemClock
 from connector.config.model import Config, Metrics
 from connector.errors import BrokerUnavailable, TargetUnavailable
-from connector.inspect.events.log import Ends
+from connector.inspect.events.log import LogEnds
 from connector.log.ids import Seqno
 from connector.log.writing.fork import Range
 from connector.status import collect
@@ -138,7 +138,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:
         commits = int(clock.seconds * 2)
         return replace(ROW, seqno=ROW.seqno + int(commits * rate / 2), applied_at=ROW.applied_at + commits * 500_000)
 
-    ends = Ends(Seqno(0), Seqno(1100))
+    ends = LogEnds(Seqno(0), Seqno(1100))
     monkeypatch.setattr(collect, "read_target", row)
     monkeypatch.setattr(collect, "LogList", lambda _: SimpleNamespace(ends=lambda: ends))
     return collect._catch_up(CONFIG, ROW, ends, clock)
@@ -158,4 +158,4 @@ def test_target_unavailable_meanwhile_gives_no_estimate(monkeypatch: pytest.Monk
         raise TargetUnavailable(f"{url} {service}")
 
     monkeypatch.setattr(collect, "read_target", gone)
-    assert collect._catch_up(CONFIG, ROW, Ends(Seqno(0), Seqno(1100)), Slept()) is None
+    assert collect._catch_up(CONFIG, ROW, LogEnds(Seqno(0), Seqno(1100)), Slept()) is None

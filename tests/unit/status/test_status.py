@@ -9,7 +9,7 @@ import pytest
 
 from connector.cli import run as thl
 from connector.config.model import Config, Kafka, Source
-from connector.inspect.events.log import Ends
+from connector.inspect.events.log import LogEnds
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.pending import Kept
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
@@ -51,7 +51,7 @@ POSITION = PositionRecord(
     resume=SourcePosition("b.000002", 100), gtid_set=f"{UUID}:1-10", open=None, tails={0: Seqno(41)},
 )  # fmt: skip
 SOURCE = SourceView(SourcePosition("b.000003", 200), f"{UUID}:1-13", True, ("b.000002", "b.000003"), 100)
-ENDS = Ends(Seqno(5), Seqno(41), NOW - 30 * SECOND)
+ENDS = LogEnds(Seqno(5), Seqno(41), NOW - 30 * SECOND)
 TARGET = TargetRow("a" * 32, 40, 2, "b.000002:90;0", None, True, NOW - 40 * SECOND, NOW - 39 * SECOND, 3)
 
 
@@ -95,8 +95,8 @@ def test_unavailable_source_leaves_other_numbers() -> None:
 
 def test_missing_log_is_none_and_missing_broker_unknown() -> None:
     empty = ControlState(None, None, ())
-    assert producer_status(empty, None, Ends(), SOURCE, NOW).state is State.NONE
-    assert producer_status(None, None, Ends(), SOURCE, NOW).state is State.UNKNOWN
+    assert producer_status(empty, None, LogEnds(), SOURCE, NOW).state is State.NONE
+    assert producer_status(None, None, LogEnds(), SOURCE, NOW).state is State.UNKNOWN
 
 
 def test_initial_load_and_unfinished_event_are_shown() -> None:
@@ -245,7 +245,7 @@ def test_command_prints_both_kinds_of_names(
 
 
 def test_service_without_log_is_a_problem() -> None:
-    found = producer_status(ControlState(None, None, ()), None, Ends(), SOURCE, NOW)
+    found = producer_status(ControlState(None, None, ()), None, LogEnds(), SOURCE, NOW)
     assert found.state is State.NONE
     assert "there is no log" in problems_of(found, WELL[1], Limits())[0]
 
