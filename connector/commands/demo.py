@@ -26,8 +26,8 @@ def demo(folder: Path | None, seconds: float, rows: int) -> None:
     """Replicate a shop from MySQL to SQLite under load, kill processes, and compare source and target."""
     from rich.console import Console
 
+    from connector.demo.scenario import Scale
     from connector.demo.screen import show
-    from connector.demo.story import Scale
 
     folder = folder or Path(tempfile.mkdtemp(prefix="thl-demo-"))
     try:

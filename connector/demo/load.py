@@ -31,7 +31,7 @@ class _Raced(Exception):
 
 
 def connector(host: str, port: int, user: str, password: str) -> Connect:
-    """How workers connect: strictness off as applications of ten years ago had it, UTC, no autocommit."""
+    """Return a function that connects as old applications do: no strict mode, UTC, no autocommit."""
 
     def connect() -> pymysql.Connection[Any]:
         return pymysql.connect(

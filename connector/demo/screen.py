@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 
 from connector.clock import SystemClock
-from connector.demo.sight import look
-from connector.demo.story import Outcome, Scale, Story
+from connector.demo.probe import probe
+from connector.demo.scenario import Outcome, Scale, Scenario
 
 
 def show(folder: Path, scale: Scale, console: Console) -> bool:
@@ -18,41 +18,41 @@ def show(folder: Path, scale: Scale, console: Console) -> bool:
     clock = SystemClock()
     started = clock.monotonic()
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         console.print(f"[dim]{clock.monotonic() - started:6.1f}s[/dim]  {line}")
 
-    story = Story(folder, scale, clock, tell)
+    scenario = Scenario(folder, scale, clock, report)
     try:
-        with Live(get_renderable=lambda: _now(story), console=console, refresh_per_second=4, transient=True):
-            outcome = story.play()
+        with Live(get_renderable=lambda: _now(scenario), console=console, refresh_per_second=4, transient=True):
+            outcome = scenario.run()
     finally:
-        if story.stage:
-            story.stage.close()
+        if scenario.stage:
+            scenario.stage.close()
     _report(console, outcome, clock.monotonic() - started, folder)
     return outcome.equal
 
 
-def _now(story: Story) -> Table:
+def _now(scenario: Scenario) -> Table:
     """One line that changes: how far the source and the target are."""
     table = Table.grid(padding=(0, 2))
-    if story.stage and story.load:
-        sight = look(story.stage.target)
+    if scenario.stage and scenario.load:
+        state = probe(scenario.stage.target)
         table.add_row(
             "source",
-            f"{story.load.transactions:,} transactions",
+            f"{scenario.load.transactions:,} transactions",
             "target",
-            f"seqno {sight.seqno:,}, {sight.rows:,} rows",
-            "consistent" if sight.consistent else "initial load",
+            f"seqno {state.seqno:,}, {state.rows:,} rows",
+            "consistent" if state.consistent else "initial load",
         )
     return table
 
 
 def _report(console: Console, outcome: Outcome, seconds: float, folder: Path) -> None:
-    events = outcome.sight.seqno + 1
+    events = outcome.state.seqno + 1
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("transactions of the load", f"{outcome.transactions:,} in {outcome.load_seconds:.0f} s")
     table.add_row("events applied", f"{events:,}, {'each exactly once' if outcome.once else 'NOT each exactly once'}")
-    table.add_row("row changes applied", f"{outcome.sight.rows:,}")
+    table.add_row("row changes applied", f"{outcome.state.rows:,}")
     table.add_row(
         "latency, commit to target",
         f"p50 {outcome.percentile(50):.0f} ms, p95 {outcome.percentile(95):.0f} ms, p99 {outcome.percentile(99):.0f} ms"
@@ -65,9 +65,9 @@ def _report(console: Console, outcome: Outcome, seconds: float, folder: Path) ->
     table.add_row("look at it", f"sqlite3 {folder / 'target.db'} 'select count(*) from \"shop.orders\"'")
     console.print(table)
     if outcome.equal:
-        console.print(f"[bold green]source and target are equal at seqno {outcome.sight.seqno}[/bold green]")
+        console.print(f"[bold green]source and target are equal at seqno {outcome.state.seqno}[/bold green]")
     else:
-        console.print(f"[bold red]source and target are NOT equal at seqno {outcome.sight.seqno}[/bold red]")
+        console.print(f"[bold red]source and target are NOT equal at seqno {outcome.state.seqno}[/bold red]")
         for compared in outcome.verified.tables:
             for difference in compared.differences[:5]:
                 console.print(f"  {compared.name}: {difference}")

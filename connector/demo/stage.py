@@ -1,4 +1,4 @@
-"""Where the demo plays: the servers, the configuration file, and `thl produce` and `thl apply` as processes."""
+"""The parts of the demo: servers, a configuration file, and `thl produce` and `thl apply` as processes."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether it runs."""
+        """It runs."""
         return self._program.running
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended: negative for a signal; None while it runs or before its start."""
+        """The exit code, negative for a signal; None while it runs or before its start."""
         return self._program.exit_code
 
     @property
     def ended_badly(self) -> bool:
-        """Whether it was started and ended, and nobody killed it or expects it to."""
+        """It was started and has ended, without being killed or expected to."""
         return bool(self.starts) and not self.running and not self.expects_crash
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Everything that runs."""
+    """Servers and processes of the demo."""
 
     mysql: MySqlServer
     kafka: KafkaBroker
@@ -121,7 +121,7 @@ class Stage:
 
 
 def configuration(mysql: MySqlServer, kafka: KafkaBroker, target: str) -> dict[str, Any]:
-    """What a user would write into thl.yaml for these servers."""
+    """Return the configuration that a user would write for these servers."""
     return {
         "service": SERVICE,
         "source": {

@@ -90,7 +90,7 @@ class KafkaBroker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The address for `bootstrap.servers`."""
         return f"{self.host}:{self.port}"
 
     @property

@@ -44,7 +44,7 @@ class MySqlServer(Mysqld):
 
     @property
     def files(self) -> Path:
-        """Where LOAD DATA and SELECT … INTO OUTFILE have their files."""
+        """The folder for LOAD DATA and SELECT … INTO OUTFILE."""
         return self.folder / "files"
 
     def client(self, program: str) -> list[str]:
@@ -66,6 +66,6 @@ class MySqlServer(Mysqld):
             self.make_data([*self.server, "--initialize-insecure", f"--init-file={file}"])
 
     def places(self) -> Mapping[str, object]:
-        """Where its programs were found, or unpacked, and the one folder whose files it may read and write."""
+        """Return the options for its program files, and for the one folder whose files it may read and write."""
         self.files.mkdir(parents=True, exist_ok=True)
         return {**mysql_programs().options, "secure_file_priv": self.files}

@@ -1,4 +1,4 @@
-"""What the sandbox's MySQL and MariaDB servers have in common: one protocol, one kind of configuration and client."""
+"""The common part of the MySQL and MariaDB servers: protocol, configuration, client, password."""
 
 from __future__ import annotations
 

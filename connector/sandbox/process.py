@@ -37,7 +37,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """This very process still runs; a zombie does not."""
         fields = _stat(self.pid)
         return fields is not None and int(fields[_STARTED]) == self.started and fields[_STATE] not in "ZX"
 

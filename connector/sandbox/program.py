@@ -52,17 +52,17 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Whether it runs now."""
+        """It runs now."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended: negative for a signal; None while it runs or before its first start."""
+        """The exit code, negative for a signal; None while it runs or before its first start."""
         return self._child.poll() if self._child else None
 
     @property
     def process(self) -> Process:
-        """What identifies the running process to another one."""
+        """The identity of the running process, for other processes."""
         if self._child is None:
             raise SandboxError(f"{self.name} was never started")
         return Process.of(self._child.pid)

@@ -22,12 +22,12 @@ class Server(Protocol):
 
     @property
     def name(self) -> str:
-        """What kind of server it is."""
+        """The kind of server."""
         ...
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         ...
 
     @property

@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who logs in, with what."""
+    """A user and its password."""
 
     user: str
     password: str = ""

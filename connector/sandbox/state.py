@@ -1,4 +1,4 @@
-"""What a stack remembers in its folder, so that another process can ask for it and end it."""
+"""The record of the running servers in a stack's folder, by which another process finds and stops them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache folder: everything fetched, each thing in a subfolder that is either whole or not there.
+"""The cache folder: everything fetched, each thing in a subfolder that is complete or missing.
 
 Promises: two processes that want the same thing fetch it once; a process killed while fetching leaves nothing
 that looks finished; what is there is used without asking any network.
@@ -26,7 +26,7 @@ class Cache:
         self.folder = (folder or default_folder()).absolute()
 
     def path(self, name: str) -> Path:
-        """Where the thing called `name` is, or would be."""
+        """Return the folder of the thing called `name`, which may not exist yet."""
         return self.folder / name
 
     def ensure(self, name: str, install: Callable[[Path], None]) -> Path:

@@ -1,4 +1,4 @@
-"""What is fetched is what was looked at: SHA-256 of every file, kept in `checksums.txt` and compared before it is used.
+"""Compares each fetched file with its SHA-256 in `checksums.txt` before it is used.
 
 `make pins` writes that file anew (`tools.pins`).
 """
@@ -59,7 +59,7 @@ def digest(file: Path) -> str:
 
 
 def is_recording() -> bool:
-    """Whether what is fetched is taken for what is wanted."""
+    """Checksums are being recorded, not compared."""
     return bool(_met)
 
 

@@ -1,4 +1,4 @@
-"""Where MySQL's programs are: the machine's own, else the distribution's packages unpacked in the cache."""
+"""Finds MySQL's programs: the machine's own, else the distribution's packages unpacked in the cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MySqlPrograms:
 
     @property
     def options(self) -> dict[str, str]:
-        """What the configuration must say so that an unpacked server finds its parts."""
+        """The options by which an unpacked server finds its parts."""
         if not self.unpacked:
             return {}
         root = self.unpacked.root
@@ -97,7 +97,7 @@ def _on_path(program: str) -> str | None:
 
 
 def _is_recent(mysqld: str) -> bool:
-    """Whether it is MySQL, not MariaDB under its old name, and new enough."""
+    """Check that it is a recent MySQL, not MariaDB under its old name."""
     try:
         told = subprocess.run(
             [mysqld, "--no-defaults", "--version"], capture_output=True, text=True, timeout=60, check=True

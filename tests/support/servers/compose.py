@@ -29,7 +29,7 @@ class ComposeServer:
 
     @property
     def host(self) -> str:
-        """Where its port is published."""
+        """The address on which its port is published."""
         return HOST
 
     @property
@@ -49,7 +49,7 @@ class ComposeServer:
 
     @property
     def bootstrap(self) -> str:
-        """What Kafka clients call `bootstrap.servers`."""
+        """The address for `bootstrap.servers`."""
         return f"{self.host}:{self.port}"
 
     @property

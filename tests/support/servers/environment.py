@@ -1,4 +1,4 @@
-"""Which servers the tests use: the sandbox's own, or with `THL_TEST_STACK=compose` those of the compose file."""
+"""The servers of the tests: the sandbox's own, or with `THL_TEST_STACK=compose` those of the compose file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIABLE = "THL_TEST_STACK"
 
 
 class Restartable(Protocol):
-    """What tests do to a server; see `server.Server`."""
+    """A server that tests stop and start; see `server.Server`."""
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -36,11 +36,11 @@ class Restartable(Protocol):
 
 
 class DatabaseServer(Restartable, Protocol):
-    """Where a database is and who its administrator is."""
+    """The address and the administrator of a database."""
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         ...
 
     @property
@@ -73,11 +73,11 @@ class SqlServer(DatabaseServer, Protocol):
 
 
 class Broker(Restartable, Protocol):
-    """Where Kafka is."""
+    """A Kafka broker."""
 
     @property
     def bootstrap(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The address for `bootstrap.servers`."""
         ...
 
 

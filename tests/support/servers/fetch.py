@@ -1,4 +1,4 @@
-"""`python -m tests.support.servers.fetch [NAME…]`: puts what only tests need into the cache, once."""
+"""`python -m tests.support.servers.fetch [NAME…]`: fetches what tests need; unnamed, what they alone need."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ FETCHABLE: Mapping[str, Callable[[], object]] = {
 
 
 if __name__ == "__main__":
-    sys.exit(fetch.fetch(sys.argv[1:], THINGS))
+    sys.exit(fetch.fetch(sys.argv[1:] or list(THINGS), FETCHABLE))

@@ -65,7 +65,7 @@ class RegistryServer:
 
     @property
     def url(self) -> str:
-        """Where Confluent's API is."""
+        """The address of Confluent's API."""
         return f"http://{self.host}:{self.port}{_API}"
 
     @property

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import setup
+from connector.sandbox.fetching import fetch
+from tests.support.servers import fetch as servers
 from tools import pins, prepare, wheels
 
 ROOT = Path(__file__).parents[3]
@@ -38,6 +40,14 @@ def test_the_demo_fetches_neither_tools_of_developers_nor_servers_of_tests() -> 
 def test_every_needed_step_is_in_the_plan(goal: str) -> None:
     steps = prepare.plan(goal, Path("venv"))
     assert {need for step in steps for need in step.needs} <= {step.name for step in steps}
+
+
+@pytest.mark.parametrize("goal", ["demo", "fetch"])
+def test_every_server_that_is_fetched_is_known_to_its_module(goal: str) -> None:
+    known = {"connector.sandbox.fetching.fetch": fetch.THINGS, "tests.support.servers.fetch": servers.FETCHABLE}
+    fetched = [step.command[2:] for step in prepare.plan(goal, Path("venv")) if step.command[2] in known]
+    assert len(fetched) == {"demo": 4, "fetch": 9}[goal]
+    assert [name for module, name in fetched if name not in known[module]] == []
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What shakes a replica: one huge transaction, and tables that change under the load."""
+"""Disturbs replication: one huge transaction, and tables that change under the load."""
 
 from __future__ import annotations
 

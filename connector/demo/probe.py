@@ -1,4 +1,4 @@
-"""What one sees of the target from outside, while it is written: an ordinary reader's connection."""
+"""Reads the state of the target from outside while it is written, as any reader of it can."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """One look at the target.
+class TargetState:
+    """The state of the target at one time.
 
     Args:
         seqno: the last applied one, -1 before the first.
@@ -26,15 +26,15 @@ class Sight:
 
     @property
     def loaded(self) -> bool:
-        """Whether the initial load is in."""
+        """The initial load is complete."""
         return self.seqno >= 0 and self.consistent
 
 
-_NOTHING = Sight(-1, False, "", 0)
+_NOTHING = TargetState(-1, False, "", 0)
 
 
-def look(target: Path) -> Sight:
-    """Read the target's own position; what a target without tables yet shows is nothing."""
+def probe(target: Path) -> TargetState:
+    """Read the position that the target itself holds; seqno -1 while it has no tables yet."""
     if not target.exists():
         return _NOTHING
     with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
@@ -45,7 +45,7 @@ def look(target: Path) -> Sight:
             if "no such table" in str(error):
                 return _NOTHING
             raise
-    return _NOTHING if found is None else Sight(found[0], bool(found[1]), found[2] or "", rows)
+    return _NOTHING if found is None else TargetState(found[0], bool(found[1]), found[2] or "", rows)
 
 
 def latencies(target: Path, since: int, until: int) -> list[float]:
@@ -59,9 +59,9 @@ def latencies(target: Path, since: int, until: int) -> list[float]:
 
 
 def applied_once(target: Path) -> bool:
-    """Whether thl_applied holds each seqno from 0 to the position's exactly once."""
+    """Check that thl_applied holds each seqno from 0 to that of the position exactly once."""
     with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
         count, distinct, low, high = connection.execute(
             "SELECT count(*), count(DISTINCT seqno), min(seqno), max(seqno) FROM thl_applied"
         ).fetchone()
-    return bool(count == distinct and low == 0 and high == count - 1 == look(target).seqno)
+    return bool(count == distinct and low == 0 and high == count - 1 == probe(target).seqno)

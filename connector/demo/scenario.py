@@ -1,4 +1,4 @@
-"""The demo's story, in order: servers, a filled shop, an initial load, a load with kills and DDL, the comparison."""
+"""The demo's scenario, in order: servers, a filled shop, an initial load, a load with kills and DDL, the comparison."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from pathlib import Path
 
 from connector.clock import Clock
 from connector.config.loading import load as load_config
+from connector.demo import chaos
 from connector.demo import load as shop_load
-from connector.demo import upheaval
-from connector.demo.sight import Sight, applied_once, latencies, look
+from connector.demo.probe import TargetState, applied_once, latencies, probe
 from connector.demo.stage import Stage, build
 from connector.errors import SandboxError
 from connector.log.gtid.mysql import GtidSet
 from connector.verify import Report, verify
 
-Tell = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of everything.
+    """The amounts of rows, transactions and time.
 
     Args:
         customers, products, clicks: rows before the connector comes.
@@ -42,10 +40,10 @@ class Scale:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it."""
+    """The result of the demo."""
 
     verified: Report
-    sight: Sight
+    state: TargetState
     transactions: int
     load_seconds: float
     kills: int
@@ -54,7 +52,7 @@ class Outcome:
 
     @property
     def equal(self) -> bool:
-        """Whether source and target are equal, and every event was applied once."""
+        """Source and target are equal, and every event was applied once."""
         return self.verified.equal and self.once
 
     def percentile(self, share: int) -> float:
@@ -62,46 +60,46 @@ class Outcome:
         return statistics.quantiles(self.milliseconds, n=100)[share - 1] if len(self.milliseconds) > 1 else 0.0
 
 
-class Story:
+class Scenario:
     """Plays the demo.
 
     Args:
         folder: everything lies here.
         scale: how much.
         clock: paces it.
-        tell: is given one line for each thing that happens.
+        report: is given one line for each thing that happens.
     """
 
-    def __init__(self, folder: Path, scale: Scale, clock: Clock, tell: Tell) -> None:
+    def __init__(self, folder: Path, scale: Scale, clock: Clock, report: Callable[[str], None]) -> None:
         self.stage: Stage | None = None
         self.load: shop_load.Load | None = None
         self._folder = folder
         self._scale = scale
         self._clock = clock
-        self._tell = tell
+        self._report = report
 
-    def play(self) -> Outcome:
+    def run(self) -> Outcome:
         """From nothing to the comparison.
 
         Raises:
             ConnectorError: when something did not start, ended by itself, or did not arrive in time.
         """
         scale = self._scale
-        self._tell("starting MySQL and Kafka")
+        self._report("starting MySQL and Kafka")
         stage = self.stage = build(self._folder)
         connect = shop_load.connector(stage.mysql.host, stage.mysql.port, stage.mysql.user, stage.mysql.password)
-        self._tell(f"filling a shop: {scale.customers + scale.products + scale.clicks:,} rows in six tables")
+        self._report(f"filling a shop: {scale.customers + scale.products + scale.clicks:,} rows in six tables")
         shop_load.create(connect)
         shop_load.fill(connect, seed=1, customers=scale.customers, products=scale.products, clicks=scale.clicks)
 
-        self._tell("thl produce and thl apply start; the load starts with them")
+        self._report("thl produce and thl apply start; the load starts with them")
         load = self.load = shop_load.Load(connect, self._clock, seed=2, rate=scale.rate)
         stage.producer.start()
         stage.applier.start()
         load.start(scale.workers)
         started = self._clock.monotonic()
-        self._until(lambda: look(stage.target).loaded, "the initial load", 180)
-        self._tell(f"initial load is in at seqno {look(stage.target).seqno}; the target is consistent")
+        self._until(lambda: probe(stage.target).loaded, "the initial load", 180)
+        self._report(f"initial load is in at seqno {probe(stage.target).seqno}; the target is consistent")
         began = self._clock.monotonic()
         calm = self._clock.now()
 
@@ -113,14 +111,14 @@ class Story:
         self._wait(began, 1.0)
         load.stop()
         seconds = self._clock.monotonic() - started
-        self._tell(f"load ends after {load.transactions:,} transactions")
+        self._report(f"load ends after {load.transactions:,} transactions")
 
         executed = self._executed(connect)
-        self._until(lambda: executed.issubset(GtidSet.parse(look(stage.target).gtid_set)), "the rest", 180)
-        self._tell("everything has arrived; comparing every table")
+        self._until(lambda: executed.issubset(GtidSet.parse(probe(stage.target).gtid_set)), "the rest", 180)
+        self._report("everything has arrived; comparing every table")
         return Outcome(
             verified=verify(load_config(stage.config)),
-            sight=look(stage.target),
+            state=probe(stage.target),
             transactions=load.transactions,
             load_seconds=seconds,
             kills=stage.producer.kills + stage.applier.kills,
@@ -131,35 +129,35 @@ class Story:
     def _timeline(
         self, connect: shop_load.Connect, load: shop_load.Load
     ) -> tuple[tuple[float, Callable[[], None]], ...]:
-        """What happens at which share of the load's time."""
+        """Return the disturbances, each with its share of the load's time."""
         stage = self.stage
         if stage is None:
             raise SandboxError("the demo has no stage yet")
 
         def add_column() -> None:
-            upheaval.add_column(connect)
-            self._tell("a NOT NULL DEFAULT 7 column is added to orders")
+            chaos.add_column(connect)
+            self._report("a NOT NULL DEFAULT 7 column is added to orders")
 
         def huge() -> None:
-            upheaval.huge(connect, self._scale.huge)
-            self._tell(f"one transaction of {self._scale.huge:,} rows is committed")
+            chaos.huge(connect, self._scale.huge)
+            self._report(f"one transaction of {self._scale.huge:,} rows is committed")
 
         def rename() -> None:
-            upheaval.rename_two(connect, load.names)
-            self._tell("payments and clicks are renamed in one statement")
+            chaos.rename_two(connect, load.names)
+            self._report("payments and clicks are renamed in one statement")
 
         def make_and_drop() -> None:
-            upheaval.make_and_drop(connect)
-            self._tell("a table is made, filled and dropped")
+            chaos.make_and_drop(connect)
+            self._report("a table is made, filled and dropped")
 
         def kill_producer() -> None:
             stage.producer.kill()
-            self._tell("kill -9 thl produce")
+            self._report("kill -9 thl produce")
             stage.producer.start()
 
         def kill_applier() -> None:
             stage.applier.kill()
-            self._tell("kill -9 thl apply")
+            self._report("kill -9 thl apply")
             stage.applier.start()
 
         return (
