@@ -1,7 +1,7 @@
 """Files of a binary log as the producer's source, without a server: `thl produce --from-files FOLDER`.
 
-The producer ends where they end. With more files it goes on; and so it does with the server itself as its source, where
-there are GTIDs.
+The producer ends at their end. It goes on with more files, and, where there are GTIDs, with the server itself as its
+source.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from connector.mysql.schema_history.column_names import ColumnNameResolver, Refu
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server.dump import ByteSource, StreamStart
 from connector.mysql.transforms.filters import Filter, fingerprint
-from connector.producer.sources.source import Load, Stream
-from connector.producer.sources.stream_start import start_after, start_redo
+from connector.producer.sources.source import Load, Stream, start_after, start_redo
 
 NOTHING: Final = Filter(Filters(ignore=("*",)))
 
@@ -57,38 +56,38 @@ class FileSource:
 
     Args:
         config: `service` and `source`: its filters.
-        places: one folder, or files in their order.
+        paths: one folder, or files in their order.
         clock: the time.
 
     Raises:
-        ConfigError: there is no such file, or none in the folder.
+        ConfigError: a file does not exist, or the folder has none.
     """
 
-    def __init__(self, config: Config, places: Sequence[Path], clock: Clock) -> None:
+    def __init__(self, config: Config, paths: Sequence[Path], clock: Clock) -> None:
         self._config = config
         self._clock = clock
         self._filter = Filter.of(config.source)
-        folder = Archive(places[0]) if len(places) == 1 and places[0].is_dir() else None
-        self._files: Files = folder or GivenFiles(tuple(log_files([str(place) for place in places])))
+        folder = Archive(paths[0]) if len(paths) == 1 and paths[0].is_dir() else None
+        self._files: Files = folder or GivenFiles(tuple(log_files([str(path) for path in paths])))
         self._owner = folder.owner if folder else None
         if not self._files.files():
             raise ConfigError("there is no binary log file", folder=self._files)
 
     def check(self, *, load: bool) -> None:
-        """Files are as they are.
+        """Accept the files.
 
         Raises:
-            PreflightError: an initial load is wanted.
+            PreflightError: an initial load is to be taken.
         """
         if load:
             raise PreflightError(
-                "the log's initial load is unfinished, and files cannot give it",
+                "the log's initial load is unfinished, and files have none",
                 hint="finish it with its server as the source",
                 service=self._config.service,
             )
 
     def facts(self, *, new: bool) -> SourceFacts:
-        """Where the files begin, and what they have.
+        """The start of the files, and their transactions.
 
         Raises:
             ConfigError: a file cannot be read.
@@ -109,25 +108,25 @@ class FileSource:
         )
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Files do not tell which tables held rows before them.
+        """Refuse other filters than before: files do not say which tables held rows.
 
         Raises:
-            PreflightError: others were captured before.
+            PreflightError: other tables were captured before.
         """
         if not same_tables(before, self._config.source) and not accepts_all(accepted):
             raise PreflightError(
-                "the filters have changed, and files do not tell which tables hold rows that the log lacks",
-                hint="take the filters that the log had; or thl produce --accept-partial '*'",
+                "the filters have changed, and files do not say which tables hold rows that the log lacks",
+                hint="use the earlier source.filters; or thl produce --accept-partial '*'",
                 service=self._config.service,
                 captured_before=None if before is None else before.get("filters"),
             )
 
     def holds(self, finished: Finished) -> bool:
-        """Whether the files go back to this transaction."""
+        """True where the files have this transaction."""
         return holds(self._files, finished)
 
     def created(self, file: str) -> int:
-        """Not looked at: files are what they are."""
+        """0: the files of a folder are not re-created."""
         del file
         return 0
 
@@ -139,30 +138,30 @@ class FileSource:
         """The files from the position on.
 
         Raises:
-            Purged: they begin behind it.
+            Purged: they begin after it.
         """
         return self._read(start_after(position), position, tables, self._filter)
 
     def load(self) -> Load:
-        """There is none: see `check`."""
-        raise PreflightError("files give no initial load", service=self._config.service)
+        """Refused: see `check`."""
+        raise PreflightError("files have no initial load", service=self._config.service)
 
     def _read(
-        self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter
+        self, start: StreamStart, position: PositionRecord, tables: Definitions | None, captured: Filter
     ) -> ArchivedLog:
         first = covering(self._files, start)
         if first is None:
             raise Purged(
-                "the files do not have what comes next",
-                hint="older files are needed",
+                "the files begin after the log's position",
+                hint="add older files to --from",
                 start=start,
                 oldest=self._files.files()[0],
             )
-        naming = history_of(tables, wanted, position)
+        naming = history_of(tables, captured, position)
 
         def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
             self._check_writer(file)
-            return self._reader(source, file, wanted, naming, known)
+            return self._reader(source, file, captured, naming, known)
 
         return ArchivedLog(self._files, start, first, of_file, None)
 
@@ -181,7 +180,7 @@ class FileSource:
         )
 
     def _check_writer(self, file: LogFile) -> None:
-        """A server that has our id: all of its transactions would be left out."""
+        """Refuse files of a server with `source.server_id`: all of its transactions would be left out."""
         if writer(file) == self._config.source.server_id:
             raise PreflightError(
                 f"source.server_id {self._config.source.server_id} is that of the server that wrote the file",

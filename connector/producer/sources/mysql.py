@@ -1,4 +1,4 @@
-"""MySQL or MariaDB as the producer's source: `connector.mysql` behind the seam of `sources.source`."""
+"""MySQL or MariaDB as the producer's source: `connector.mysql` as a `sources.source.Source`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ from connector.mysql.server.source_facts import SourceFacts as ServerFacts
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter, fingerprint
-from connector.producer.sources.source import Stream
+from connector.producer.sources.source import Stream, start_after, start_redo
 from connector.producer.sources.source_log import SourceLog
-from connector.producer.sources.stream_start import start_after, start_redo
 from connector.producer.sources.unknown_alone import Known, UnknownAlone
 from connector.producer.sources.watched_stream import WatchedStream
 
 LOG: Final = logging.getLogger(__name__)
 SNAPSHOT: Final = "snapshot"
 NOW: Final = "now"
-MOST_BY_PLACE: Final = 1 << 32  # the dump command has no room for more
-UNKNOWN_PLACE: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
+MOST_BY_FILE: Final = 1 << 32  # the largest offset of the dump command
+UNKNOWN_POSITION: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
 
 
 class MySqlSource:
@@ -57,10 +56,10 @@ class MySqlSource:
         self._log = SourceLog(config, clock)
         self._filter: Filter | None = None
         self._server: ServerFacts | None = None
-        self._told: tuple[str, ...] = ()
+        self._warned: tuple[str, ...] = ()
 
     def check(self, *, load: bool) -> None:
-        """Preflight; what is allowed but weakens a promise is told once."""
+        """Run the preflight; each warning is logged once."""
         with session(self._source) as connection:
             facts = preflight(
                 connection,
@@ -70,13 +69,13 @@ class MySqlSource:
             )
         self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.unlogged_options)
         self._server = facts
-        if facts.warnings != self._told:
-            self._told = facts.warnings
+        if facts.warnings != self._warned:
+            self._warned = facts.warnings
             for warning in facts.warnings:
                 LOG.warning(warning, extra={"service": self._config.service})
 
     def facts(self, *, new: bool) -> SourceFacts:
-        """Who the server is, and where it stands."""
+        """The identity of the server, and its present position."""
         load = new and self._source.start == SNAPSHOT
         with session(self._source) as connection:
             facts = read_facts(connection)
@@ -86,15 +85,15 @@ class MySqlSource:
             tables = None
             if new and not load and facts.binlog_row_metadata != "FULL":
                 _check_start(facts, self._source.start)
-                self.check(load=True)  # what a moment needs
-                moment, tables = tables_now(connection, self._source, self._wanted())
+                self.check(load=True)  # the prerequisites of a snapshot point
+                moment, tables = tables_now(connection, self._source, self._capture())
                 start, gtid_set = moment.position, moment.gtid_set
             elif new and not load:
                 found = self._log.start(connection)
-                start, gtid_set = found.position or UNKNOWN_PLACE, found.gtid_set
+                start, gtid_set = found.position or UNKNOWN_POSITION, found.gtid_set
             unlogged = source_state.unlogged_gtids(connection) if not facts.logs_replicated else None
         if new and not load:
-            self.check(load=False)  # a foreign key that was made before this place is not in the log
+            self.check(load=False)  # a foreign key that was created before this position is not in the log
         return SourceFacts(
             source_id=f"{self._source.host}:{self._source.port}",
             server_uuid=facts.server_uuid,
@@ -112,38 +111,38 @@ class MySqlSource:
         )
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Compare the tables of now with what was captured before."""
+        """Compare the present tables with the capture before."""
         with session(self._source) as connection:
-            lacking = check_widened(connection, self._source, self._wanted(), before, accepted)
+            lacking = check_widened(connection, self._source, self._capture(), before, accepted)
         if lacking:
             fields = {"service": self._config.service, "lacking": "; ".join(map(str, lacking))}
-            LOG.warning("the log goes on with partial tables, as was accepted", extra=fields)
+            LOG.warning("the log goes on with partial tables, by --accept-partial", extra=fields)
 
     def holds(self, finished: Finished) -> bool:
-        """Whether the transaction is in a binary log that is still there, on the server or in the archive."""
+        """True while the server or the archive has the transaction's binary log."""
         return self._log.holds(finished)
 
     def created(self, file: str) -> int:
-        """As the file's format description says."""
+        """By the file's format description event."""
         return self._log.created.get(file, 0)
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the last finished transaction on."""
-        wanted = self._wanted().including(position.finished)
-        start = start_redo(position, by_place=self._by_place(position))
-        return self._read(start, position, tables, wanted)
+        captured = self._capture().including(position.finished)
+        start = start_redo(position, by_file=self._by_file(position))
+        return self._read(start, position, tables, captured)
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """The binary log from the position on, which must be there."""
-        start = start_after(position, by_place=self._by_place(position))
-        return self._read(start, position, tables, self._wanted())
+        start = start_after(position, by_file=self._by_file(position))
+        return self._read(start, position, tables, self._capture())
 
     def load(self) -> Snapshot:
-        """A consistent snapshot of every table that is for us."""
-        snapshot = Snapshot(self._source, self._wanted(), self._loading, self._clock)
+        """Open a consistent snapshot of every captured table."""
+        snapshot = Snapshot(self._source, self._capture(), self._loading, self._clock)
         try:
             snapshot.open()
-            self.check(load=True)  # a foreign key that was made while the moment was looked for is not in the log
+            self.check(load=True)  # a foreign key that was created meanwhile is not in the log
         except BaseException:
             snapshot.close()
             raise
@@ -152,73 +151,79 @@ class MySqlSource:
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
-    def _by_place(self, position: PositionRecord) -> bool:
-        """Whether to read by file and offset although there are GTIDs: on the server that the position speaks of.
+    def _by_file(self, position: PositionRecord) -> bool:
+        """Decide to read by file and offset although there are GTIDs: on the server of the position.
 
-        By GTIDs a MySQL leaves out what it wrote without one (gtid_mode was not ON meanwhile), and one that was reset
-        gives other transactions under the same GTIDs.
+        By GTIDs a MySQL server leaves out transactions without one (gtid_mode was not ON meanwhile), and one that was
+        reset gives other transactions under the same GTIDs.
 
         Raises:
-            HistoriesDiffer: the file in which the position is is another one, or gone.
+            HistoriesDiffer: the file of the position is another one, or gone.
         """
-        self._wanted()
+        self._capture()
         server, place = self._server, position.resume
         if server is None or position.gtid_set is None or not place.file or position.server_uuid != server.server_uuid:
             return False
-        if self._log.keeps_place(position):
-            return not server.mariadb and place.offset < MOST_BY_PLACE
-        self._log.check(AfterGtids(position.gtid_set))  # what is missing by GTIDs is told as that
+        if self._log.keeps_file(position):
+            return not server.mariadb and place.offset < MOST_BY_FILE
+        self._log.check(AfterGtids(position.gtid_set))  # missing GTIDs have an error of their own
         if not self._source.accept_gtids_alone:
             raise HistoriesDiffer(
-                "The source has purged the file that was read last: nothing shows that it was not reset meanwhile, or "
-                "wrote transactions without GTIDs",
-                hint="if it was not (its first file, as SHOW BINARY LOGS has it, was not written anew), go on by GTIDs "
-                "with --set source.accept_gtids_alone=true; else begin a new service with a snapshot; `source.archive` "
-                "keeps such files",
+                "The source has purged the file that was read last: it may have been reset meanwhile, or have written "
+                "transactions without GTIDs",
+                hint="if it was not (the first file of SHOW BINARY LOGS is an old one), go on by GTIDs with "
+                "--set source.accept_gtids_alone=true; else begin a new service with a snapshot; source.archive keeps "
+                "such files",
                 file=place.file,
                 read_up_to=place.offset,
             )
         LOG.warning("the file that was read last is gone: going on by GTIDs alone", extra={"file": place.file})
         return False
 
-    def _read(self, start: StreamStart, position: PositionRecord, tables: Definitions | None, wanted: Filter) -> Stream:
-        naming = history_of(tables, wanted, position)
+    def _read(
+        self, start: StreamStart, position: PositionRecord, tables: Definitions | None, captured: Filter
+    ) -> Stream:
+        naming = history_of(tables, captured, position)
         server = self._server
         if server is not None and not server.cascades_logged and not self._source.accept_unlogged_cascades:
-            naming = CascadeGuard(naming, wanted, server, position)
+            naming = CascadeGuard(naming, captured, server, position)
         stream: Stream
         if isinstance(start, SourcePosition) and position.gtid_set is not None:
             known = parse_gtids(position.gtid_set)
-            if wanted.always_read is not None and wanted.always_read.gtid is not None:
-                known.remove(wanted.always_read.gtid)
+            if captured.always_read is not None and captured.always_read.gtid is not None:
+                known.remove(captured.always_read.gtid)
             end, behind = self._log.end(), Known(known)
-            stream = UnknownAlone(self._log.read(start, wanted, naming, behind), behind, end)
+            stream = UnknownAlone(self._log.read(start, captured, naming, behind), behind, end)
         else:
-            stream = self._log.read(start, wanted, naming)
-        return stream if server is None or server.logs_replicated else WatchedStream(stream, self._look, self._clock)
+            stream = self._log.read(start, captured, naming)
+        return (
+            stream
+            if server is None or server.logs_replicated
+            else WatchedStream(stream, self._check_server, self._clock)
+        )
 
-    def _look(self) -> None:
-        """Make sure that the server has not become a replica whose log lacks what it replicates."""
+    def _check_server(self) -> None:
+        """Make sure that the server has not become a replica that does not log what it replicates."""
         with session(self._source) as connection:
             check_replication(connection, read_facts(connection))
 
-    def _wanted(self) -> Filter:
+    def _capture(self) -> Filter:
         if self._filter is None:
             self.check(load=False)
         return self._filter or Filter.of(self._source)
 
 
 def _check_start(facts: ServerFacts, start: str) -> None:
-    """Where columns have no names in the log, what the tables were must be known where it begins."""
+    """Refuse a start at which the tables are not known, where the log does not name columns."""
     if start != NOW and not facts.tells_names:
         raise PreflightError(
-            f"the log of {facts.server} does not name columns, and what the tables were at {start} is not known",
+            f"the log of {facts.server} does not name columns, and its tables at {start} are not known",
             hint="start with a snapshot, or now",
         )
     if start != NOW:
         raise PreflightError(
-            f"binlog_row_metadata is {facts.binlog_row_metadata}, so the log does not name columns, and what the "
-            f"tables were at {start} is not known",
+            f"binlog_row_metadata is {facts.binlog_row_metadata}, so the log does not name columns, and the "
+            f"tables at {start} are not known",
             hint=f"start with a snapshot, or now; or {facts.set_variable} binlog_row_metadata = 'FULL'; where the "
             "log has names from there on",
         )

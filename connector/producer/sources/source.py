@@ -1,4 +1,4 @@
-"""What the producer asks of a source: the seam between it and `connector.mysql`."""
+"""The seam between the producer and its source: a live server, its archive, or files."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFacts
+from connector.mysql.server.dump import AfterGtids, StreamStart
 
 
 class Stream(Protocol):
-    """A source's log, read from some place on. Never goes back by itself."""
+    """A source's log, read from a position on. Never goes back by itself."""
 
     @property
     def ended(self) -> bool:
-        """Whether there will be no more: of files. A server's stream raises instead."""
+        """True once everything is read: of files. A server's stream raises instead."""
 
     def read(self, timeout: float) -> list[Item]:
-        """What has come, in order; empty when nothing came within `timeout` seconds.
+        """The next items, in order; empty when none came within `timeout` seconds.
 
         Raises:
-            SourceUnavailable: the connection is gone; the stream is only to be closed.
+            SourceUnavailable: the connection is gone; the stream can only be closed.
         """
 
     def close(self) -> None:
@@ -31,22 +33,22 @@ class Stream(Protocol):
 
 
 class Load(Protocol):
-    """An initial load, fixed at one moment when it was opened."""
+    """An initial load, of the source's state at the time when it was opened."""
 
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
-        """Where the stream goes on after it, and every GTID before that."""
+        """The position at which the stream continues after the load, and every GTID before it."""
 
     @property
     def tables(self) -> Definitions | None:
-        """What the source's tables are at its moment; None where they are not followed."""
+        """The source's tables in that state; None where they are not followed."""
 
     def pieces(self) -> Iterator[TransactionBatch]:
-        """The load as whole events, one a piece, from `snapshot=begin` to `snapshot=end`.
+        """The load as whole events, one a batch, from `snapshot=begin` to `snapshot=end`.
 
         Raises:
-            SourceUnavailable: the server is gone: it has to begin anew.
-            SourceChanged: DDL changed what was to be read: likewise.
+            SourceUnavailable: the server is gone: the load must start again.
+            SourceChanged: DDL changed a table that was still to be read: likewise.
         """
 
     def close(self) -> None:
@@ -68,49 +70,71 @@ class Source(Protocol):
     """A server whose log is read. Every method raises `SourceUnavailable` when it is gone."""
 
     def check(self, *, load: bool) -> None:
-        """Make sure that it is set up as the producer needs it.
+        """Make sure that the source is set up as the producer needs it.
 
         Args:
-            load: an initial load is to be taken, too.
+            load: check also the prerequisites of an initial load.
 
         Raises:
-            PreflightError: it is not.
+            PreflightError: a prerequisite is missing.
         """
 
     def facts(self, *, new: bool) -> SourceFacts:
-        """Who it is and where it stands.
+        """The identity of the source, and its present position.
 
         Args:
-            new: a new log begins: also find the place where it starts, by the configuration.
+            new: a new log begins: find also its start position, by the configuration.
         """
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Make sure that the log lacks nothing of what is captured from here on.
+        """Make sure that the log has all rows of the tables that are captured from here on.
 
         Args:
-            before: what was captured until now, as `SourceFacts.capture` had it; None: the log does not tell.
+            before: the capture until now, as in `SourceFacts.capture`; None: the log does not have it.
             accepted: patterns of tables that may be partial.
 
         Raises:
-            PreflightError: it does, or nobody can tell.
+            PreflightError: rows are missing, or that cannot be checked.
         """
 
     def holds(self, finished: Finished) -> bool:
-        """Whether the source's log still has this transaction: if not, it was purged, which is allowed."""
+        """True while the source's log has this transaction; it may have been purged, which is no error."""
 
     def created(self, file: str) -> int:
-        """When a file of its log that is being read was begun, seconds since 1970 UTC; 0 when unknown."""
+        """The time at which a file of its log was begun, seconds since 1970 UTC; 0 when unknown."""
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """Its log from the position's last finished event on, that one included.
+        """The source's log from the position's last finished event on, that one included.
 
         Args:
-            position: where it was.
-            tables: what the source's tables are at the position, behind that event; None when that is not known.
+            position: the log's.
+            tables: the source's tables at the position, after that event; None when they are not known.
         """
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """Its log from the position on, where the tables are these."""
+        """The source's log from the position on, with the tables there."""
 
     def load(self) -> Load:
-        """Fix the moment of an initial load."""
+        """Open an initial load of the source's present state."""
+
+
+def start_after(position: PositionRecord, *, by_file: bool = False) -> StreamStart:
+    """The start of a stream after a position.
+
+    Args:
+        position: the log's.
+        by_file: by file and offset also where there are GTIDs: a transaction without a GTID has an offset, too.
+    """
+    return position.resume if by_file or position.gtid_set is None else AfterGtids(position.gtid_set)
+
+
+def start_redo(position: PositionRecord, *, by_file: bool = False) -> StreamStart:
+    """The start of a stream at the last finished transaction, by GTID or offset; without one, after the position."""
+    finished = position.finished
+    if finished is None:
+        return start_after(position, by_file=by_file)
+    if by_file or position.gtid_set is None or finished.gtid is None:
+        return finished.start
+    seen = parse_gtids(position.gtid_set)
+    seen.remove(finished.gtid)
+    return AfterGtids(str(seen))

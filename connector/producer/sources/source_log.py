@@ -1,4 +1,4 @@
-"""The source's binary log as the producer reads it: the server's stream, and from the archive what that has purged."""
+"""The source's binary log: the server's stream, and from the archive what the server has purged."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class SourceLog:
         self._source = config.source
         self._clock = clock
         self._archive = Archive(config.source.archive) if config.source.archive else None
-        self.created: dict[str, int] = {}  # when the files were begun that were read
+        self.created: dict[str, int] = {}  # file → the time at which it was begun, of those that were read
 
     def start(self, connection: Connection) -> source_state.Start:
-        """Where a new log begins, by `source.start`: a place that is there.
+        """The start of a new log, by `source.start`.
 
         Raises:
-            ConfigError: it is no place.
+            ConfigError: `source.start` is not a position.
             Purged: neither the server nor the archive has it any more.
             HistoriesDiffer: the server never had it.
         """
@@ -62,7 +62,7 @@ class SourceLog:
         return found
 
     def holds(self, finished: Finished) -> bool:
-        """Whether the transaction is still there, on the server or in the archive."""
+        """True while the server or the archive has the transaction."""
         with session(self._source) as connection:
             purged = source_state.gtid_purged(connection) if finished.gtid is not None else None
             files = dict(source_state.binary_logs(connection))
@@ -73,7 +73,7 @@ class SourceLog:
         return there or (self._archive is not None and holds(self._archive, finished))
 
     def check(self, start: StreamStart) -> None:
-        """Make sure that what comes next is there, on the server or in the archive.
+        """Make sure that the server or the archive has what comes next.
 
         Raises:
             Purged, HistoriesDiffer, PreflightError: as `read`.
@@ -86,8 +86,8 @@ class SourceLog:
         with session(self._source) as connection:
             return source_state.end_position(connection)
 
-    def keeps_place(self, position: PositionRecord) -> bool:
-        """Whether the file of a position, which is this server's, is still there, on the server or in the archive.
+    def keeps_file(self, position: PositionRecord) -> bool:
+        """True while the server or the archive has the file of a position, which is this server's.
 
         Raises:
             HistoriesDiffer: it is another file of that name.
@@ -107,15 +107,15 @@ class SourceLog:
         return archived is not None
 
     def read(
-        self, start: StreamStart, wanted: Filter, naming: ColumnNameResolver, known: HasGtids | None = None
+        self, start: StreamStart, captured: Filter, naming: ColumnNameResolver, known: HasGtids | None = None
     ) -> Stream:
-        """The log from a place on.
+        """The log from a start on.
 
         Args:
-            start: the place.
-            wanted: what of it is for us.
-            naming: names columns that it does not.
-            known: transactions behind a file and offset whose rows are not decoded; None: there is none.
+            start: the first position.
+            captured: the capture filter.
+            names: resolves column names that the log lacks.
+            known: transactions after a file and offset whose rows are not decoded; None: there are none.
 
         Raises:
             Purged: neither the server nor the archive has it any more.
@@ -124,28 +124,28 @@ class SourceLog:
         with session(self._source) as connection:
             archived = self._check(connection, start)
         if archived is None:
-            return self._stream(start, wanted, naming, known)
+            return self._stream(start, captured, naming, known)
         fields = {"service": self._service, "file": archived, "start": start}
         LOG.info("reading from the archive what the source has purged", extra=fields)
 
         def of_file(source: ByteSource, file: LogFile, before: HasGtids | None) -> BinlogReader:
-            return self._reader(source, EventFrames(), wanted, naming, file=file.name, known=before or known)
+            return self._reader(source, EventFrames(), captured, naming, file=file.name, known=before or known)
 
-        def live(place: StreamStart) -> BinlogReader:
+        def live(next_: StreamStart) -> BinlogReader:
             with session(self._source) as connection:
-                source_state.check_available(connection, place)
-            LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": place})
-            return self._stream(place, wanted, naming, known)
+                source_state.check_available(connection, next_)
+            LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": next_})
+            return self._stream(next_, captured, naming, known)
 
         if self._archive is None:
             raise RuntimeError("there is no archive")
         return ArchivedLog(self._archive, start, archived, of_file, live)
 
     def _check(self, connection: Connection, start: StreamStart) -> LogFile | None:
-        """Make sure that what comes next is there.
+        """Make sure that the server has what comes next.
 
         Returns:
-            The archived file that has it, where the server has purged it.
+            The archived file, where the server has purged it.
         """
         try:
             source_state.check_available(connection, start)
@@ -167,27 +167,27 @@ class SourceLog:
         return None
 
     def _check_owner(self, connection: Connection, archive: Archive) -> None:
-        """A file and offset means something on its own server only."""
+        """Refuse an archive of another server: a file and offset has a meaning on its own server only."""
         server = read_facts(connection).server_uuid
         if archive.owner not in {None, server}:
             raise HistoriesDiffer(
-                "the archive holds another server's binary log, and without GTIDs nothing tells where to go on in it",
+                "the archive holds another server's binary log, and without GTIDs its position there is unknown",
                 archive=archive,
                 owner=archive.owner,
                 source=server,
             )
 
     def _stream(
-        self, start: StreamStart, wanted: Filter, naming: ColumnNameResolver, known: HasGtids | None
+        self, start: StreamStart, captured: Filter, naming: ColumnNameResolver, known: HasGtids | None
     ) -> BinlogReader:
         stream = open_stream(self._source, start, self._clock, service=self._service)
-        return self._reader(stream, PacketFrames(), wanted, naming, known=known)
+        return self._reader(stream, PacketFrames(), captured, naming, known=known)
 
     def _reader(
         self,
         source: ByteSource,
         frames: Frames,
-        wanted: Filter,
+        captured: Filter,
         naming: ColumnNameResolver,
         *,
         file: str = "",
@@ -196,7 +196,7 @@ class SourceLog:
         return BinlogReader(
             source,
             frames,
-            filters=wanted,
+            filters=captured,
             service=self._service,
             batch_bytes=self._source.batch_bytes,
             file=file,

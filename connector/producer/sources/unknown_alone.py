@@ -1,7 +1,7 @@
-"""A stream that began at a place, without the transactions that the log has by their GTIDs.
+"""Leaves out of a stream that began at a file and offset the transactions that the log has by their GTIDs.
 
-What a server replicated in parallel need not stand in its log in the order of the server that was read before: behind
-the place may be what came from there already. All of it was on the server when the stream began.
+A server with parallel replication may log transactions in another order than the server that was read before: after the
+offset there may be some that the log has from there. All of them were on the server when the stream began.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from connector.producer.sources.source import Stream
 
 
 class Known:
-    """GTIDs that are asked for until they can come no more: each costs as much as to decode a transaction.
+    """GTIDs of the log, until they can come no more: a lookup costs as much as to decode a transaction.
 
     Args:
-        gtids: what the log has.
+        gtids: the log's.
     """
 
     def __init__(self, gtids: Gtids) -> None:
         self.gtids: Gtids | None = gtids
 
     def __contains__(self, gtid: str) -> bool:
-        """Whether the log has it."""
+        """True for a transaction that the log has."""
         return self.gtids is not None and gtid in self.gtids
 
 
@@ -33,9 +33,9 @@ class UnknownAlone:
     """A `Stream`.
 
     Args:
-        stream: the log.
-        known: what the log has; forgotten when it can come no more.
-        until: the end of the server's log when the stream began: behind it nothing is known.
+        stream: the source's log.
+        known: GTIDs of the log; dropped when they can come no more.
+        until: the end of the server's log when the stream began: no transaction after it is known.
     """
 
     def __init__(self, stream: Stream, known: Known, until: SourcePosition) -> None:
@@ -52,14 +52,14 @@ class UnknownAlone:
     def read(self, timeout: float) -> list[Item]:
         """As `Stream`."""
         items = self._stream.read(timeout)
-        return items if self._known.gtids is None else [self._told(item) for item in items if self._wanted(item)]
+        return items if self._known.gtids is None else [self._end_alone(item) for item in items if self._passes(item)]
 
     def close(self) -> None:
         """As `Stream`."""
         self._stream.close()
 
-    def _wanted(self, item: Item) -> bool:
-        """Whether it is told: of a transaction that is known the end alone."""
+    def _passes(self, item: Item) -> bool:
+        """True for an item that is passed on; of a known transaction that is the end alone."""
         if isinstance(item, PositionAdvance | Redefined):
             return True
         part = item.piece if isinstance(item, Prepared) else item
@@ -68,7 +68,7 @@ class UnknownAlone:
             self._gtid = gtid if gtid is not None and gtid in self._known else None
         return self._gtid is None or part.ending is not None
 
-    def _told(self, item: Item) -> Item:
+    def _end_alone(self, item: Item) -> Item:
         if isinstance(item, Redefined):
             return item
         if isinstance(item, PositionAdvance):

@@ -1,4 +1,4 @@
-"""A server's stream beside which the server is looked at: for what changes there and its log does not tell."""
+"""A stream beside which its server is checked now and then, for changes that the server does not log."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ EVERY: Final = 10.0  # seconds
 
 
 class WatchedStream:
-    """A `Stream` that ends when a look at its server fails.
+    """A `Stream` that ends when a check of its server fails.
 
     Args:
-        stream: the log.
-        look: raises what the log cannot go on with.
+        stream: the source's log.
+        check: raises an error where the log cannot go on.
         clock: the time.
     """
 
-    def __init__(self, stream: Stream, look: Callable[[], None], clock: Clock) -> None:
+    def __init__(self, stream: Stream, check: Callable[[], None], clock: Clock) -> None:
         self._stream = stream
-        self._look = look
+        self._check = check
         self._clock = clock
-        self._looked = clock.monotonic()
+        self._checked = clock.monotonic()
 
     @property
     def ended(self) -> bool:
@@ -39,14 +39,14 @@ class WatchedStream:
         """As `Stream`.
 
         Raises:
-            ConnectorError: also what the look has found.
+            ConnectorError: also the check's.
         """
-        if self._clock.monotonic() - self._looked >= EVERY:
-            self._looked = self._clock.monotonic()
+        if self._clock.monotonic() - self._checked >= EVERY:
+            self._checked = self._clock.monotonic()
             try:
-                self._look()
-            except SourceUnavailable as error:  # the stream itself tells whether the server is gone
-                LOG.debug("the source could not be looked at", extra={"why": error})
+                self._check()
+            except SourceUnavailable as error:  # the stream itself notices a server that is gone
+                LOG.debug("the source could not be checked", extra={"why": error})
         return self._stream.read(timeout)
 
     def close(self) -> None:
