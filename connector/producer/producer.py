@@ -237,7 +237,7 @@ class Producer:
     def _load_once(self) -> None:
         online, load = self._online, self._source.load()
         try:
-            for batch in load.pieces():
+            for batch in load.batches():
                 if self._stop.is_set():
                     raise Stopped
                 work: Work = [*online.encoder.encode(batch)]

@@ -90,7 +90,7 @@ def take(source: Source) -> list[TransactionBatch]:
     snapshot = Snapshot(source, Filter(source.filters))
     snapshot.open()
     try:
-        return list(snapshot.pieces())
+        return list(snapshot.batches())
     finally:
         snapshot.close()
 

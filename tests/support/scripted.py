@@ -74,7 +74,7 @@ class ScriptedLoad:
 
     tables = Definitions()
 
-    def pieces(self) -> Iterator[TransactionBatch]:
+    def batches(self) -> Iterator[TransactionBatch]:
         for part in ("begin", "rows", "end"):
             if part == "rows" and self.source.load_failures:
                 raise self.source.load_failures.pop(0)

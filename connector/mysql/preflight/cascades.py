@@ -1,8 +1,7 @@
-"""Foreign keys whose actions change rows below the binary log: their changes are nowhere to be read.
+"""Foreign keys whose actions change rows without a record in the binary log.
 
-MySQL before 9.6 and MariaDB do ON DELETE and ON UPDATE CASCADE, SET NULL and SET DEFAULT inside the storage engine
-(Reference Manual, "InnoDB and MySQL Replication"). What counts is the table that has the key: it is the one whose rows
-change, wherever the other table is.
+MySQL before 9.6 and MariaDB execute ON DELETE and ON UPDATE CASCADE, SET NULL and SET DEFAULT inside the storage engine
+(Reference Manual, "InnoDB and MySQL Replication"). The table that has the key counts: its rows change.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS,
 from connector.mysql.values.columns import Spec
 
 ACCEPT: Final = "--set source.accept_unlogged_cascades=true"
-INLINE_SINCE: Final = (9, 0)  # REFERENCES in a column's own definition makes a key; a MariaDB's always does
-DICTIONARY_SINCE: Final = (8, 0)  # REFERENTIAL_CONSTRAINTS shows the keys of every table that the user may read
+INLINE_SINCE: Final = (9, 0)  # REFERENCES in a column's definition makes a key; always in MariaDB
+DICTIONARY_SINCE: Final = (8, 0)  # REFERENTIAL_CONSTRAINTS has the keys of every table that the user may read
 GONE: Final = frozenset({1049, 1051, 1146})  # dropped since it was listed
 
 _KEYS = """
@@ -49,7 +48,7 @@ ORDER BY TABLE_SCHEMA, TABLE_NAME
 
 @dataclass(frozen=True, slots=True)
 class CascadingKey:
-    """One such key; `table` and `name` quoted for SQL."""
+    """A foreign key with unlogged actions; `table` and `name` are quoted for SQL."""
 
     table: str
     name: str
@@ -60,10 +59,10 @@ class CascadingKey:
 
 
 def cascading_keys(connection: Connection, facts: SourceFacts, filter: Filter) -> list[CascadingKey]:
-    """Those of captured tables that the user may read.
+    """The cascading keys of captured tables that the user may read.
 
-    A user with SELECT alone sees none in the REFERENTIAL_CONSTRAINTS of a MariaDB and of a MySQL before 8.0, but all of
-    them in SHOW CREATE TABLE.
+    In MariaDB and MySQL before 8.0 a user with SELECT alone sees keys in SHOW CREATE TABLE, not in
+    REFERENTIAL_CONSTRAINTS.
     """
     if not facts.mariadb and facts.release >= DICTIONARY_SINCE:
         return [_of_dictionary(row) for row in query(connection, _KEYS) if filter.captures(row["s"], row["t"])]
@@ -95,10 +94,11 @@ def _of_table(connection: Connection, schema: str, name: str) -> list[CascadingK
         found = cascading_references(Statement(schema, created))
     except Unsupported as error:
         raise PreflightError(
-            f"{table} has maybe a foreign key that changes rows without the binary log saying so: SHOW CREATE TABLE is "
+            f"{table} may have a foreign key whose changes are not in the binary log: SHOW CREATE TABLE is "
             f"not understood: {error.message}",
-            hint="look at the table's foreign keys: where none has ON DELETE or ON UPDATE with CASCADE, SET NULL or "
+            hint="check the table's foreign keys: if none has ON DELETE or ON UPDATE with CASCADE, SET NULL or "
             f"SET DEFAULT, or to accept that the target will differ: {ACCEPT}",
+            table=table,
         ) from error
     return [CascadingKey(table, quoted(key.name), key.actions) for key in found]
 
@@ -115,13 +115,13 @@ def _check_names(created: str) -> None:
 
 
 class CascadeGuard:
-    """A `ColumnNameResolver` that stops at a definition by which a captured table gets such a key.
+    """A `ColumnNameResolver` that stops at a definition that gives a captured table a cascading key.
 
     Args:
         resolver: names columns.
         filter: which tables are captured.
         facts: the source.
-        position: definitions before it, which may be read again, are contained.
+        position: definitions before it may be read again; they were checked.
     """
 
     def __init__(
@@ -148,16 +148,17 @@ class CascadeGuard:
         """As `ColumnNameResolver`.
 
         Raises:
-            Unsupported: rows of a captured table are from here on changed without the log saying so.
+            Unsupported: from here on, changes of a captured table are not logged.
         """
         text = query.statement.sql
         if "references" in text.lower() and not self._contained(gtid, place) and self._happened(query):
             keys = self._keys(query)
             if keys:
                 raise Unsupported(
-                    "a foreign key is defined that changes rows without the binary log saying so: " + ", ".join(keys),
+                    "a foreign key is defined whose changes are not in the binary log",
                     hint="drop it (ALTER TABLE … DROP FOREIGN KEY …); then, or to accept that the target will differ, "
-                    f"go past this definition once with {ACCEPT}; what it changed until then, thl verify tells",
+                    f"pass this definition once with {ACCEPT}; thl verify shows what it has changed",
+                    foreign_keys=", ".join(keys),
                     sql=text[:200],
                 )
         return self._resolver.follow(query, gtid, place)
@@ -167,7 +168,7 @@ class CascadeGuard:
         return options.get("alter") not in UNFINISHED and options.get("error_code", "0") == "0"
 
     def _keys(self, query: Query) -> list[str]:
-        """Those that the statement defines, for people; one that is not understood, and not to be left out, is one."""
+        """The cascading keys that the statement defines, for messages; also one that is captured and not understood."""
         statement = query.statement
         try:
             about = affected_tables(statement).tables

@@ -1,7 +1,6 @@
-"""Whether the source is set up as the producer needs it, before anything is read or published.
+"""Checks that the source has the settings and grants that the producer needs, before anything is read.
 
-Every check has its own sentence, and the statement that mends it as the hint. All of them are done, so that one run
-tells everything there is to mend.
+Every missing prerequisite is reported with the SQL that fixes it, all in one run.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from connector.mysql.transforms.filters import Filter
 
 NAMED_CASCADES = 5
 GTIDS_WITHOUT_RESTART = (5, 7, 6)
-NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and old rows are whole, of a new row what has changed is told
+NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and before images are whole; after images have changed columns alone
 
 
 def preflight(
     connection: Connection, source: Source, filter: Filter | None = None, *, snapshot: bool, replica_uuid: str = ""
 ) -> SourceFacts:
-    """Check the source.
+    """Checks the source.
 
     Args:
         connection: an open session of `source.user`.
-        source: the section that was configured.
-        filter: which tables are captured; made from `source.filters` when None.
-        snapshot: whether an initial load is to be taken: it needs more privileges.
-        replica_uuid: what we register with: a replica under our server_id with this UUID is an older one of us.
+        source: the configured section.
+        filter: which tables are captured; None: made from `source.filters`.
+        snapshot: whether an initial load follows, which needs more privileges.
+        replica_uuid: UUID of this replica: a replica with the same server_id and UUID is an earlier session of it.
 
     Returns:
-        What the server says of itself, with warnings for what is allowed but weakens a promise.
+        The source's facts, with warnings for settings that are allowed but weaken a promise.
 
     Raises:
-        PreflightError: something must be mended first; with several, the message lists each with its statement.
+        PreflightError: a prerequisite is missing; if several are, the message lists each with its fix.
         SourceUnavailable: the server does not answer.
     """
     with speaking_to(source):
@@ -75,39 +74,38 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
         yield PreflightError(
             "the source writes no binary log", hint="start mysqld with log_bin = binlog (needs a restart)"
         )
-    wanted = {
-        "binlog_format": (facts.binlog_format, "ROW", "statements do not tell which rows they changed"),
+    required = {
+        "binlog_format": (facts.binlog_format, "ROW", "the log must have changed rows, not statements"),
     }
     if facts.binlog_row_image == "MINIMAL":
-        wanted["binlog_row_value_options"] = (
+        required["binlog_row_value_options"] = (
             facts.binlog_row_value_options,
             "",
-            "with binlog_row_image=MINIMAL the log does not hold the documents that partial JSON is a difference from",
+            "with binlog_row_image=MINIMAL the log lacks the documents that partial JSON is a difference from",
         )
     if source.statements == "keep":
-        del wanted["binlog_format"]
+        del required["binlog_format"]
     if facts.mariadb and facts.binlog_row_image not in ("FULL", NODUP):
-        reason = f"a REPLACE does not log which columns it resets; only {NODUP} tells less than FULL and enough"
-        wanted["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
+        reason = f"REPLACE does not log the columns that it resets; only FULL and {NODUP} log enough"
+        required["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
     if source.statements == "keep" and not facts.tells_names:
         yield PreflightError(
-            f"{facts.server} cannot name columns in its log, and they cannot be followed where statements about "
-            "temporary tables stand among the others",
+            f"{facts.server} cannot name columns in its log, and tables cannot be followed through statements, some of "
+            "which may be about temporary tables",
             hint="--set source.statements=refuse, and binlog_format=ROW on the source",
         )
     elif source.statements == "keep":
-        reason = "columns' names cannot be followed where statements about temporary tables stand among the others"
-        wanted["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
-    for name, (found, needed, reason) in wanted.items():
+        reason = "tables cannot be followed through statements, some of which may be about temporary tables"
+        required["binlog_row_metadata"] = (facts.binlog_row_metadata, "FULL", reason)
+    for name, (found, needed, reason) in required.items():
         if found != needed:
             yield PreflightError(
-                f"{name} is {found or 'empty'}, needed is {needed or 'empty'}: {reason}",
-                hint=f"{facts.set_variable} {name} = '{needed}'; "
-                "(sessions that are open keep theirs until they reconnect)",
+                f"{name} is {found or 'empty'}, but must be {needed or 'empty'}: {reason}",
+                hint=f"{facts.set_variable} {name} = '{needed}'; (open sessions keep their value until they reconnect)",
             )
     if facts.binlog_row_metadata != "FULL" and not facts.utf8_is_utf8mb3:
         yield PreflightError(
-            "old_mode lacks UTF8_IS_UTF8MB3: what `utf8` means in a definition is not in the log, and the log does not "
+            "old_mode lacks UTF8_IS_UTF8MB3: the log does not tell what `utf8` means in a definition, and does not "
             f"name columns (binlog_row_metadata is {facts.binlog_row_metadata})",
             hint="SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'; "
             "(and in the server's configuration)",
@@ -118,7 +116,7 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
         )
     if not facts.gtid_strict_mode:
         yield PreflightError(
-            "gtid_strict_mode is OFF: the numbers of a domain could go back, and no place be found again",
+            "gtid_strict_mode is OFF: the numbers of a domain can go back, so positions are ambiguous",
             hint="SET GLOBAL gtid_strict_mode = ON; (and in the server's configuration)",
         )
 
@@ -141,13 +139,13 @@ def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
         )
     for place in unreadable(privileges, source.filters.do):
         yield MissingPrivilege(
-            f"the user lacks SELECT on {place}: tables it may not read would silently be left out of the snapshot",
+            f"the user lacks SELECT on {place}: the snapshot would omit tables that it may not read",
             hint=f"GRANT SELECT ON {place} TO {to};",
         )
 
 
 def _unseen(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:
-    """What is looked for in tables' definitions, where the user does not see all of them."""
+    """Reports scopes whose definitions the user may not see, if definitions must be checked."""
     virtual = facts.mariadb and facts.binlog_row_image != "FULL"
     cascades = not facts.cascades_logged and not source.accept_unlogged_cascades
     if snapshot or not (virtual or cascades):
@@ -166,7 +164,7 @@ def _monitor(facts: SourceFacts) -> str:
 
 
 def _monitors(facts: SourceFacts, privileges: Privileges) -> bool:
-    """Whether the user sees how far the binary log is."""
+    """True if the user may read the extent of the binary log."""
     return privileges.has(_monitor(facts))
 
 
@@ -197,19 +195,19 @@ def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source
     if keys:
         named = ", ".join(map(str, keys[:NAMED_CASCADES])) + (" …" if len(keys) > NAMED_CASCADES else "")
         yield PreflightError(
-            f"{len(keys)} foreign keys change rows without the binary log saying so: {named}",
+            f"{len(keys)} foreign keys change rows that the binary log does not have: {named}",
             hint=f"ALTER TABLE {keys[0].table} DROP FOREIGN KEY {keys[0].name}; … or upgrade to MySQL 9.6, "
             f"or accept that the target will differ: {ACCEPT}",
         )
 
 
 def _filtered(connection: Connection) -> Iterator[PreflightError]:
-    """A server that leaves something out of its own log, by the schema of each statement or row."""
+    """Reports a server that filters its own log by schema."""
     for name, value in own_log_rules(log_status(connection) or {}).items():
         yield PreflightError(
-            f"{name} is {value}: the source leaves changes out of its binary log, definitions by the session's default "
+            f"{name} is {value}: the source omits changes from its binary log; definitions by the session's default "
             "schema alone",
-            hint=f"take {name} out of the server's configuration (needs a restart), and choose tables by "
+            hint=f"remove {name} from the server's configuration (needs a restart), and choose tables by "
             "source.filters; then begin a new log (another `service`)",
         )
 
@@ -227,7 +225,7 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
         shown = ", ".join(named[:NAMED_CASCADES]) + (" …" if len(named) > NAMED_CASCADES else "")
         yield PreflightError(
             f"binlog_row_image is {facts.binlog_row_image}: {NOT_LOGGED}: {shown}",
-            hint="SET GLOBAL binlog_row_image = 'FULL'; (sessions that are open keep theirs until they reconnect), or "
+            hint="SET GLOBAL binlog_row_image = 'FULL'; (open sessions keep their value until they reconnect), or "
             "leave the tables out with source.filters.ignore",
         )
 
@@ -235,13 +233,13 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
 def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snapshot: bool) -> Iterator[str]:
     if left_out:
         yield (
-            f"the source is a replica that leaves out a part of what its own source has ({left_out}): a log that goes "
-            "on from that source, or on it, has these changes from there alone"
+            f"the source is a replica that filters what it replicates ({left_out}): after a failover to its own source "
+            "the log has the filtered changes from there on alone"
         )
     if not facts.stops_without_log:
         yield (
-            "binlog_error_action is IGNORE_ERROR: where the source cannot write its binary log it goes on without one, "
-            "and what it changes then is nowhere: binlog_error_action = ABORT_SERVER in its configuration"
+            "binlog_error_action is IGNORE_ERROR: if the source cannot write its binary log it continues without one, "
+            "and those changes are lost to the log: binlog_error_action = ABORT_SERVER in its configuration"
         )
     if facts.sync_binlog != 1:
         yield (
@@ -255,48 +253,49 @@ def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snap
         )
     if not facts.tells_names:
         yield (
-            f"{facts.server} cannot name columns in its log: they are named by a history of the tables, which follows "
-            "every DDL and stops at the first it does not understand"
+            f"{facts.server} cannot name columns in its log: names come from a history of the tables, which follows "
+            "every DDL and stops at the first that it does not understand"
         )
     elif facts.binlog_row_metadata != "FULL":
         yield (
-            f"binlog_row_metadata is {facts.binlog_row_metadata}: columns are named by a history of the tables, which "
-            "follows every DDL and stops at the first it does not understand; with FULL the log names them itself: "
+            f"binlog_row_metadata is {facts.binlog_row_metadata}: column names come from a history of the "
+            "tables, which follows every DDL and stops at the first that it does not understand; with FULL the log "
+            "names them itself: "
             f"{facts.set_variable} binlog_row_metadata = 'FULL';"
         )
     if facts.binlog_row_image == NODUP:
         yield (
-            f"binlog_row_image is {NODUP}: an update tells the columns that it changes alone: nothing can be applied a "
-            f"second time from an earlier place: {facts.set_variable} binlog_row_image = 'FULL';"
+            f"binlog_row_image is {NODUP}: an update has changed columns alone: nothing can be applied again from "
+            f"an earlier position: {facts.set_variable} binlog_row_image = 'FULL';"
         )
     elif facts.binlog_row_image != "FULL":
         yield (
-            f"binlog_row_image is {facts.binlog_row_image}: the log does not hold whole rows. Applying stops at an "
-            "insert that leaves out a column whose default is not known, and at changes of tables without a primary "
-            "key that leave out columns of the old row; nothing can be applied a second time from an earlier place: "
+            f"binlog_row_image is {facts.binlog_row_image}: the log does not have whole rows. Applying stops at an "
+            "insert without a column whose default is not known, and at changes of tables without a primary key "
+            "whose before image is partial; nothing can be applied again from an earlier position: "
             f"{facts.set_variable} binlog_row_image = 'FULL';"
         )
     if facts.binlog_row_value_options:
         yield (
             "binlog_row_value_options is PARTIAL_JSON: reading stops at a document whose old value a session with "
-            "binlog_row_image=MINIMAL left out of the log: SET PERSIST binlog_row_value_options = '';"
+            "binlog_row_image=MINIMAL did not log: SET PERSIST binlog_row_value_options = '';"
         )
     if facts.binlog_format != "ROW":
         yield (
-            f"binlog_format is {facts.binlog_format}: changes that are logged as statements are kept as statements, "
+            f"binlog_format is {facts.binlog_format}: changes logged as statements are published as statements, "
             f"which no target can apply: {facts.set_variable} binlog_format = 'ROW';"
         )
     if not facts.gtids:
         yield (
-            f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: "
+            f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: "
             f"{facts.set_variable} enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
             if facts.release >= GTIDS_WITHOUT_RESTART
-            else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot go on: start mysqld "
-            "with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
+            else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: start "
+            "mysqld with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
         )
     if snapshot and not facts.mariadb and facts.tells_names and not privileges.has("XA_RECOVER_ADMIN"):
         yield (
-            "the user may not see prepared XA transactions: if there is one now, the log will stop at its commit: "
+            "the user may not see prepared XA transactions: if one is prepared now, the log will stop at its commit: "
             "GRANT XA_RECOVER_ADMIN"
         )
 

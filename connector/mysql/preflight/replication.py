@@ -1,4 +1,4 @@
-"""What a source takes from elsewhere: whether it stands in its own binary log."""
+"""Checks that changes which the source replicates from other servers are in its binary log."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ RULES: Final = ("Do_DB", "Ignore_DB", "Do_Table", "Ignore_Table", "Wild_Do_Table
 
 
 def unlogged_replication(connection: Connection, facts: SourceFacts) -> Iterator[PreflightError]:
-    """What reaches the source's tables from other servers and not its binary log."""
+    """Reports replication whose changes the source does not log."""
     if facts.logs_replicated:
         return
     name = facts.logs_replicated_by
     hint = f"start the server with {name} = ON (needs a restart), then begin a new log (another `service`)"
     if facts.galera:
         yield PreflightError(
-            f"{name} is OFF and wsrep_on is ON: what other nodes of the cluster write is not in its binary log",
+            f"{name} is OFF and wsrep_on is ON: changes by other nodes of the cluster are not in its binary log",
             hint=hint,
         )
     for host in _sources(connection, facts):
-        yield PreflightError(f"{name} is OFF: what the source takes from {host} is not in its binary log", hint=hint)
+        yield PreflightError(
+            f"{name} is OFF: changes that the source replicates from {host} are not in its binary log", hint=hint
+        )
 
 
 def check_replication(connection: Connection, facts: SourceFacts) -> None:
-    """Make sure that a server has not become a replica that does not log what it replicates.
+    """Checks that the server does not replicate without logging.
 
     Raises:
-        PreflightError: it has.
+        PreflightError: it does.
     """
     for problem in unlogged_replication(connection, facts):
         raise problem
 
 
 def replication_rules(connection: Connection, facts: SourceFacts) -> str:
-    """The rules by which a replica leaves out a part of what its own source has; "" where there is none."""
+    """The names of a replica's filters; "": it has none."""
     if facts.mariadb:
         rows = query(connection, "SHOW GLOBAL VARIABLES LIKE 'replicate\\_%'")
         return ", ".join(
@@ -54,7 +56,7 @@ def replication_rules(connection: Connection, facts: SourceFacts) -> str:
 
 
 def own_log_rules(row: Row) -> dict[str, str]:
-    """The rules by which a server leaves something out of its own log, from its status of the log."""
+    """The filters of a server's own log, from its status."""
     names = ("Binlog_Do_DB", "Binlog_Ignore_DB")
     return {name.lower(): str(row[name]) for name in names if row.get(name)}
 
@@ -67,7 +69,7 @@ def _sources(connection: Connection, facts: SourceFacts) -> list[str]:
     except pymysql.OperationalError as error:
         if error.args[0] != DENIED:
             raise
-    # Everybody sees whether it replicates now; while it does not, nothing comes.
+    # Visible to every user; nothing is replicated while this is 0.
     (running,) = query(connection, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
     return ["another server"] if int(running["Value"]) else []
 

@@ -1,8 +1,8 @@
-"""What a log lacks when more of the source is captured from here on than was before.
+"""Finds the history that the log lacks if filters capture more than before.
 
-A table that begins to be captured while it holds rows would be a partial one: its rows never come, and the first change
-of one of them ends the applier. So what decides what is captured stands in the epoch's record, and a producer that
-finds another there looks at the tables that the source has now.
+A table with rows that begins to be captured would be partial: its old rows are missing, and the first change of one
+stops the applier. So the epoch's record has the capturing configuration; if it differs, the producer checks the
+source's tables.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from connector.mysql.transforms.table_rules import RuledColumns, hash_key_digest
 NAMED: Final = 10
 DATES: Final = {"date", "datetime", "timestamp"}
 WAY_OUT: Final = (
-    "take the wider filter back; or begin a new log (another `service`), whose initial load has these rows; or go on "
-    "with partial tables, whose old rows no target gets: thl produce --accept-partial {}"
+    "revert the filter; or begin a new log (another `service`), whose initial load has these rows; or continue with "
+    "partial tables, whose old rows no target gets: thl produce --accept-partial {}"
 )
 
 _TABLES: Final = (
@@ -41,11 +41,11 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MissingHistory:
-    """What the log lacks of something that is captured from here on.
+    """History that the log lacks of something captured from now on.
 
     Args:
         what: `schema.table`, or `server_id=N`.
-        why: how it came not to be captured.
+        why: the reason.
     """
 
     what: str
@@ -56,8 +56,7 @@ class MissingHistory:
 
 
 def capture_of(source: Source) -> dict[str, Any]:
-    """All that decides what of a source is captured, as an epoch's record holds it: no secrets, and of two ways to
-    write the same only one."""
+    """The capturing configuration in an epoch's record: without secrets, and normalised."""
     return {
         "filters": source.filters.model_dump(mode="json", exclude_defaults=True, exclude=UNRECORDED),
         "hash_key": hash_key_digest(source.filters),
@@ -66,7 +65,7 @@ def capture_of(source: Source) -> dict[str, Any]:
 
 
 def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
-    """Whether the same is captured as before, but for servers that are ignored since."""
+    """True if the same is captured as before, except for servers that are ignored since."""
     now = capture_of(source)
     ignored = {*source.ignore_server_ids, source.server_id}
     return (
@@ -77,39 +76,39 @@ def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
 
 
 def accepts_all(accepted: Sequence[str]) -> bool:
-    """Whether nobody needs to look at what may be lacking."""
+    """True if all missing history is accepted, so that nothing needs checking."""
     return "*" in accepted
 
 
 def check_widened(
     connection: Connection, source: Source, filter: Filter, before: Mapping[str, Any] | None, accepted: Sequence[str]
 ) -> tuple[MissingHistory, ...]:
-    """Check that nothing begins to be captured of which the log lacks rows.
+    """Checks that nothing begins to be captured whose rows the log lacks.
 
     Args:
         connection: a session on the source.
-        source: its section.
-        filter: made of that.
-        before: what was captured until now, as `capture_of` had it; None: the log does not tell.
-        accepted: patterns of what may be lacking.
+        source: its configured section.
+        filter: made from that.
+        before: the configuration until now, from `capture_of`; None: the log does not have it.
+        accepted: patterns of history that may be missing.
 
     Returns:
-        What is lacking, and accepted.
+        The missing history that is accepted.
 
     Raises:
-        PreflightError: something else is; or nobody can tell.
+        PreflightError: other history is missing, or this is not known.
     """
     if same_tables(before, source):
         return ()
     if accepts_all(accepted):
-        return (MissingHistory("*", "accepted unseen"),)
+        return (MissingHistory("*", "accepted without a check"),)
     old = _filter_of(source, filter, before)
     with speaking_to(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
         if hidden:
             raise PreflightError(
-                "other tables are captured than before, and the user may not see all tables: which of them hold rows "
-                "that the log lacks, nobody can tell",
+                "other tables are captured than before, and the user may not see all tables, so rows that the log "
+                "lacks cannot be found",
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
         found = [*_servers(source, before or {}), *_tables(connection, filter, old, _rekeyed(source, before or {}))]
@@ -117,7 +116,7 @@ def check_widened(
     if refused:
         named = "; ".join(map(str, refused[:NAMED])) + (f"; and {len(refused) - NAMED} more" if refused[NAMED:] else "")
         raise PreflightError(
-            f"more is captured than when the log's last epoch began, and the log lacks what it is about: {named}",
+            f"more is captured than when the log's last epoch began, and the log lacks history of: {named}",
             hint=WAY_OUT.format(" --accept-partial ".join(one.what for one in refused[:NAMED])),
             captured_before=None if before is None else before["filters"],
             captured_now=capture_of(source)["filters"],
@@ -126,13 +125,13 @@ def check_widened(
 
 
 def _filter_of(source: Source, filter: Filter, before: Mapping[str, Any] | None) -> Filter:
-    """The filter that there was."""
+    """The filter before."""
     try:
-        # A hash's key is not kept; which it was is compared by itself.
+        # The hash key is not recorded; its digest is compared separately.
         filters = Filters.model_validate({**(before or {})["filters"], "hash_key": SecretStr("-" * 16)})
     except (KeyError, ValidationError) as error:
         raise PreflightError(
-            "the filters have changed, and what the log captured before is not told in it",
+            "the filters have changed, and the log does not record what it captured before",
             hint="is every table that is captured now in the log from its beginning? Then thl produce "
             "--accept-partial '*'; else begin a new log (another `service`)",
         ) from error
@@ -143,7 +142,7 @@ def _servers(source: Source, before: Mapping[str, Any]) -> Iterator[MissingHisto
     now = {*source.ignore_server_ids, source.server_id}
     for number in before.get("ignore_server_ids", ()):
         if number not in now:
-            yield MissingHistory(f"server_id={number}", "what it wrote was ignored: source.ignore_server_ids")
+            yield MissingHistory(f"server_id={number}", "its changes were ignored: source.ignore_server_ids")
 
 
 def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
@@ -151,7 +150,7 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
 
 
 def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
-    """Tables that hold rows of which the log lacks some, or has other values."""
+    """Tables with rows that the log lacks, or has with other values."""
     for row in query(connection, _TABLES):
         name = TableName(row["s"], row["t"])
         if name.schema in SYSTEM_SCHEMAS or not new.captures(*name):
@@ -165,7 +164,7 @@ _DELETES: Final = "deletes were not published"
 
 
 def _why(connection: Connection, name: TableName, new: Filter, old: Filter, *, rekeyed: bool) -> str:
-    """Why the log has not what it is to have of a table's rows; "" where it has."""
+    """The reason why the log lacks history of a table; "": it does not."""
     if not old.captures(*name):
         return "it was not captured"
     before, now = old.rule(*name), new.rule(*name)
@@ -183,12 +182,12 @@ def _why(connection: Connection, name: TableName, new: Filter, old: Filter, *, r
 def columns_otherwise(
     kinds: Mapping[str, str], before: TableRule, now: TableRule | None, *, rekeyed: bool
 ) -> Iterator[str]:
-    """Which columns come otherwise from here on, and how they came.
+    """Describes columns that are published differently from now on.
 
     Args:
-        kinds: the type of each column of the table, without its size.
-        before, now: its rules.
-        rekeyed: whether hashes have another key.
+        kinds: type of each column, without its size.
+        before, now: the table's rules.
+        rekeyed: whether the hash key has changed.
     """
     old = RuledColumns(before)
     other = [column for column in kinds if _comes_otherwise(column, before, now, rekeyed=rekeyed)]
@@ -201,7 +200,7 @@ def columns_otherwise(
 
 
 def _comes_otherwise(column: str, before: TableRule, now: TableRule | None, *, rekeyed: bool) -> bool:
-    """Whether rows that are in the log lack what is published of a column from here on. Less is no harm."""
+    """True if rows in the log lack what is published of a column from now on."""
     old = RuledColumns(before)
     new = None if now is None else RuledColumns(now)
     if new is not None and new.drops(column):

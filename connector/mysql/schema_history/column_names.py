@@ -1,4 +1,4 @@
-"""What a table's columns are called where its TABLE_MAP does not name them: MINIMAL metadata, or an old server."""
+"""Column names of tables whose TABLE_MAP has none (MINIMAL metadata, or an old server): the seam and two resolvers."""
 
 from __future__ import annotations
 
@@ -13,36 +13,41 @@ from connector.mysql.binlog.events.query import Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
 from connector.mysql.values.columns import Spec
 
-HIDDEN_KEY: Final = b"my_row_id"  # the server has no other name for it
+HIDDEN_KEY: Final = b"my_row_id"  # the server's only name for it
 
 
 class ColumnNameResolver(Protocol):
-    """Says what the event leaves out. Asked once for each table definition, and only where names are missing."""
+    """Names the columns of a table whose TABLE_MAP does not; called once for each definition of such a table."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
-        """The table with names, and what `RowCodec` wants to know.
+        """The table with names, and the specifications for `RowCodec`.
 
         Raises:
-            Unsupported: it is not known.
-            CorruptBinlog: it is known to be another.
+            Unsupported: the names are not known.
+            CorruptBinlog: the TABLE_MAP contradicts the known table.
         """
 
     def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
-        """Told of every definition: the statement, its transaction's GTID, and where it ends.
+        """Follows a definition; called for each.
+
+        Args:
+            query: the statement.
+            gtid: of its transaction.
+            place: position behind it.
 
         Returns:
-            Whether a table has other columns now. If so, `taken` is asked when its transaction has ended.
+            Whether it changed tables. If so, `drain` is called at the end of its transaction.
         """
 
     def drain(self) -> Redefined:
-        """What has changed since the last call."""
+        """Returns the changes since the last call."""
 
     def known(self, name: TableName) -> TableLayout | None:
-        """A table as it is behind the newest definition; None: that is not known."""
+        """A table after the last definition; None: it is not known."""
 
 
 class _StaticResolver:
-    """Names that no definition changes."""
+    """A resolver that ignores definitions."""
 
     def known(self, name: TableName) -> TableLayout | None:
         """Nothing."""
@@ -60,23 +65,22 @@ class _StaticResolver:
 
 
 class RefusingResolver(_StaticResolver):
-    """Whoever copies rows must know their columns' names."""
+    """Refuses tables without column names: publishing needs them."""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
-        """Never."""
+        """Raises Unsupported."""
         raise Unsupported(
             f"the binary log does not name the columns of {table.name}",
-            hint="SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then start where rows "
-            "written since then begin, or begin a new log (another `service`) with a snapshot, from which the tables "
-            "are followed",
+            hint="SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then start behind the "
+            "rows written before, or begin a new log (another `service`) with a snapshot, which reads the tables",
             table=table.name,
         )
 
 
 class NumberingResolver(_StaticResolver):
-    """Whoever only looks calls them `@1`, `@2` … as mysqlbinlog does. No key, and of ENUM and SET the number.
+    """Names columns `@1`, `@2` … as mysqlbinlog does, for inspection. Without a key; ENUM and SET as numbers.
 
-    A key that the server made is called as it calls it: that there is one, the log tells.
+    A generated invisible primary key keeps its name: the log flags it.
     """
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:

@@ -1,9 +1,8 @@
-"""The source's tables followed through its log, for rows whose TABLE_MAP does not name their columns.
+"""Follows the source's tables through its log, for rows whose TABLE_MAP does not name the columns.
 
-It begins with what the data dictionary said at some place, and moves with every definition behind it. Whatever a
-TABLE_MAP does tell must be the same here: types, lengths, NULL; signedness and character sets, too, but a MariaDB with
-NO_LOG and a MySQL before 8.0 do not tell them. Nothing is guessed: a table that the history does not know, or knows
-otherwise, stops the reading.
+The history begins with the data dictionary at a position and follows every definition behind it. It must agree with
+each TABLE_MAP: types, lengths, NULL; signedness and character sets too, unless the TABLE_MAP lacks them (MariaDB with
+NO_LOG, MySQL before 8.0). Nothing is guessed: an unknown or contradicting table stops reading.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ HINT: Final = (
 
 
 def history_of(tables: Definitions | None, filter: Filter, position: PositionRecord) -> ColumnNameResolver:
-    """How columns without names are named behind a position, where the tables are these; None: that is not known."""
+    """A resolver from a position on. Without known tables it refuses tables without column names."""
     return RefusingResolver() if tables is None else TableHistory(tables, filter, position)
 
 
 class DefinitionsBefore:
-    """Whether a definition that is read was read before: it is in what a position has.
+    """Tells definitions before a position, which may be read again, from later ones.
 
     Args:
-        position: the position; None: nothing is read again.
+        position: the position; None: no definition is read again.
     """
 
     def __init__(self, position: PositionRecord | None) -> None:
@@ -50,7 +49,7 @@ class DefinitionsBefore:
         self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
 
     def __call__(self, gtid: str | None, place: SourcePosition) -> bool:
-        """Of a definition under this GTID that ends at this place."""
+        """True if a definition with this GTID and end is before the position."""
         if gtid is not None and self._gtids is not None:
             return gtid in self._gtids
         return self._resume is not None and place <= self._resume
@@ -61,8 +60,8 @@ class TableHistory:
 
     Args:
         known: the tables at the position.
-        filter: which schemas and tables are for us.
-        position: definitions before it, which may be read again, are contained; None: none is read again.
+        filter: decides what is captured.
+        position: definitions before it are part of `known`; None: none is read again.
     """
 
     def __init__(self, known: Definitions, filter: Filter, position: PositionRecord | None = None) -> None:
@@ -73,15 +72,15 @@ class TableHistory:
         self._changes: list[Redefined] = []
 
     def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
-        """Follow a definition.
+        """Follows a definition.
 
         Args:
             query: the statement.
-            gtid: its transaction's.
-            place: where it ends.
+            gtid: of its transaction.
+            place: position behind it.
 
         Returns:
-            Whether a table is another one now, or there is one more or one less.
+            Whether tables were changed, added or removed.
         """
         statement = query.statement
         if self._contained(gtid, place) or statement.options.get("alter") in UNFINISHED:
@@ -103,7 +102,7 @@ class TableHistory:
         return True
 
     def drain(self) -> Redefined:
-        """What has changed since the last call."""
+        """Returns the changes since the last call."""
         changes, self._changes = self._changes, []
         return Redefined(
             {name: table for change in changes for name, table in change.tables.items()},
@@ -111,16 +110,16 @@ class TableHistory:
         )
 
     def known(self, name: TableName) -> TableLayout | None:
-        """A table as it is behind the newest definition; None: that is not known."""
+        """A table after the last definition; None: it is not known."""
         found = self._known.tables.get(TableName(self._filter.fold(name.schema), self._filter.fold(name.table)))
         return None if found is None or found.unknown else found.layout
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
-        """The table with the names that its columns had.
+        """The table with the names of its columns.
 
         Raises:
-            Unsupported: it is not known.
-            CorruptBinlog: it is known to be another.
+            Unsupported: the table is not known.
+            CorruptBinlog: the TABLE_MAP contradicts the history.
         """
         known = self._known.tables.get(
             TableName(self._filter.fold(table.name.schema), self._filter.fold(table.name.table))
@@ -133,14 +132,14 @@ class TableHistory:
             )
         if known.unknown:
             raise Unsupported(
-                f"the binary log does not name the columns of {table.name}, and what they are is not known since a "
-                f"statement: {known.unknown}",
+                f"the binary log does not name the columns of {table.name}, and they are unknown since a statement: "
+                f"{known.unknown}",
                 hint=HINT,
                 table=table.name,
             )
         columns = known.layout.columns
         if len(table.raws) == len(columns):
-            table = replace(table, raws=[_told(*pair) for pair in zip(table.raws, columns, strict=True)])
+            table = replace(table, raws=[_completed(*pair) for pair in zip(table.raws, columns, strict=True)])
         _check(table, known)
         raws = [_named(raw, column) for raw, column in zip(table.raws, columns, strict=True)]
         _, specs = table_layout(replace(table, raws=raws))
@@ -151,8 +150,8 @@ def _charset(collation: str | None) -> str:
     return charset_of(int(collation)) if collation else ""
 
 
-def _told(raw: Raw, column: Column) -> Raw:
-    """With the history's signedness and character set, where the event tells none: MariaDB with NO_LOG, old MySQL."""
+def _completed(raw: Raw, column: Column) -> Raw:
+    """Adds the history's signedness and character set if the event has none."""
     if raw.unsigned is None and raw.code in NUMERIC:
         raw = replace(raw, unsigned=column.unsigned)
     if raw.collation is None and raw.code in TEXT and column.charset:
@@ -161,7 +160,7 @@ def _told(raw: Raw, column: Column) -> Raw:
 
 
 def _named(raw: Raw, column: Column) -> Raw:
-    """With what the history knows of it."""
+    """Adds the history's name, labels and collation."""
     if column.type not in ("enum", "set"):
         return replace(raw, name=column.name.encode())
     labels = [label.encode() for label in column.labels]
@@ -169,7 +168,7 @@ def _named(raw: Raw, column: Column) -> Raw:
 
 
 def _check(table: TableMap, known: TableDefinition) -> None:
-    """Compare all that both tell."""
+    """Compares the TABLE_MAP with the history."""
     difference = next(_differences(table, known.layout.columns), None)
     if difference is not None:
         raise CorruptBinlog(
@@ -190,7 +189,7 @@ def _differences(table: TableMap, columns: tuple[Column, ...]) -> Iterator[str]:
             if size != _label_bytes(column):
                 yield f"column {number}, {column.name}, has numbers of {size} bytes, and {len(column.labels)} labels"
         if found.type == "vector(0)" and column.type.startswith("vector"):
-            found = replace(found, type=column.type)  # its dimension is not told
+            found = replace(found, type=column.type)  # the log lacks its dimension
         if found != column:
             yield f"column {number}, {column.name}, is {_shown(found)}, in the history {_shown(column)}"
 

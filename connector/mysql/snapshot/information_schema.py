@@ -1,4 +1,4 @@
-"""The source's tables as its data dictionary describes them, in the words of the log.
+"""The source's tables as its data dictionary describes them, as layouts of the log.
 
 A layout from here equals the one that the binary log's TABLE_MAP gives for the same table.
 """
@@ -8,26 +8,29 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from connector.config.model import Filters
+from connector.config.model import Filters, Source
 from connector.ddl.syntax.type_names import charset_name, charset_of
+from connector.errors import SourceChanged
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.server.connection import Connection, Row, as_double, query, quoted
+from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 from connector.mysql.values.charsets import BINARY
 from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
 
+ATTEMPTS = 5
 SPATIAL = frozenset(
     [
         *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
-        *("geomcollection", "geometrycollection"),  # since 8.0, and before
+        *("geomcollection", "geometrycollection"),  # names since 8.0 and before
     ]
 )
 INTEGERS = frozenset(["tinyint", "smallint", "mediumint", "int", "bigint", "year"])
 TEXTS = frozenset(["char", "varchar", "tinytext", "text", "mediumtext", "longtext"])
 LABELLED = frozenset(["enum", "set"])
 BYTES = frozenset(["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"])
-# MariaDB's types that its binary log does not tell from BINARY, and their size.
+# MariaDB's types that are BINARY in its binary log, and their size.
 FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
 
 _NOT_SYSTEM = "TABLE_SCHEMA NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
@@ -63,7 +66,7 @@ _ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """One table and how its rows are read as text that loses nothing.
+    """A table, and how its rows are read as text without loss.
 
     Args:
         layout: as in the log.
@@ -71,10 +74,10 @@ class SourceTable:
         kinds: a letter per column, for `TextRows`.
         texts: how the column is decoded, for those that have a character set.
         ordered: whether the primary key gives an order without sorting (it has no prefix parts).
-        created: when this table was made, as the dictionary says: another table of the same name has another.
-        transactional: whether a consistent read of it exists.
-        estimate: rows, roughly.
-        charset: what its text columns get that name none.
+        created: creation time in the dictionary: tells tables of one name apart.
+        transactional: whether it can be read consistently.
+        estimate: approximate number of rows.
+        charset: default of its text columns.
     """
 
     layout: TableLayout
@@ -89,7 +92,7 @@ class SourceTable:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What changes when DDL has changed the table."""
+        """Changes if DDL changes the table."""
         return self.layout, self.select, self.created, self.charset
 
     @property
@@ -103,7 +106,7 @@ class SourceTable:
 
 
 def read_schemas(connection: Connection, filter: Filter) -> dict[str, str]:
-    """The captured schemas that there are, each with the statement that makes it."""
+    """The captured schemas, each with its CREATE DATABASE."""
     rows = query(
         connection,
         "SELECT SCHEMA_NAME AS s, DEFAULT_CHARACTER_SET_NAME AS charset, DEFAULT_COLLATION_NAME AS collation"
@@ -118,9 +121,9 @@ def read_schemas(connection: Connection, filter: Filter) -> dict[str, str]:
 
 
 def read_definitions(connection: Connection, filter: Filter) -> Definitions:
-    """Every table that can be for us, as it is now: those that are not may be renamed to one that is.
+    """All tables of captured schemas: a table that is not captured may be renamed to one that is.
 
-    The session must be one of `moment.prepare_session`, which shows every column.
+    The session must be prepared by `snapshot_point.prepare_session`, which shows every column.
     """
     everything = Filter(Filters())
     tables = {}
@@ -140,8 +143,34 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
     return Definitions(tables, schemas)
 
 
+def definitions_at_position(
+    connection: Connection, source: Source, filter: Filter
+) -> tuple[SnapshotPoint, Definitions]:
+    """Reads the tables at a position of the log, for a log that begins there without an initial load.
+
+    Args:
+        connection: an idle session.
+        source: the source.
+        filter: decides which schemas are captured.
+
+    Raises:
+        SourceUnavailable: a long statement blocks the lock.
+        SourceChanged: DDL changed the tables in every attempt.
+    """
+    prepare_session(connection, source)
+    before = read_definitions(connection, filter)
+    for _ in range(ATTEMPTS):
+        point = fix_snapshot_point(connection)
+        query(connection, "ROLLBACK")
+        after = read_definitions(connection, filter)
+        if after == before:
+            return point, after
+        before = after
+    raise SourceChanged(f"DDL changed the source's tables in each of {ATTEMPTS} attempts to read them")
+
+
 def read_tables(connection: Connection, filter: Filter, only: TableName | None = None) -> list[SourceTable]:
-    """The captured tables, or one of them, as they are now."""
+    """The captured tables, or one of them."""
     columns: dict[TableName, list[Row]] = {}
     keys: dict[TableName, list[Row]] = {}
     for sql, found in ((_COLUMNS, columns), (_KEYS, keys)):
@@ -157,7 +186,7 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
 
 
 def unreadable_tables(connection: Connection, filter: Filter) -> list[str]:
-    """Captured tables of which a SELECT does not show what the binary log holds, each with what it is: MariaDB's."""
+    """Captured tables of MariaDB whose SELECT differs from the binary log, each with its kind."""
     return [
         f"{TableName(row['s'], row['t'])} ({row['kind'].lower()})"
         for row in query(connection, _OTHER_TABLES)
@@ -239,12 +268,12 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _after_type(row: Row) -> str:
-    """The attributes that COLUMN_TYPE has behind the type: `unsigned zerofill`."""
+    """The attributes behind the type in COLUMN_TYPE: `unsigned zerofill`."""
     return row["full"].lower().rpartition(")")[2] if row["base"].lower() not in LABELLED else ""
 
 
 def _select(row: Row, double: str) -> str:
-    """An expression whose text is the value as the binary log holds it."""
+    """An expression whose text is the value in the binary log."""
     base, name = _base(row), quoted(row["name"])
     if base in {"float", "double"}:
         return double.format(name)  # FLOAT prints six digits only, FLOAT(7,4) four decimals

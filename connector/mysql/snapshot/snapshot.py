@@ -1,12 +1,12 @@
-"""The initial load: every captured table as it was at one GTID, as events that lead the stream.
+"""The initial load: every captured table at one position, as events before the stream.
 
-How the position is found: FLUSH TABLES WITH READ LOCK lets no commit through, START TRANSACTION WITH CONSISTENT
-SNAPSHOT then fixes what we see, the position is read, UNLOCK TABLES. Writers wait for these few statements and for
-nothing else. The tables are read afterwards from that one transaction, which sees them as they were.
+Finding the position: FLUSH TABLES WITH READ LOCK blocks commits, START TRANSACTION WITH CONSISTENT SNAPSHOT fixes the
+view, the position is read, UNLOCK TABLES. Writers wait for these statements alone. The tables are read afterwards in
+that transaction.
 
-DDL is not part of a transaction's view. The dictionary is read before and after the position, and again when a table's
-turn comes: a table that is no longer the same ends the load with `SourceChanged`, and a new one has to begin. While a
-table is being read, DDL on that table waits.
+DDL is not part of a transaction's view. The dictionary is read before and after the position, and again before each
+table: a changed table ends the load with `SourceChanged`, and a new load has to begin. DDL on a table waits while the
+table is read.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table de
 _Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
 
 Progress = Callable[[TableName, int, int], None]
-"""Called with a table, how many of its rows are read, and how many there are, roughly."""
+"""Called with a table, the number of rows read, and the approximate number of its rows."""
 
 
 class Snapshot:
     """One initial load. Its events are bounded: at most `source.batch_bytes` / 2 of rows, but at least one row.
 
     Args:
-        source: where from.
-        filter: which tables.
-        progress: told after every event of rows.
-        clock: the time.
+        source: the source.
+        filter: the captured tables.
+        progress: called after every event of rows.
+        clock: for waiting.
     """
 
     def __init__(
@@ -67,31 +67,31 @@ class Snapshot:
         self._progress = progress or (lambda table, done, estimated: None)
         self._clock = clock or SystemClock()
         self._connection: Connection | None = None
-        self._moment: SnapshotPoint | None = None
+        self._point: SnapshotPoint | None = None
         self._schemas: dict[str, str] = {}
         self._tables: list[SourceTable] = []
         self._definitions: Definitions | None = None
 
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
-        """The place that the load stands for, and every GTID before it; known after `open`."""
-        moment = self._opened()[1]
-        return moment.position, moment.gtid_set
+        """The load's position, and the GTIDs before it; known after `open`."""
+        point = self._opened()[1]
+        return point.position, point.gtid_set
 
     @property
     def tables(self) -> Definitions | None:
-        """Every table at the moment that can be for us, also by another name later; known after `open`."""
+        """All tables of captured schemas at the snapshot point; known after `open`."""
         return self._definitions
 
     def open(self) -> None:
-        """Fix the moment.
+        """Fixes the snapshot point.
 
         Raises:
-            SourceUnavailable: the server is gone, or a long statement keeps the lock from us.
-            SourceChanged: its tables are changed by DDL all the time, or XA transactions are prepared all the time.
-            PreflightError: a table has no consistent read, a privilege is missing, a rule means no column, or an XA
-                transaction stays prepared.
-            Unsupported: a rule cannot be followed in a table.
+            SourceUnavailable: the server is gone, or a long statement blocks the lock.
+            SourceChanged: DDL or prepared XA transactions interfered in every attempt.
+            PreflightError: a table cannot be read consistently, a privilege is missing, a rule matches no column, or an
+                XA transaction stays prepared.
+            Unsupported: a rule does not fit a table.
         """
         with speaking_to(self._source):
             self._connection = connect(self._source)
@@ -103,14 +103,14 @@ class Snapshot:
         self._filter.check_rules([table.layout for table in self._tables])
 
     def _fix(self, connection: Connection) -> None:
-        """Find a moment with which the dictionary agrees, and at which no XA transaction is prepared."""
+        """Finds a snapshot point at which the dictionary is unchanged and no XA transaction is prepared."""
         disturbed = ""
         for _ in range(ATTEMPTS):
             await_decided(connection, self._clock)
             before = self._dictionary(connection)
-            self._moment = fix_snapshot_point(connection, load=True)
+            self._point = fix_snapshot_point(connection, load=True)
             self._schemas, self._tables, self._definitions = after = self._dictionary(connection)
-            if self._moment.prepared:
+            if self._point.prepared:
                 disturbed = "XA transactions were prepared"
             elif _identities(before) == _identities(after):
                 return
@@ -119,30 +119,30 @@ class Snapshot:
             query(connection, "ROLLBACK")
         raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
 
-    def pieces(self) -> Iterator[TransactionBatch]:
-        """The load, event by event; each piece is a whole event.
+    def batches(self) -> Iterator[TransactionBatch]:
+        """The load as batches; each is a whole event.
 
         Raises:
             SourceUnavailable: the server is gone.
             SourceChanged: DDL changed a table before it was read.
             ValueNotRepresentable: a text is not valid in its character set; with table and column.
         """
-        moment = self._opened()[1]
+        point = self._opened()[1]
         yield self._event("begin", Kind.TRANSACTION, [])
         by_schema: dict[str, list[SourceTable]] = {schema: [] for schema in self._schemas}
         for table in self._tables:
             by_schema.setdefault(table.layout.name.schema, []).append(table)
         for schema, tables in by_schema.items():
-            told = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
-            if not told and self._filter.captures_schema_definitions(schema):
+            defined = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
+            if not defined and self._filter.captures_schema_definitions(schema):
                 yield self._event(
                     "table", Kind.DDL, [self._create_schema(schema, self._filter.published_schema(schema))]
                 )
             for table in tables:
                 yield from self._table(table)
-        found = {"file": moment.position.file, "pos": str(moment.position.offset)}
-        if moment.gtid_set is not None:
-            found["gtid_set"] = moment.gtid_set
+        found = {"file": point.position.file, "pos": str(point.position.offset)}
+        if point.gtid_set is not None:
+            found["gtid_set"] = point.gtid_set
         yield self._event("end", Kind.TRANSACTION, [], found)
 
     def close(self) -> None:
@@ -173,15 +173,15 @@ class Snapshot:
             yield self._event("table", Kind.DDL, [create_schema, statement])
         if "insert" not in actions:
             return
-        shape = self._filter.row_transform(table.layout)
+        transform = self._filter.row_transform(table.layout)
         done = 0
         with self._unchanged(name):
             for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.batch_bytes // 2)):
                 done += len(ends)
                 rows = Rows(table.layout, Action.INSERT, data, ends)
-                if shape is not None:
-                    shaped, places, _, _ = shape.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
-                    rows = Rows(shape.layout, Action.INSERT, shaped, array("Q", places))
+                if transform is not None:
+                    new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
+                    rows = Rows(transform.layout, Action.INSERT, new_data, array("Q", new_ends))
                 yield self._event("rows", Kind.TRANSACTION, [rows])
                 self._progress(name, done, max(done, table.estimate))
             query(connection, "ROLLBACK TO SAVEPOINT before_table")
@@ -192,27 +192,27 @@ class Snapshot:
     def _event(
         self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None
     ) -> TransactionBatch:
-        moment = self._opened()[1]
+        point = self._opened()[1]
         begin = TransactionStart(
-            server_id=moment.server_id,
+            server_id=point.server_id,
             thread_id=0,
             gtid=None,
             last_committed=0,
             sequence_number=0,
-            start=moment.position,
+            start=point.position,
             kind=kind,
             metadata={"snapshot": part, **(more or {})},
         )
-        return TransactionBatch(begin, changes, TransactionEnd(moment.position, moment.time, Outcome.COMMIT))
+        return TransactionBatch(begin, changes, TransactionEnd(point.position, point.time, Outcome.COMMIT))
 
     def _opened(self) -> tuple[Connection, SnapshotPoint]:
-        if self._connection is None or self._moment is None:
+        if self._connection is None or self._point is None:
             raise RuntimeError("the snapshot is not open")
-        return self._connection, self._moment
+        return self._connection, self._point
 
     @contextmanager
     def _unchanged(self, name: TableName) -> Iterator[None]:
-        """Turn the server's "no such table" and "definition has changed" into `SourceChanged`."""
+        """Turns the server's "no such table" and "definition has changed" into `SourceChanged`."""
         with speaking_to(self._source):
             try:
                 yield
@@ -227,7 +227,7 @@ class Snapshot:
 
 
 def _changed(name: TableName) -> SourceChanged:
-    return SourceChanged("DDL changed a table while the initial load was reading: it has to begin anew", table=name)
+    return SourceChanged("DDL changed a table while the initial load was reading: a new load has to begin", table=name)
 
 
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
@@ -238,8 +238,8 @@ def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
 def _refuse_others(others: list[str]) -> None:
     if others:
         raise PreflightError(
-            f"a SELECT does not show these as the binary log does, so they cannot be loaded: {', '.join(others)}",
-            hint="leave them out with source.filters.ignore, or begin without a load: source.start = now",
+            f"tables whose SELECT differs from the binary log cannot be loaded: {', '.join(others)}",
+            hint="exclude them with source.filters.ignore, or begin without a load: source.start = now",
         )
 
 
@@ -249,5 +249,5 @@ def _refuse_without_transactions(tables: list[SourceTable]) -> None:
         raise PreflightError(
             f"tables whose engine has no transactions cannot be read consistently: {', '.join(map(str, without))}",
             hint=f"ALTER TABLE {quoted(without[0].schema)}.{quoted(without[0].table)} ENGINE = InnoDB; "
-            "or leave them out with source.filters.ignore",
+            "or exclude them with source.filters.ignore",
         )

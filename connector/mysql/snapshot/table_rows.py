@@ -1,9 +1,9 @@
-"""The rows of one table, streamed from the server into Avro.
+"""Streams the rows of one table from the server into Avro.
 
-pymysql sends the statement and reads the column definitions; the rows are taken from its socket in chunks and
-decoded in compiled code. The connection is usable again when the last batch was taken.
+pymysql sends the statement and reads the column definitions; rows are read from its socket in chunks and decoded in
+compiled code. The connection is usable again after the last batch.
 
-The server is told not to convert text: it would make a `?` of everything that UTF-8 has not, and say nothing.
+The server does not convert text: it would silently replace characters that UTF-8 lacks by `?`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CHUNK: Final = 1 << 18
 def table_rows(
     connection: Connection, table: SourceTable, max_rows: int, max_bytes: int
 ) -> Iterator[tuple[bytearray, array[int]]]:
-    """Read a table in batches of Avro `Row` records and their ends.
+    """Reads a table in batches of Avro `Row` records and their ends.
 
     Args:
-        connection: with nothing under way; not to be used before this is exhausted.
-        table: what to read.
+        connection: idle; must not be used before the iterator is exhausted.
+        table: the table.
         max_rows: of a batch.
         max_bytes: a batch ends with the row that reaches them.
 
     Raises:
-        pymysql.MySQLError: the server refused or went away.
-        CorruptBinlog: what it sent is not the protocol.
+        pymysql.MySQLError: the server refused or is gone.
+        CorruptBinlog: its answer contradicts the protocol.
         ValueNotRepresentable: a text is not valid in its character set.
     """
     inner = cast(Any, connection)
@@ -45,7 +45,7 @@ def table_rows(
     result = inner._result
     if result.field_count != len(table.kinds):
         raise CorruptBinlog("the source answers with other columns", table=table.layout.name, got=result.field_count)
-    # From here on the answer is ours; to pymysql it counts as read.
+    # The answer is read here; for pymysql it is finished.
     result.unbuffered_active = False
     result.connection = None
     rows = TextRows(table.kinds, inner._next_seq_id, table.texts)
@@ -66,9 +66,9 @@ def table_rows(
 
 
 def _receive(connection: Any, least: int) -> bytes:
-    """What is there, but at least `least` bytes; a large row at once, so that it is joined only once."""
+    """Reads available bytes, at least `least`; a large row at once, so that it is joined only once."""
     stream = connection._rfile
     data = cast(bytes, stream.read(least) if least > CHUNK else stream.read1(CHUNK))
     if not data or (least > CHUNK and len(data) < least):
-        raise pymysql.OperationalError(CR.CR_SERVER_LOST, "the connection was closed within the rows of a table")
+        raise pymysql.OperationalError(CR.CR_SERVER_LOST, "the connection was closed inside of a table's rows")
     return data

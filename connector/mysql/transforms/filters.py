@@ -1,10 +1,9 @@
-"""Which schemas and tables are for us: the do and ignore patterns of the configuration; whose writes are not for us;
-and which text may be invalid.
+"""Filters of the configuration: captured schemas and tables, ignored servers, text that may be invalid.
 
 A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
-its first dot: `?` in a schema's part also finds a dot in the name. Ignore wins over do; no do pattern means all.
-MySQL's own schemas are not for us, but where a file is only looked at. The pattern of a column has its name behind the
-last dot.
+its first dot: `?` in a schema's part also matches a dot in the name. Ignore wins over do; no do pattern means all.
+MySQL's own schemas are not captured, except when a file is only inspected. The pattern of a column has its name behind
+the last dot.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ from connector.patterns import glob
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
 TABLES_WITH_ROWS = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-"""Of information_schema: the tables that hold rows, a MariaDB's versioned ones among them. Of a sequence's row the log
-has every value."""
+"""Condition of information_schema for tables with rows, also MariaDB's versioned ones. Of a sequence the log has every
+value."""
 UNRECORDED = {"hash_key", "hash_key_file", "unknown_ddl"}
-"""What of source.filters is in no record of what is captured. The key is a secret: its digest is there. A definition
-that is not understood is either left out or ends the producer, so which are left out changes no event."""
+"""Fields of source.filters that are not recorded. The key is a secret: its digest is recorded. A definition that is not
+understood is either left out or ends the producer, so `unknown_ddl` changes no event."""
 UNKNOWN_HINT = (
     "`thl produce`: where it is about no captured table, or the target gets by hand what it did to one, "
     "source.filters.unknown_ddl leaves out texts like it. `thl binlog`: without --do and --ignore it is shown"
@@ -58,42 +57,42 @@ class Pattern:
     """One pattern, compiled.
 
     Args:
-        schema: finds schemas.
-        table: finds tables; None where the pattern names a whole schema.
+        schema: matches schemas.
+        table: matches tables; None if the pattern names a whole schema.
     """
 
     schema: re.Pattern[str]
     table: re.Pattern[str] | None
 
     def finds(self, schema: str, table: str) -> bool:
-        """Whether the table is meant."""
+        """True if the pattern matches a table."""
         return self.finds_schema(schema) and (self.table is None or self.table.fullmatch(table) is not None)
 
     def finds_schema(self, schema: str) -> bool:
-        """Whether some table of the schema can be meant."""
+        """True if the pattern can match a table of the schema."""
         return self.schema.fullmatch(schema) is not None
 
     @property
     def whole(self) -> bool:
-        """Whether every table of the schemas it finds is meant."""
+        """True if the pattern matches every table of its schemas."""
         return self.table is None or self.table.pattern == ".*"
 
 
 class Filter:
-    """Decides which tables are captured.
+    """Decides what is captured; a `CaptureFilter`.
 
-    `fold` makes names equal that the server takes for the same.
+    `fold` maps names that the server treats as equal to one name.
 
     Args:
         filters: the configured patterns.
-        lower_case_table_names: the server's: 0 keeps names apart by case, 1 and 2 do not.
+        lower_case_table_names: the server's: with 0 names are case-sensitive, with 1 and 2 not.
         keep_invalid_text: patterns of columns, `schema.table.column`.
-        keeps_statements: whether changes that were logged as statements are for us as they are.
-        rows_query_bytes: how much of the text of a statement is wanted whose changes were logged as rows; 0: nothing.
-        largest_event: bytes that a compressed event may have, expanded.
-        ignored_servers: what these server ids wrote is not for us.
-        untold: options of definitions that a MySQL before 8.0 does not log, as it has them; of others nothing.
-        system_schemas: whether MySQL's own schemas are for us too, as far as the patterns say so.
+        keeps_statements: whether changes logged as statements are published as statements.
+        rows_query_bytes: bytes to keep of a statement's text beside its rows; 0: none.
+        largest_event: the most bytes of an expanded compressed event.
+        ignored_servers: server ids whose transactions are not captured.
+        unlogged_options: options of definitions that a MySQL before 8.0 does not log, with its values.
+        system_schemas: whether patterns may match MySQL's own schemas.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -138,7 +137,7 @@ class Filter:
     def of(
         cls, source: Source, lower_case_table_names: int = 0, unlogged_options: Mapping[str, str] = MappingProxyType({})
     ) -> Filter:
-        """What a producer of this source takes: not what was written under its own server id either."""
+        """The filter of a producer of this source; it also ignores the producer's own server id."""
         return cls(
             source.filters,
             lower_case_table_names,
@@ -151,42 +150,42 @@ class Filter:
         )
 
     def including(self, finished: Finished | None) -> Filter:
-        """The same, but this event of the log is read whoever wrote it: so that it can be compared."""
+        """A copy that also reads one transaction whatever its server id, for comparison with the log."""
         spares = copy(self)
         spares.always_read = finished
         return spares
 
     def captures(self, schema: str, table: str) -> bool:
-        """Whether changes of this table are published."""
+        """True if changes of this table are captured."""
         schema, table = self.fold(schema), self.fold(table)
         if schema in self._left_out or any(pattern.finds(schema, table) for pattern in self._ignore):
             return False
         return not self._do or any(pattern.finds(schema, table) for pattern in self._do)
 
     def captures_schema(self, schema: str) -> bool:
-        """Whether some table of this schema may be published: what CREATE and DROP DATABASE ask."""
+        """True if a table of this schema can be captured, which decides about CREATE and DROP DATABASE."""
         schema = self.fold(schema)
         if schema in self._left_out or any(p.whole and p.finds_schema(schema) for p in self._ignore):
             return False
         return not self._do or any(pattern.finds_schema(schema) for pattern in self._do)
 
     def rule(self, schema: str, table: str) -> TableRule | None:
-        """The rule that counts for a table; None: it is published whole."""
+        """The first rule that matches a table; None: it is published unchanged."""
         if not self._rules:
             return None
         schema, table = self.fold(schema), self.fold(table)
         return next((rule for patterns, rule in self._rules if any(p.finds(schema, table) for p in patterns)), None)
 
     def actions(self, schema: str, table: str) -> Collection[str]:
-        """Of a table that is wanted: what is published of it."""
+        """The captured actions of a captured table."""
         rule = self.rule(schema, table)
         return EVERYTHING if rule is None else rule.actions
 
     def row_transform(self, layout: TableLayout) -> RowTransform | None:
-        """What a rule makes of a table's rows; None: nothing.
+        """The compiled rule of a table; None: its rows are published unchanged.
 
         Raises:
-            Unsupported: the rule cannot be followed in this table.
+            Unsupported: the rule does not fit the table.
         """
         rule = self.rule(*layout.name)
         if rule is None or not (rule.transforms_rows or rule.rename or rule.publish_as):
@@ -240,7 +239,7 @@ class Filter:
         return schema
 
     def _check_dropped(self, about: AffectedTables) -> None:
-        """A schema that is dropped takes its tables along: all are published there, and no others are."""
+        """Checks that a dropped schema has the same tables as its published schema."""
         if not about.drops:
             return
         schema, published = self.fold(about.schema), self.published_schema(about.schema)
@@ -248,17 +247,17 @@ class Filter:
             to = rule.publish_as.partition(".")[0]
             here = any(pattern.finds_schema(schema) for pattern in patterns)
             if to and (to == published) is not here:
-                raise Unsupported("a schema is dropped, and its tables are not those of the published one")
+                raise Unsupported("a dropped schema and its published schema have different tables")
 
     def _columns(self, name: TableName) -> RuledColumns | None:
         return self._ruled.get(id(self.rule(*name))) if self.captures(*name) else None
 
     def check_rules(self, layouts: Collection[TableLayout]) -> None:
-        """Make sure that every rule means something to the tables there are.
+        """Checks the rules against the source's tables.
 
         Raises:
-            PreflightError: one names a column that none of its tables has.
-            Unsupported: one cannot be followed in a table.
+            PreflightError: a rule names a column that none of its tables has.
+            Unsupported: a rule does not fit a table.
         """
         for _, rule in self._rules:
             unknown = idle(rule, (layout for layout in layouts if self.rule(*layout.name) is rule))
@@ -312,7 +311,7 @@ class Filter:
         return Captured(statement, about, capture, self.fold).statements()
 
     def passes(self, statement: Statement) -> bool:
-        """Whether the configuration lists it among the definitions that are not understood and change no table."""
+        """True if a definition is not understood and `unknown_ddl` lists it as one that changes no table."""
         if not self._lists(statement):
             return False
         try:
@@ -325,8 +324,8 @@ class Filter:
         return any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown)
 
     def captures_schema_definitions(self, schema: str) -> bool:
-        """Of a schema that is wanted, whether CREATE, ALTER and DROP DATABASE are for us: not where the rule that
-        counts for every table in it leaves out definitions."""
+        """True if CREATE, ALTER and DROP DATABASE of a captured schema are captured: not if the rule for every table in
+        it excludes definitions."""
         schema = self.fold(schema)
         for patterns, rule in self._rules:
             found = [pattern for pattern in patterns if pattern.finds_schema(schema)]
@@ -335,7 +334,7 @@ class Filter:
         return True
 
     def keeps_invalid_text(self, schema: str, table: str, column: str) -> bool:
-        """Whether values of this column that are not valid in its character set are kept, as bytes."""
+        """True if values of this column that are not valid in its character set are published as bytes."""
         if not self._kept:
             return False
         schema, table = self.fold(schema), self.fold(table)
@@ -349,7 +348,7 @@ class Filter:
                 f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
                 hint="write `shop.notes.text` or `shop.*.*`",
             )
-        return Pattern(glob(schema), glob(name)), glob(column.lower())  # no column's name has a case
+        return Pattern(glob(schema), glob(name)), glob(column.lower())  # column names are case-insensitive
 
     def _compile(self, pattern: str, field: str) -> Pattern:
         schema, dot, table = self.fold(pattern.strip()).partition(".")
@@ -362,9 +361,9 @@ class Filter:
 
 
 def fingerprint(source: Source) -> str:
-    """What tells whether the same events are made of the same transactions: a hash of all that decides it.
+    """A hash of all settings that decide which events are made of a transaction.
 
-    Not of the servers that are ignored: the log's last event is read whoever wrote it.
+    Ignored servers are not part of it: the log's last transaction is always read.
     """
     decides = source.filters.model_dump(mode="json", exclude=UNRECORDED) | {
         "hash_key": hash_key_digest(source.filters),

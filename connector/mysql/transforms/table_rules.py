@@ -1,6 +1,6 @@
-"""What a rule of the configuration means for the columns of one table: decided once, when the table is met.
+"""Compiles a rule of the configuration for one table, once for each layout.
 
-A rule that cannot be followed in a table stops the reading there: what it was to hide is not published.
+A rule that does not fit a table stops reading: nothing that it should hide is published.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def published_name(rule: TableRule | None, name: TableName) -> TableName:
 
 
 def row_transform(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransform | None:
-    """What becomes of a table's rows.
+    """Compiles a rule for a table.
 
     Args:
-        layout: the table as the source has it.
-        rule: that counts for it.
-        key: of hashes.
+        layout: the source's table.
+        rule: its rule.
+        key: the hash key.
 
     Returns:
-        None where the rule changes neither a column of it, or its name, nor the table's.
+        None if the rule changes neither columns nor names.
 
     Raises:
-        Unsupported: the rule cannot be followed: it hides a part of the key, a column is not of a type for it, or two
-            would be published under one name.
+        Unsupported: the rule hides a part of the key, a column has the wrong type, or two columns would be published
+            under one name.
     """
     parts = [_part(layout, index, rule) for index in range(len(layout.columns))]
     name = published_name(rule, layout.name)
@@ -55,14 +55,14 @@ def row_transform(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransf
     kept = all(part == KEPT for part in parts) and names == [column.name for column in layout.columns]
     if kept and name == layout.name:
         return None
-    places = [index for index, (does, _, _) in enumerate(parts) if does is not Does.DROP]
-    if not places:
+    kept_at = [index for index, (does, _, _) in enumerate(parts) if does is not Does.DROP]
+    if not kept_at:
         raise Unsupported(f"a rule drops every column of {layout.name}", hint="use source.filters.ignore")
-    columns = tuple(replace(_published(layout.columns[at], parts[at]), name=names[at]) for at in places)
+    columns = tuple(replace(_published(layout.columns[at], parts[at]), name=names[at]) for at in kept_at)
     if again := twice(column.name for column in columns):
-        at = next(at for at in places if names[at].lower() == again.lower() != layout.columns[at].name.lower())
+        at = next(at for at in kept_at if names[at].lower() == again.lower() != layout.columns[at].name.lower())
         _stop(layout.name, layout.columns[at], f"publishes two columns under the name {again}")
-    return RowTransform(TableLayout(name, columns, tuple(map(places.index, layout.key))), parts, key)
+    return RowTransform(TableLayout(name, columns, tuple(map(kept_at.index, layout.key))), parts, key)
 
 
 def called(rule: TableRule | None, column: str) -> str:
@@ -73,37 +73,37 @@ def called(rule: TableRule | None, column: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RuledColumns:
-    """What a rule does with columns, as definitions want to know it."""
+    """A rule's effect on columns, for definitions."""
 
     rule: TableRule
 
     def drops(self, column: str) -> bool:
-        """Whether it is left out."""
+        """True if the column is dropped."""
         return finds_column(self.rule.drop, column)
 
     def treats(self, column: str) -> object:
-        """What is done with it."""
+        """The treatment of a column, comparable between rules."""
         mask = next((mask for pattern, mask in self.rule.mask.items() if finds_column((pattern,), column)), None)
         return "dropped" if self.drops(column) else (mask, finds_column(self.rule.zero_dates, column))
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Columns, in lower case, and the names under which they are published, where these are others."""
+        """The published names of renamed columns, by their lower-case names."""
         return {old.lower(): new for old, new in self.rule.rename.items()}
 
 
 def idle(rule: TableRule, layouts: Iterable[TableLayout]) -> list[str]:
-    """The column patterns of a rule that find nothing in any of these tables: most likely they are misspelt."""
+    """The column patterns of a rule that match no column of these tables: most likely misspelt."""
     patterns = (*rule.drop, *rule.mask, *rule.zero_dates, *rule.rename)
     columns = {column.name for layout in layouts for column in layout.columns}
     return [pattern for pattern in patterns if not any(finds_column((pattern,), column) for column in columns)]
 
 
 def hash_key(filters: Filters) -> bytes:
-    """The key of masks that hash; empty where there is none.
+    """The key of hashing masks; b"" if there is none.
 
     Raises:
-        ConfigError: its file cannot be read, or holds less than a key.
+        ConfigError: its file cannot be read, or is too short.
     """
     if filters.hash_key_file is None:
         return filters.hash_key.get_secret_value().encode()
@@ -122,7 +122,7 @@ def hash_key(filters: Filters) -> bytes:
 
 
 def hash_key_digest(filters: Filters) -> str:
-    """What tells two of these keys apart where neither may be read: in an epoch's record."""
+    """A digest of the hash key, for the epoch's record: tells keys apart without revealing them."""
     return hmac.digest(hash_key(filters), b"thl", "sha256").hex()
 
 
@@ -143,7 +143,7 @@ def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:
 def _mask(table: TableName, column: Column, mask: Mask, *, key: bool) -> Part:
     if key and mask.hash is None:
         _stop(
-            table, column, "masks a column of the key, so that rows cannot be told apart: only a hash can stand there"
+            table, column, "masks a column of the key with a value other than a hash, so that rows cannot be told apart"
         )
     if mask.hash is None and mask.truncate is None:
         return Does.FIX, 0, _fixed(table, column, mask.fixed)
@@ -176,7 +176,7 @@ def _published(column: Column, part: Part) -> Column:
 
 
 def _room(column: Column) -> int:
-    """Characters, at least."""
+    """The number of characters that always fit."""
     size = re.fullmatch(r"(?:var)?char\((\d+)\)", column.type)
     return int(size[1]) if size else 255 // 4 if column.type == "tinytext" else 65535 // 4
 

@@ -1,4 +1,4 @@
-"""Which character set a collation id stands for, and how its bytes become UTF-8."""
+"""Decodes text of MySQL's character sets."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from connector.mysql.values.text import meaningless, multibyte_text
 
 BINARY: Final = "binary"
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
-# What stands for a byte without meaning, less the byte.
+# U+DC00 plus a byte stands for an invalid byte.
 STRAY: Final = 0xDC00
 STRAYS: Final = re.compile("[\udc00-\udcff]")
 ASCII: Final = re.compile(rb"[\x00-\x7f]+")
-# Sets whose Python codec is exactly MySQL's: every code unit has one meaning.
+# Sets whose Python codec equals MySQL's.
 WIDE: Final = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
-# The most bytes a character has, where that is not one.
+# The most bytes of a character, if more than one.
 WIDTH: Final = {"utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, **multibyte.LONGEST}
 
 
 @cache
 def width(charset: str) -> int:
-    """How many bytes a character of the set can have: what MySQL calls mbmaxlen."""
+    """The most bytes of a character of the set: MySQL's mbmaxlen."""
     return WIDTH.get(charset, 1)
 
 
 @cache
 def alphabet(charset: str) -> str:
-    """The 256 characters of a single-byte set, U+0000 where a byte above 0 means nothing; "" for other sets."""
+    """The 256 characters of a single-byte set, U+0000 for undefined bytes above 0; "" for other sets."""
     lower = "".join(map(chr, range(128)))
     if charset == "ascii":
         return lower + "\0" * 128
@@ -53,12 +53,11 @@ def table(charset: str) -> bytes:
 
 
 def decode_leniently(text: bytes, charset: str) -> str:
-    """A text whose bytes may mean nothing in its character set: each such byte is U+DC00 and the byte, which no text
-    has otherwise. What `decode` gives where all of them mean something.
+    """Decodes text that may be invalid in its character set: an invalid byte becomes U+DC00 plus the byte, which no
+    valid text has. Valid text is decoded as by `decode`.
 
-    Where a first byte of two means nothing with the byte behind it, neither does that one, where a second byte may be
-    ASCII: the server's parser passes both at once. A backslash of two bytes (sjis, ujis) is given so, too: to the
-    parser it escapes nothing.
+    If the first of two bytes is invalid with the next byte, both are, where a second byte may be ASCII: the server's
+    parser skips both. A backslash of two bytes (sjis, ujis) becomes two such characters: it escapes nothing.
     """
     if charset in UTF8 or charset == BINARY:
         return text.decode(errors="surrogateescape")
@@ -77,7 +76,7 @@ def decode_leniently(text: bytes, charset: str) -> str:
 
 
 def _characters(text: bytes, charset: str) -> Iterator[str]:
-    """One after the other, of a set of several bytes."""
+    """The characters of a text in a multi-byte set."""
     codes, longest = multibyte.codes(charset), multibyte.LONGEST[charset]
     ascii_seconds = not charset.startswith("euc") and charset not in {"ujis", "gb2312"}
     at = 0
@@ -102,20 +101,20 @@ def _characters(text: bytes, charset: str) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """A text that was decoded leniently, for people: bytes that mean nothing as `\\xe9`."""
+    """A leniently decoded text for messages: invalid bytes as `\\xe9`."""
     return STRAYS.sub(lambda found: f"\\x{ord(found[0]) - STRAY:02x}", text)
 
 
 def strays(text: str) -> bool:
-    """Whether a text that was decoded leniently holds bytes that mean nothing."""
+    """True if a leniently decoded text has invalid bytes."""
     return STRAYS.search(text) is not None
 
 
 def decode(text: bytes, charset: str) -> str:
-    """Text of a session or of a table's definition; `binary` is taken for UTF-8.
+    """Decodes text of a session or of a table's definition; `binary` is read as UTF-8.
 
     Raises:
-        ValueNotRepresentable: the bytes mean nothing in it.
+        ValueNotRepresentable: the text is not valid in the set.
     """
     try:
         if charset in UTF8 or charset == BINARY:
@@ -123,11 +122,11 @@ def decode(text: bytes, charset: str) -> str:
         if charset in WIDE:
             return text.decode(WIDE[charset])
     except UnicodeDecodeError as error:
-        raise meaningless(f"a text holds bytes that mean nothing in {charset}", text, error.start) from None
+        raise meaningless(f"a text is not valid in {charset}", text, error.start) from None
     if charset in multibyte.LONGEST:
         return multibyte_text(text, multibyte.codes(charset), multibyte.LONGEST[charset])
     chars = alphabet(charset)
     for at, byte in enumerate(text):
         if byte and chars[byte] == "\0":
-            raise meaningless(f"a text holds a byte that means nothing in {charset}", text, at)
+            raise meaningless(f"a text is not valid in {charset}", text, at)
     return "".join(chars[byte] for byte in text)

@@ -1,4 +1,4 @@
-"""A column of a TABLE_MAP: its type as MySQL's information schema writes it, and how its values are decoded.
+"""Columns of a TABLE_MAP: the type as in MySQL's information schema, and the codec of its values.
 
 Type codes and the bytes of their metadata are those of MySQL's `include/field_types.h` and `Table_map_event`.
 """
@@ -15,8 +15,8 @@ from connector.mysql.values.rows import Kind
 Spec = tuple[int, int, int, bool, object, tuple[bytes, ...]]
 """kind, size, scale, flag, alphabet or codec, labels: see `RowCodec`."""
 
-NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})  # those that have a bit of signedness
-TEXT = frozenset({15, 253, 254, 249, 250, 251, 252, 140, 141})  # those that have a collation
+NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})  # types with a bit of signedness
+TEXT = frozenset({15, 253, 254, 249, 250, 251, 252, 140, 141})  # types with a collation
 BLOB = frozenset({249, 250, 251, 252, 140})
 COMPRESSED = frozenset({140, 141})  # MariaDB's BLOB, TEXT and VARCHAR with the attribute COMPRESSED
 INTEGERS = {1: ("tinyint", 1), 2: ("smallint", 2), 9: ("mediumint", 3), 3: ("int", 4), 8: ("bigint", 8)}
@@ -27,9 +27,9 @@ SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 @dataclass(slots=True)
 class Raw:
-    """A column as the event tells it, its real type found out. What it does not tell is None.
+    """A column of the event with its real type. None: the event lacks the field.
 
-    Integers of unknown signedness are decoded as both where they differ, texts of an unknown character set as bytes,
+    Integers of unknown signedness are decoded as both if these differ, texts of an unknown character set as bytes,
     an ENUM or SET without labels as its number.
     """
 
@@ -44,19 +44,19 @@ class Raw:
 
 
 def meta_size(code: int) -> int:
-    """Bytes of metadata that a type has in the event."""
+    """Bytes of a type's metadata in the event."""
     if code in {4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255}:
         return 1
     return 2 if code in {15, 16, 141, 246, 247, 248, 253, 254} else 0
 
 
 def real_type(code: int, meta: bytes) -> int:
-    """ENUM and SET are logged as strings, their own type in the first byte of the metadata."""
+    """The real type: ENUM and SET are logged as strings, with the real type in the first byte of the metadata."""
     return meta[0] if code == 254 and meta[0] in {247, 248} else code
 
 
 def compile_column(raw: Raw, table: TableName) -> tuple[Column, Spec]:
-    """The column as others see it, and as `RowCodec` decodes it.
+    """The column of the layout, and its specification for `RowCodec`.
 
     Raises:
         CorruptBinlog, Unsupported, ValueNotRepresentable: naming table and column.
@@ -72,7 +72,7 @@ def compile_column(raw: Raw, table: TableName) -> tuple[Column, Spec]:
 
 
 def keeping_invalid(spec: Spec) -> Spec:
-    """The same text, but values that are not valid in their character set are kept as bytes."""
+    """A copy whose invalid text is published as bytes."""
     kind, size, scale, _, charset, labels = spec
     return kind, size, scale, True, charset, labels
 
@@ -146,7 +146,7 @@ def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
 
 
 def text_spec(charset: str, prefix: int = 0) -> Spec:
-    """How text of a set is decoded that has a length of `prefix` bytes before it."""
+    """The specification of text of a set with a length of `prefix` bytes."""
     if charset in charsets.UTF8:
         return Kind.UTF8, prefix, 0, False, None, ()
     if charset in charsets.WIDE:
@@ -171,7 +171,7 @@ def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:
         return shown, 2 if size > 255 else 1, size if binary else 0
     size = int.from_bytes(meta, "little")
     if raw.code in COMPRESSED:
-        size -= 1  # a byte says how the value is compressed
+        size -= 1  # the byte of the compression method
         shown = f"varbinary({size})" if binary else f"varchar({size // charsets.width(charset)})"
         return shown, 2 if size > 254 else 1, 0
     shown = f"varbinary({size})" if binary else f"varchar({size // charsets.width(charset)})"
@@ -187,7 +187,7 @@ def _labelled(raw: Raw, name: str) -> tuple[Column, Spec]:
     if raw.labels is None:
         return Column(name, type_, nullable=raw.nullable), (Kind.INTEGER, size, 0, True, None, ())
     if raw.collation is None:
-        raise CorruptBinlog("the metadata does not tell the collation of every text")
+        raise CorruptBinlog("the metadata lacks the collation of a text column")
     charset = collations.charset_of(raw.collation)
     labels = tuple(charsets.decode(label, charset) for label in raw.labels)
     column = Column(name, type_, charset=charset, labels=labels, nullable=raw.nullable)

@@ -1,9 +1,9 @@
-"""JSON documents that the log tells as differences from the row's old document (binlog_row_value_options=PARTIAL_JSON).
+"""Applies differences to JSON documents (binlog_row_value_options=PARTIAL_JSON).
 
 The differences are those of MySQL's `sql-common/json_diff.cc`: one after the other an operation, a path and, unless
-something is removed, a value in binary JSON. They are done on the binary document
-(`sql-common/json_binary.h`), which is opened along the paths alone; whatever was not opened is printed by
-`jsontext`, so that numbers, times and decimals stay what they are.
+something is removed, a value in binary JSON. They are applied to the binary document
+(`sql-common/json_binary.h`), of which only the paths are opened; `jsontext` prints the rest, so that numbers, times and
+decimals stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from connector.mysql.fields import Fields
 from connector.mysql.values.jsontext import text_of
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, STRING, OPAQUE = 0, 1, 2, 3, 4, 12, 15
-SIZES: Final = {LITERAL: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 8}  # of values that always have the same
-MAX_GROWTH: Final = 16  # as in `jsontext`: entries may share an offset, so a small document could stand for gigabytes
+SIZES: Final = {LITERAL: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 8}  # of types with a fixed size
+MAX_GROWTH: Final = (
+    16  # as in `jsontext`: entries may share an offset, so the text of a small document could have gigabytes
+)
 
 _LEG = re.compile(r'\.(?P<quoted>"(?:[^"\\]|\\.)*")|\.(?P<name>[^.\[\]"*\s]+)|\[(?P<last>last-?)?(?P<cell>\d*)\]')
 
 
 class Operation(IntEnum):
-    """What a difference does."""
+    """The operation of a difference."""
 
     REPLACE = 0
     INSERT = 1
@@ -33,7 +35,7 @@ class Operation(IntEnum):
 
 
 class _Value:
-    """A value, closed: a type and the bytes that begin with it; or opened: its members or elements."""
+    """A value: closed (a type and bytes that begin with it), or opened (its members or elements)."""
 
     __slots__ = ("data", "elements", "members", "type")
 
@@ -44,7 +46,7 @@ class _Value:
         self.elements: list[_Value] | None = None
 
     def open(self) -> None:
-        """Find out what is in it; nothing for what is no container."""
+        """Opens a container; does nothing for other values."""
         if self.type > LARGE_ARRAY or self.members is not None or self.elements is not None:
             return
         wide = 4 if self.type in (LARGE_OBJECT, LARGE_ARRAY) else 2
@@ -74,9 +76,9 @@ class _Value:
             self.members[bytes(inside[start : start + length])] = value
 
     def printed(self, out: bytearray, room: int) -> None:
-        """Append its text, as MySQL prints it; `room` is how long all of it may get."""
+        """Appends its text as MySQL prints it; `room` limits the length of `out`."""
         if len(out) > room:
-            raise CorruptBinlog("a JSON document stands for more text than its size allows")
+            raise CorruptBinlog("the text of a JSON document is longer than its size allows")
         if self.members is not None:
             out += b"{"
             # MySQL's order: shorter keys first, then by their bytes.
@@ -94,7 +96,7 @@ class _Value:
             out += text_of(bytes([self.type]) + bytes(self.data[: self._size()]))
 
     def _size(self) -> int:
-        """The bytes that a closed value has."""
+        """The bytes of a closed value."""
         if self.type in SIZES:
             return SIZES[self.type]
         if self.type <= LARGE_ARRAY:
@@ -111,11 +113,11 @@ class _Value:
 
 
 def patched(document: bytes, diffs: bytes) -> bytes:
-    """Do differences to a document.
+    """Applies differences to a document.
 
     Args:
-        document: the old one, in binary JSON.
-        diffs: what the log has in place of the new one, behind the column's own length.
+        document: the old document, in binary JSON.
+        diffs: the differences, behind the column's length.
 
     Returns:
         The new document's text, as MySQL prints it.
@@ -142,13 +144,13 @@ def patched(document: bytes, diffs: bytes) -> bytes:
 
 
 def _value(document: bytes) -> _Value:
-    """A document as a value; an empty one is what `INSERT IGNORE` makes of NULL: JSON's null."""
+    """A document as a value; an empty document, which `INSERT IGNORE` makes of NULL, is JSON's null."""
     whole = memoryview(document or b"\x04\x00")
     return _Value(whole[0], whole[1:])
 
 
 def _done(root: _Value, operation: Operation, path: str, value: _Value | None) -> _Value:
-    """The document after one difference."""
+    """Applies one difference."""
     legs = _legs(path)
     if not legs:
         if operation is not Operation.REPLACE or value is None:
@@ -199,7 +201,7 @@ def _cell(leg: tuple[int, bool], size: int) -> int:
 
 
 def _legs(path: str) -> list[bytes | tuple[int, bool]]:
-    """The path's legs: a member's key, or a cell's number and whether it is counted from the end."""
+    """The legs of a path: a member's key, or a cell's number and whether it counts from the end."""
     found: list[bytes | tuple[int, bool]] = []
     at = 1
     while path.startswith("$") and at < len(path):
@@ -224,7 +226,7 @@ def _unfit(path: str) -> CorruptBinlog:
 
 
 def _key(key: bytes) -> bytes:
-    """A key in quotes: as a string is printed."""
+    """A key in quotes, printed as a string."""
     size = len(key)
     length = b""
     while size > 0x7F:

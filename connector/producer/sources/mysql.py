@@ -21,12 +21,12 @@ from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.replication import check_replication
 from connector.mysql.preflight.widening import capture_of, check_widened
 from connector.mysql.schema_history.table_history import history_of
-from connector.mysql.schema_history.tables_now import tables_now
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids, StreamStart, replica_uuid
 from connector.mysql.server.source_facts import SourceFacts as ServerFacts
 from connector.mysql.server.source_facts import read_facts
+from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter, fingerprint
 from connector.producer.sources.source import Stream, start_after, start_redo
@@ -86,7 +86,7 @@ class MySqlSource:
             if new and not load and facts.binlog_row_metadata != "FULL":
                 _check_start(facts, self._source.start)
                 self.check(load=True)  # the prerequisites of a snapshot point
-                moment, tables = tables_now(connection, self._source, self._capture())
+                moment, tables = definitions_at_position(connection, self._source, self._capture())
                 start, gtid_set = moment.position, moment.gtid_set
             elif new and not load:
                 found = self._log.start(connection)

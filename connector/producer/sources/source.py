@@ -43,7 +43,7 @@ class Load(Protocol):
     def tables(self) -> Definitions | None:
         """The source's tables in that state; None where they are not followed."""
 
-    def pieces(self) -> Iterator[TransactionBatch]:
+    def batches(self) -> Iterator[TransactionBatch]:
         """The load as whole events, one a batch, from `snapshot=begin` to `snapshot=end`.
 
         Raises:

@@ -185,6 +185,6 @@ def test_what_the_server_keeps_without_a_meaning_is_refused(mysql_server: SqlSer
     (streamed,) = row_changes(read_from(mysql_server, AfterGtids(start), finished, filters=kept), "t")
     snapshot = Snapshot(source, kept)
     snapshot.open()
-    (loaded,) = row_changes(list(snapshot.pieces()), "t")
+    (loaded,) = row_changes(list(snapshot.batches()), "t")
     snapshot.close()
     assert streamed == loaded == ("INSERT", None, [value])

@@ -87,7 +87,7 @@ def test_the_events_are_those_of_the_protocol(database: tuple[Source, str]) -> N
     run(source, name, "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT)", "INSERT INTO a VALUES (2), (1)")
     snapshot = an_open(source)
     position, gtid_set = snapshot.position
-    pieces = list(snapshot.pieces())
+    pieces = list(snapshot.batches())
     snapshot.close()
 
     parts = [piece.begin.metadata["snapshot"] for piece in pieces if piece.begin]
@@ -127,7 +127,7 @@ def test_what_is_committed_later_is_not_in_it(database: tuple[Source, str]) -> N
     run(source, name, "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 10), (2, 20)")
     snapshot = an_open(source)
     run(source, name, "UPDATE t SET n = 11", "DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (3, 30)")
-    rows = [row for c in changes(snapshot.pieces()) if isinstance(c, Rows) for row in values(c)]
+    rows = [row for c in changes(snapshot.batches()) if isinstance(c, Rows) for row in values(c)]
     snapshot.close()
     assert rows == [[1, 10], [2, 20]]
 
@@ -155,7 +155,7 @@ def test_under_load_it_shows_exactly_what_its_gtids_say(database: tuple[Source, 
         time.sleep(0.3)
         for _ in range(5):
             snapshot = an_open(source)
-            pieces = list(snapshot.pieces())
+            pieces = list(snapshot.batches())
             snapshot.close()
             counts = Counter(c.layout.name.table for c in changes(pieces) if isinstance(c, Rows) for _ in values(c))
             gtids = snapshot_gtids(source, snapshot_set(pieces), base)
@@ -243,7 +243,7 @@ def test_an_xa_transaction_that_is_decided_soon_is_waited_for(database: tuple[So
     snapshot = Snapshot(source, Filter(source.filters), clock=clock)
     snapshot.open()
     try:
-        assert [values(change) for change in changes(snapshot.pieces()) if isinstance(change, Rows)] == [[[1]]]
+        assert [values(change) for change in changes(snapshot.batches()) if isinstance(change, Rows)] == [[[1]]]
     finally:
         snapshot.close()
     assert not clock.left
@@ -308,7 +308,7 @@ def test_ddl_before_a_tables_turn_ends_the_load(database: tuple[Source, str], dd
     run(source, name, ddl)
     try:
         with pytest.raises(SourceChanged, match="begin anew"):
-            list(snapshot.pieces())
+            list(snapshot.batches())
     finally:
         snapshot.close()
 
@@ -318,7 +318,7 @@ def test_ddl_on_a_table_that_is_done_goes_on(database: tuple[Source, str]) -> No
     run(source, name, "CREATE TABLE a (id INT)", "CREATE TABLE b (id INT)", "INSERT INTO a VALUES (1)")
     snapshot = an_open(source)
     try:
-        for piece in snapshot.pieces():
+        for piece in snapshot.batches():
             if isinstance(piece.changes[-1] if piece.changes else None, Statement):
                 statement = piece.changes[-1]
                 assert isinstance(statement, Statement)
@@ -355,7 +355,7 @@ def test_events_are_bounded_and_progress_is_told(database: tuple[Source, str]) -
     snapshot = Snapshot(source, Filter(source.filters), lambda table, done, of: told.append((table, done, of)))
     snapshot.open()
     found: list[Any] = []
-    for change in changes(snapshot.pieces()):
+    for change in changes(snapshot.batches()):
         if isinstance(change, Rows):
             assert len(change.data) < 100_000 + 200
             found += values(change)

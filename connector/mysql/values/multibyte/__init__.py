@@ -1,8 +1,7 @@
-"""What the characters of more than one byte mean in gbk, gb18030, gb2312, big5, sjis, cp932, ujis, eucjpms and euckr.
+"""Tables of the multi-byte character sets gbk, gb18030, gb2312, big5, sjis, cp932, ujis, eucjpms and euckr.
 
-The tables are what a MySQL server answers: `tests/support/make_charsets.py` asks it for every character and writes one
-file for each set. Other software's codecs differ from MySQL's, Python's too. A table is unpacked when the first text of
-its set is met.
+The tables are recorded from a MySQL server: `tests/support/make_charsets.py` asks it for every character and writes one
+file for each set. Other software's codecs differ, Python's too. A table is unpacked on first use.
 
 A table is an array of code points of 16 bits, 0 where there is none: 128 for the bytes from 0x80 on; 128 × 256 for two
 bytes, by the first one's lower seven bits and the second; then, in sets of three bytes, as many for the two that
@@ -46,7 +45,7 @@ def codes(charset: str) -> bytes:
 
 
 def unpacked(packed: bytes, entries: int) -> bytes:
-    """The array that a file holds."""
+    """The array in a file."""
     raw = zlib.decompress(packed)
     if len(raw) != 2 * entries:
         raise ValueError(f"a table of {len(raw) // 2} characters instead of {entries}")

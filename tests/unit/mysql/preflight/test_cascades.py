@@ -57,15 +57,17 @@ def read(
     ],
 )
 def test_a_key_of_a_captured_table_stops(sql: str) -> None:
-    with pytest.raises(Unsupported, match="changes rows without the binary log saying so") as stopped:
+    with pytest.raises(Unsupported) as stopped:
         read(sql)
     assert "source.accept_unlogged_cascades=true" in stopped.value.hint
     assert "DROP FOREIGN KEY" in stopped.value.hint
+    assert stopped.value.where["foreign_keys"]
 
 
 def test_the_default_schema_is_not_what_counts() -> None:
-    with pytest.raises(Unsupported, match=r"shop\.c \(ON DELETE CASCADE\)"):
+    with pytest.raises(Unsupported) as stopped:
         read(CREATE.replace("TABLE c", "TABLE shop.c"), schema="other")
+    assert stopped.value.where["foreign_keys"] == "shop.c (ON DELETE CASCADE)"
     assert not read(CREATE.replace("TABLE c", "TABLE other.c"))
 
 
@@ -96,8 +98,9 @@ def test_what_did_not_happen_goes_on() -> None:
 def test_mysql_before_9_takes_no_notice_of_a_key_in_a_column() -> None:
     assert not read(INLINE, facts=MYSQL_8)
     for facts, sql in ((MYSQL_8, CREATE), (MYSQL_9, INLINE)):
-        with pytest.raises(Unsupported, match="foreign key"):
+        with pytest.raises(Unsupported) as stopped:
             read(sql, facts=facts)
+        assert stopped.value.where["foreign_keys"]
 
 
 @pytest.mark.parametrize("other", ["d", "d`e"])
@@ -108,6 +111,7 @@ def test_a_name_that_hides_a_key_is_refused_with_its_table(monkeypatch: pytest.M
     )
     answers = iter([[{"s": "shop", "t": "c"}], [{"Create Table": created}]])
     monkeypatch.setattr(cascades, "query", lambda *_: next(answers))
-    with pytest.raises(PreflightError, match=r"`shop`\.`c` has maybe a foreign key") as refused:
+    with pytest.raises(PreflightError) as refused:
         cascades.cascading_keys(cast(Connection, None), MARIADB, Filter(Filters(do=("shop",))))
+    assert refused.value.where["table"] == "`shop`.`c`"
     assert cascades.ACCEPT in refused.value.hint

@@ -72,8 +72,10 @@ def test_what_contradicts_a_rule() -> None:
     rules = Filters(tables=(TableRule(match=("shop",)),))
     with pytest.raises(ValidationError, match="statements=keep"):
         Source(filters=rules, statements="keep")
-    with pytest.raises(ConfigError, match="leave out the heartbeat table"):
+    with pytest.raises(ConfigError) as refused:
         heartbeat_table(Source(filters=rules, heartbeat_table="shop.beats"))
+    assert refused.value.where["table"] == "shop.beats"
+    assert "source.filters" in refused.value.hint
     with pytest.raises(ConfigError, match=r"tables\.0\.match"):
         Filter(Filters(tables=(TableRule(match=("shop.",)),)))
 
@@ -125,8 +127,9 @@ def test_names_under_which_tables_are_published() -> None:
     assert published("DROP DATABASE old") == "DROP DATABASE `new`"
     assert published("DROP DATABASE x") == "DROP DATABASE x"
     for sql in ("DROP DATABASE shop", "DROP DATABASE new", "DROP DATABASE other"):
-        with pytest.raises(Unsupported, match="a schema is dropped"):
+        with pytest.raises(Unsupported) as refused:
             published(sql)
+        assert refused.value.where["sql"] == sql
 
 
 @pytest.mark.parametrize(
