@@ -1,7 +1,5 @@
-"""`thl check`: whether everything that the configuration names is there and set up, each with its remedy.
+"""`thl check`: checks that everything the configuration names is there and set up, each with its remedy.
 
+- `checks`: checks source, grants, Kafka, target and Java, side by side. Creates and claims nothing.
 - `result`: a check's state and remedy, as text and JSON; the exit code of several.
-- `servers`: checks the source, Kafka and the target. Creates and claims nothing.
-- `java`: checks the Java that Spark needs.
-- `run`: all checks, side by side.
 """

@@ -25,8 +25,8 @@ def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     Takes seconds; creates and changes nothing. Exits with 0 if everything is there, else with the code of the first
     problem: 2, 3 or 4.
     """
+    from connector.check.checks import check as run
     from connector.check.result import as_objects, as_text, exit_code
-    from connector.check.run import check as run
 
     found = run(config, os.environ)
     click.echo(json.dumps(as_objects(found), indent=2) if as_json else as_text(found))

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connector import cli
+from connector.check.checks import check
 from connector.check.result import Check, State
-from connector.check.run import check
 from connector.config import Config, Filters, Kafka, Source, Target
 from connector.kafka.topics import Topics
 from connector.sandbox.fetching.java import java_home

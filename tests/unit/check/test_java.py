@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.check.java import check_java
+from connector.check.checks import check_java
 from connector.check.result import State, as_text, exit_code
 
 

@@ -1,11 +1,12 @@
-"""Checks the servers: the source with its settings and grants, the brokers with the log's topics, the target.
+"""Checks the source with its settings and grants, the brokers with the log's topics, the target, and Java.
 
 Nothing is created, claimed or fenced, and no server is asked twice: one that does not answer is reported in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
 
@@ -16,6 +17,8 @@ from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import connect
 from connector.mysql.server.dump import replica_uuid
+from connector.sandbox.fetching.java import installed_java, is_fetched
+from connector.sandbox.fetching.versions import JAVA_LEAST_VERSION
 from connector.targets.open import check_target
 
 SOURCE: Final = "source"
@@ -23,6 +26,26 @@ GRANTS: Final = "grants"
 KAFKA: Final = "kafka"
 TARGET: Final = "target"
 PATIENCE: Final = 5.0  # seconds
+
+
+def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
+    """Check source, grants, Kafka, target and Java.
+
+    Args:
+        config: the configuration.
+        environ: the environment, for Java.
+
+    Returns:
+        At least one result for each, in this order.
+    """
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        kafka = pool.submit(check_kafka, config)
+        target = pool.submit(check_target_server, config)
+        java = pool.submit(check_java, environ)
+        # The source is asked last: the privileges that it needs depend on whether a log exists.
+        results, log_exists = kafka.result()
+        source = check_source(config, log_exists=log_exists)
+        return [*source, *results, *target.result(), java.result()]
 
 
 def check_kafka(config: Config) -> tuple[list[Check], bool]:
@@ -79,6 +102,23 @@ def check_target_server(config: Config) -> list[Check]:
         return [ok(TARGET, check_target(config.target))]
     except ConnectorError as error:
         return [failed(TARGET, error)]
+
+
+def check_java(environ: Mapping[str, str]) -> Check:
+    """Check that there is a Java, of a version that Spark runs on.
+
+    Args:
+        environ: JAVA_HOME and PATH are used.
+    """
+    if found := installed_java(environ):
+        return ok("java", f"Java {found.version}, {found.home}")
+    if is_fetched():
+        return ok("java", f"Java {JAVA_LEAST_VERSION} in the cache")
+    return warning(
+        "java",
+        f"no Java {JAVA_LEAST_VERSION} or newer in JAVA_HOME or on the PATH: `thl apply` fetches one with pip",
+        f"on a machine without network install Java {JAVA_LEAST_VERSION} or newer, and set JAVA_HOME to its folder",
+    )
 
 
 def _problems(answers: str, error: PreflightError) -> Iterator[Check]:
