@@ -181,6 +181,6 @@ def test_brokers_that_are_not_there_are_told_before_spark_starts(
         raise ConfigError("Spark does not start")
 
     monkeypatch.setattr("connector.spark.session.Session", refused)
-    monkeypatch.setattr("connector.kafka.handshake.GLANCE", 0.5)
+    monkeypatch.setattr("connector.kafka.handshake.QUICK", 0.5)
     _, found = said(capsys, "apply", *KAFKA, "--set", "target.url=sqlite:///t.db")
     assert "waiting for the brokers of kafka.bootstrap service=default bootstrap=127.0.0.1:1" in found
