@@ -151,14 +151,14 @@ def binlog(
     from connector.errors import CorruptBinlog
     from connector.inspect.formats.json_event import JsonPrinter
     from connector.inspect.formats.tungsten_event import TungstenPrinter
-    from connector.inspect.selection import Range, Selection
-    from connector.inspect.transactions import Printer, Transactions
+    from connector.inspect.selection import Selection, SelectionBounds
+    from connector.inspect.transactions import Formatter, TransactionPrinter
     from connector.mysql.binlog.log_files import log_files
     from connector.mysql.binlog.log_reader import LogReading, read_log
     from connector.mysql.transforms.filters import Filter
 
-    wanted = Range(**bounds)
-    selection = Selection(wanted)
+    chosen = SelectionBounds(**bounds)
+    selection = Selection(chosen)
     gaps: list[Gap] = []
 
     def tell(gap: Gap) -> None:
@@ -175,13 +175,13 @@ def binlog(
     )
     reading = LogReading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
     out = sys.stdout.buffer
-    printer: Printer = JsonPrinter() if layout == "json" else TungstenPrinter()
-    transactions = Transactions(printer, selection, out)
+    printer: Formatter = JsonPrinter() if layout == "json" else TungstenPrinter()
+    transactions = TransactionPrinter(printer, selection, out)
     try:
-        for file in _between(log_files(files), wanted.from_position, wanted.to_position):
+        for file in _between(log_files(files), chosen.from_position, chosen.to_position):
             selection.file(file.name)
             for item in read_log(file, reading):
-                if not transactions.take(item):
+                if not transactions.accept(item):
                     break
             if selection.over:
                 break

@@ -1,4 +1,4 @@
-"""Which of a source's transactions are printed."""
+"""The selection of transactions of binary log files."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from connector.log.transaction.position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """What is wanted; None: no bound. A transaction must be within all of them.
+class SelectionBounds:
+    """Bounds of the transactions to print; None: no bound. A transaction must be within all of them.
 
     Args:
-        from_position: those that begin there or behind it, in the order of the files.
-        to_position: those that begin before it.
-        from_gtid: that one and those behind it in the log, whatever their GTIDs are.
-        to_gtid: that one and those before it.
-        from_time: those that were committed then or later, µs since 1970 UTC.
-        to_time: those that were committed before.
-        stop_after: as many at most.
+        from_position: begins there or later, in the order of the files.
+        to_position: begins before it.
+        from_gtid: the transaction with this GTID and all later ones in the log.
+        to_gtid: the transaction with this GTID and all earlier ones.
+        from_time: committed then or later, µs since 1970 UTC.
+        to_time: committed before.
+        stop_after: maximum number.
     """
 
     from_position: SourcePosition | None = None
@@ -33,44 +33,44 @@ class Range:
 
 
 class Selection:
-    """Walks along the log. Files before `from_position` and behind `to_position` are not shown to it.
+    """Selects transactions in the order of the log. Files outside of the positions are not given to it.
 
     Args:
-        wanted: what is.
+        bounds: the bounds. `over` is True once no later transaction can be within them.
     """
 
-    def __init__(self, wanted: Range) -> None:
-        self._wanted = wanted
-        self._reached = wanted.from_gtid is None
-        self._left = wanted.stop_after
-        self._last = False  # the transaction that is being read ends what is wanted
+    def __init__(self, bounds: SelectionBounds) -> None:
+        self._bounds = bounds
+        self._reached = bounds.from_gtid is None
+        self._left = bounds.stop_after
+        self._last = False  # the current transaction is the last within the bounds
         self._file = ""
-        self.over = wanted.stop_after == 0
+        self.over = bounds.stop_after == 0
 
     def file(self, name: str) -> None:
-        """A file begins."""
+        """Begin a file."""
         self._file = name
 
     def begins(self, begin: TransactionStart) -> bool:
-        """Whether a transaction can be wanted, as far as its beginning tells."""
-        if self._last:  # the last one was passed over, because something else did not want it
+        """True if a transaction can be within the bounds, as far as its beginning shows."""
+        if self._last:  # the last one was not printed: it is outside of another bound
             self.over = True
             return False
-        start, wanted = begin.start.offset, self._wanted
-        if wanted.to_position is not None and wanted.to_position.file == self._file:
-            self.over = self.over or start >= wanted.to_position.offset
+        start, bounds = begin.start.offset, self._bounds
+        if bounds.to_position is not None and bounds.to_position.file == self._file:
+            self.over = self.over or start >= bounds.to_position.offset
         self._see(begin.gtid)
-        if wanted.from_position is not None and wanted.from_position.file == self._file:
-            return self._reached and start >= wanted.from_position.offset
+        if bounds.from_position is not None and bounds.from_position.file == self._file:
+            return self._reached and start >= bounds.from_position.offset
         return self._reached
 
     def ends(self, ending: TransactionEnd) -> bool:
-        """Whether one that could be wanted is: its last piece has come."""
-        wanted, time = self._wanted, ending.commit_time
+        """True if a transaction that has ended is within the bounds."""
+        bounds, time = self._bounds, ending.commit_time
         if self._last:
             self.over = True
-        if (wanted.from_time is not None and time < wanted.from_time) or (
-            wanted.to_time is not None and time >= wanted.to_time
+        if (bounds.from_time is not None and time < bounds.from_time) or (
+            bounds.to_time is not None and time >= bounds.to_time
         ):
             return False
         if self._left is not None:
@@ -79,25 +79,25 @@ class Selection:
         return True
 
     def passes(self, gtid: str | None) -> bool:
-        """The source went past something that is not for us; whether more can be wanted."""
+        """Pass a filtered transaction; False once no later one can be within the bounds."""
         self._see(gtid)
         self.over = self.over or self._last
         return not self.over
 
     def check(self) -> None:
-        """Check, when everything was read, that what was named was met.
+        """Check at the end of the files that they had the GTIDs of the bounds.
 
         Raises:
-            ConfigError: it was not.
+            ConfigError: they had not.
         """
-        for option, gtid, met in (
-            ("--from-gtid", self._wanted.from_gtid, self._reached),
-            ("--to-gtid", self._wanted.to_gtid, self._last),
+        for option, gtid, found in (
+            ("--from-gtid", self._bounds.from_gtid, self._reached),
+            ("--to-gtid", self._bounds.to_gtid, self._last),
         ):
-            if gtid is not None and not met and not self.over:
+            if gtid is not None and not found and not self.over:
                 raise ConfigError(f"{option}: no transaction of these files has the GTID", gtid=gtid)
 
     def _see(self, gtid: str | None) -> None:
         if gtid is not None:
-            self._reached = self._reached or gtid == self._wanted.from_gtid
-            self._last = self._last or gtid == self._wanted.to_gtid
+            self._reached = self._reached or gtid == self._bounds.from_gtid
+            self._last = self._last or gtid == self._bounds.to_gtid

@@ -1,4 +1,4 @@
-"""Output that is held back until it is whole."""
+"""Holds output until it is complete."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import shutil
 import tempfile
 from typing import IO, BinaryIO, Final
 
-IN_MEMORY: Final = 8 << 20  # bytes; what is more goes into a file
+IN_MEMORY: Final = 8 << 20  # bytes; more are written to a file
 
 
 class Spool:
-    """Holds text of any size in bounded memory; used for one transaction after the other."""
+    """Holds text of any size in bounded memory; reused for each transaction."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
@@ -18,7 +18,7 @@ class Spool:
         self._file: IO[bytes] | None = None
 
     def write(self, text: bytes) -> None:
-        """Add to what is held."""
+        """Add text."""
         self._chunks.append(text)
         self._size += len(text)
         if self._size > IN_MEMORY:
@@ -29,7 +29,7 @@ class Spool:
             self._size = 0
 
     def pour(self, out: BinaryIO) -> None:
-        """Write out what is held."""
+        """Write the held text to `out`, and forget it."""
         if self._file is not None:
             self._file.seek(0)
             shutil.copyfileobj(self._file, out, 1 << 20)
@@ -37,7 +37,7 @@ class Spool:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what is held."""
+        """Forget the held text."""
         self._chunks.clear()
         self._size = 0
         if self._file is not None:

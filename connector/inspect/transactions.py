@@ -1,4 +1,4 @@
-"""Prints a source's transactions, whole ones only, in memory that does not grow with a transaction."""
+"""Prints whole transactions of binary log files, in memory that does not grow with a transaction."""
 
 from __future__ import annotations
 
@@ -14,61 +14,58 @@ from connector.log.transaction.xa import Decided, Logged, Prepared
 LATEST: Final = 253_402_300_800_000_000  # µs since 1970: the year 10000
 
 
-class Printer(Protocol):
-    """How a transaction looks.
-
-    What comes before its changes is asked for last: it says what is known only at the end.
-    """
+class Formatter(Protocol):
+    """Formats a transaction. Its header is formatted last, because it has facts that are known only at the end."""
 
     def begin(self, begin: TransactionStart) -> None:
-        """A transaction begins; one that has not ended is forgotten."""
+        """Begin a transaction; forget one that has not ended."""
 
-    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
-        """What is to be printed of its next piece.
+    def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
+        """Format the next batch of the transaction.
 
         Args:
-            seqno: its number.
-            piece: it.
-            xa: with the last piece, what became of an XA transaction here: prepared, commit or rollback; else "".
+            seqno: number of the transaction.
+            batch: its next changes.
+            xa: with the last batch, the state of an XA transaction: prepared, commit or rollback; else "".
         """
 
-    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
-        """What stands before the pieces."""
+    def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
+        """Format the text before the batches."""
 
-    def tail(self) -> bytes:
-        """What stands behind them."""
+    def footer(self) -> bytes:
+        """Format the text after the batches."""
 
 
-class Transactions:
-    """Prints those that are wanted, numbered from 0.
+class TransactionPrinter:
+    """Prints the selected transactions, numbered from 0.
 
-    A transaction is held back until it has ended. One that never ends, because the next begins or nothing comes any
-    more, is not printed.
+    A transaction is held until it has ended. One without an end, because the next begins or the files end, is not
+    printed.
 
-    An XA transaction is printed where it was prepared, with its changes, and again where it was committed or rolled
-    back, without them: that may be in files that nobody gave us, and what these files hold is shown in any case.
+    An XA transaction is printed at its prepare, with its changes, and again at its commit or rollback, without them:
+    prepare and commit may be in different files, of which only some are read.
 
     Args:
-        printer: how.
-        selection: which.
-        out: where to.
+        printer: formats them.
+        selection: selects them.
+        out: receives the text.
     """
 
-    def __init__(self, printer: Printer, selection: Selection, out: BinaryIO) -> None:
+    def __init__(self, printer: Formatter, selection: Selection, out: BinaryIO) -> None:
         self._printer = printer
         self._selection = selection
         self._out = out
         self._spool = Spool()
-        self._wanted = False
+        self._selected = False
         self.printed = 0
-        self.prepared: dict[str, TransactionStart] = {}  # by their xids, those that were not decided yet
+        self.prepared: dict[str, TransactionStart] = {}  # xid → a prepared transaction that is not decided
         self._preparing: TransactionStart | None = None
 
-    def take(self, item: Logged) -> bool:
-        """Take what comes next of the source.
+    def accept(self, item: Logged) -> bool:
+        """Accept the next item of the files.
 
         Returns:
-            Whether there is more to be wanted.
+            False once no later transaction can be selected.
         """
         if isinstance(item, PositionAdvance):
             return self._selection.passes(item.gtid)
@@ -81,27 +78,27 @@ class Transactions:
                 xa, item = item.ending.outcome.name.lower(), TransactionBatch(item.begin, [], item.ending)
         if item.begin is not None:
             self._spool.clear()
-            self._wanted = self._selection.begins(item.begin)
+            self._selected = self._selection.begins(item.begin)
             if self._selection.over:
                 return False
             self._printer.begin(item.begin)
         if item.ending is not None and not 0 <= item.ending.commit_time < LATEST:
             end = item.ending.end
-            raise CorruptBinlog("a transaction's commit time is no time", file=end.file, before=end.offset)
+            raise CorruptBinlog("a transaction's commit time is impossible", file=end.file, before=end.offset)
         seqno = Seqno(self.printed)
-        if self._wanted:
-            self._spool.write(self._printer.piece(seqno, item, xa))
+        if self._selected:
+            self._spool.write(self._printer.batch(seqno, item, xa))
         if item.ending is None:
             return True
-        if self._wanted and self._selection.ends(item.ending):
-            self._out.write(self._printer.head(seqno, item.ending, xa))
-            self._spool.write(self._printer.tail())
+        if self._selected and self._selection.ends(item.ending):
+            self._out.write(self._printer.header(seqno, item.ending, xa))
+            self._spool.write(self._printer.footer())
             self._spool.pour(self._out)
             self.printed += 1
         return not self._selection.over
 
     def _prepared(self, item: Prepared) -> str:
-        """Remember an XA transaction that ends with this piece, and is to be decided; returns what became of it."""
+        """Remember an XA transaction whose prepare ends with this batch; returns its state."""
         begin = self._preparing = item.piece.begin or self._preparing
         if item.piece.ending is None or item.one_phase or begin is None:
             return ""

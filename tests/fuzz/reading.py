@@ -62,7 +62,7 @@ def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
                 for printer in printers:
                     if piece.begin is not None:
                         printer.begin(piece.begin)
-                    printer.piece(Seqno(0), piece)
+                    printer.batch(Seqno(0), piece)
                 if piece.ending is not None:
                     ends.append(piece.ending.end.offset)
     except ConnectorError as error:

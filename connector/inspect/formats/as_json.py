@@ -1,4 +1,4 @@
-"""A fragment as one JSON object: text and numbers as the log holds them, bytes in hexadecimal."""
+"""Converts a fragment to a JSON object: text and numbers as in the log, bytes in hexadecimal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def as_object(listed: Listed, *, headers: bool = False, specs: bool = False, zon
     """One fragment.
 
     Args:
-        listed: it.
-        headers: without what it changes.
-        specs: a change of rows with its columns, as schemas/fragment.avsc says of them.
-        zone: of the commit's time.
+        listed: the fragment.
+        headers: without its changes.
+        specs: with the columns of changed rows, as in schemas/fragment.avsc.
+        zone: time zone of the commit time.
     """
     fragment = listed.fragment
     found: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""Fragments as an Avro object container file (Avro specification, "Object Container Files"), byte for byte.
+"""Writes fragments as an Avro object container file (Avro specification, "Object Container Files").
 
-What stands in the log is not decoded and encoded again, so a fragment's CRC-32 holds in the file, too.
+The fragments' bytes are copied, not decoded and encoded again, so their CRC-32 holds in the file, too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ BLOCK_BYTES: Final = 1 << 16
 
 
 class Container:
-    """Writes one. The sync marker follows from the schema: the same log makes the same file.
+    """Writes a container file. The sync marker is derived from the schema, so the same log makes the same file.
 
     Args:
-        out: where to.
+        out: receives the file.
     """
 
     def __init__(self, out: BinaryIO) -> None:
@@ -36,14 +36,14 @@ class Container:
         out.write(avro.long(0) + self._sync)
 
     def add(self, body: bytes) -> None:
-        """A fragment's Avro bytes."""
+        """Add a fragment's Avro bytes."""
         self._block.append(body)
         self._size += len(body)
         if self._size >= BLOCK_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """End the block that has begun."""
+        """End the current block."""
         if self._block:
             self._out.write(avro.long(len(self._block)) + avro.long(self._size))
             self._out.writelines(self._block)

@@ -6,8 +6,8 @@ of one table and action (with `"rows_query"`, the text of the statement that mad
 statement `{"schema", "sql", "options": {…}}`, whose options are to be set in their order.
 Values are exact: a 64-bit integer is a number with all its digits, a float or double the shortest one that reads back
 the same, a decimal or a time the text that MySQL prints, bytes are `{"base64": "…"}`. Rows of one table and action
-that follow each other are one change, in however many pieces they came.
-A column that the source left out of an image (binlog_row_image) is left out of its object: it is not null.
+that follow each other are one change, in any number of batches.
+A column that is not in an image (binlog_row_image) is not in its object; it is not null.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ KINDS: Final = {kind.value: kind.name.lower() for kind in Kind}
 
 
 class JsonPrinter:
-    """Prints transactions, as `connector.inspect.transactions.Printer` says."""
+    """Formats transactions as JSON lines: a `connector.inspect.transactions.Formatter`."""
 
     def __init__(self) -> None:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self._tables: dict[int, _Table] = {}
         self._begin: TransactionStart | None = None
-        self._open: tuple[TableLayout, Action, str | None] | None = None  # the change whose rows may go on
-        self._between = b""  # what stands before the next change
+        self._open: tuple[TableLayout, Action, str | None] | None = None  # the change whose rows may continue
+        self._between = b""  # text before the next change
         self._schemas: set[str] = set()
 
     def begin(self, begin: TransactionStart) -> None:
-        """A transaction begins."""
+        """Begin a transaction."""
         self._begin, self._open, self._between = begin, None, b""
         self._schemas.clear()
 
-    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
-        """Its changes; the last of them is left open, because its rows may go on in the next piece."""
+    def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
+        """Its changes; the last one stays open, because its rows may continue in the next batch."""
         del seqno, xa
         found: list[bytes] = []
-        for change in piece.changes:
+        for change in batch.changes:
             if isinstance(change, Rows):
                 self._rows(change, found)
             else:
@@ -61,8 +61,8 @@ class JsonPrinter:
                 self._between = b","
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
-        """What is known of the transaction when it has ended."""
+    def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
+        """The beginning of the line: facts of the transaction."""
         begin = self._begin
         if begin is None:
             raise ValueError("a transaction ends that has not begun")
@@ -80,7 +80,7 @@ class JsonPrinter:
             f'"kind":"{kind}",{xid}"shard":{text(shard)},{outcome}"changes":['
         ).encode()
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """The end of the line."""
         return b"]}\n" if self._open is None else b"]}]}\n"
 
@@ -96,13 +96,13 @@ class JsonPrinter:
             self._end(found)
             self._open = change.layout, change.action, change.query
             self._schemas.add(change.layout.name.schema)
-            head = table.heads[change.action]
-            found += self._between, head if change.query is None else _asked(change.query, head)
+            beginning = table.heads[change.action]
+            found += self._between, beginning if change.query is None else _asked(change.query, beginning)
             self._between = b","
         found.append(table.rows.printed(change.data, change.ends, change.before, change.after))
 
     def _goes_on(self, change: Rows) -> bool:
-        """Whether its rows are more of the open change."""
+        """True if its rows continue the open change."""
         if self._open is None:
             return False
         layout, action, query = self._open
@@ -115,7 +115,7 @@ class JsonPrinter:
 
 
 class _Table:
-    """What is the same for all changes of a table."""
+    """The parts that all changes of a table share."""
 
     __slots__ = ("heads", "layout", "rows")
 
@@ -150,7 +150,7 @@ def second_text(second: int) -> str:
 
 
 def _asked(query: str, head: bytes) -> bytes:
-    """The beginning of a change, with its statement before all else."""
+    """The beginning of a change, with its statement first."""
     return f'{{"rows_query":{text(query)},'.encode() + head[1:]
 
 

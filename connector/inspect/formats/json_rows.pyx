@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""The rows of a piece as JSON: `{"before":{…}|null,"after":{…}|null}`, one behind the other, in one pass.
+"""Formats rows of a batch as JSON: `{"before":{…}|null,"after":{…}|null}`, in one pass.
 
-What a value is follows from how the log holds it: a long or double is a number, a string is a string, bytes are
-`{"base64":"…"}`. Two kinds of columns are told apart: integers that may be above 2**63, which the log holds as text,
-and floats, which it holds as doubles.
+A value's JSON type follows from its Avro type: a long or double is a number, a string is a string, bytes are
+`{"base64":"…"}`. Two kinds of columns need a flag: integers that may be above 2**63, which the log holds as text, and
+floats, which it holds as doubles.
 """
 
 from libc.stdlib cimport calloc, free
@@ -33,12 +33,12 @@ from connector.log.format.avro_values cimport (
 
 
 cdef class JsonRows:
-    """Prints the rows of one table.
+    """Formats the rows of one table.
 
     Args:
-        keys: per column what stands before its value: `"id":`.
-        whole: per column whether a string is an integer.
-        single: per column whether a double was a float.
+        keys: per column the text before its value: `"id":`.
+        whole: per column True if a string is an integer.
+        single: per column True if a double was a float.
     """
 
     cdef Py_ssize_t width
@@ -136,7 +136,7 @@ cdef class JsonRows:
         return put(&self.text, b"{}", 2) if first else put(&self.text, b"}", 1)
 
     cdef int not_finite(self, double number) except -1:
-        """What JSON has no number for, and MySQL no value: only damage or another program wrote it. As a string."""
+        """A number that JSON and MySQL lack, as a string: only damage or another program writes it."""
         if number != number:
             return put(&self.text, b'"NaN"', 5)
         return put(&self.text, b'"Infinity"', 10) if number > 0 else put(&self.text, b'"-Infinity"', 11)

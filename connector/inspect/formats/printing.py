@@ -1,4 +1,4 @@
-"""Fragments of the log as text or Avro, in the layout that was asked for."""
+"""Prints fragments of the log as text, JSON or Avro."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connector.inspect.formats.tungsten import lines, named
 
 
 class Layout(StrEnum):
-    """How fragments are written."""
+    """The format of the output."""
 
     TUNGSTEN = "tungsten"
     JSON = "json"
@@ -27,7 +27,7 @@ class Layout(StrEnum):
 
 
 class Part(StrEnum):
-    """What of them is."""
+    """The printed part of a fragment."""
 
     ALL = "all"
     HEADERS = "headers"
@@ -37,13 +37,13 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How the log is shown.
+    """The options of the output.
 
     Args:
-        layout: Tungsten's, a JSON object a line, or an Avro container file.
-        part: all, or in Tungsten's layout a part; JSON knows all and headers, Avro all.
-        specs: columns with their types.
-        zone: of commit times.
+        layout: Tungsten's text, a JSON object per line, or an Avro container file.
+        part: all; or a part, of Tungsten's layout any, of JSON the headers.
+        specs: show columns with their types.
+        zone: time zone of commit times.
     """
 
     layout: Layout = Layout.TUNGSTEN
@@ -53,17 +53,17 @@ class View:
 
 
 class LogPrinter(Protocol):
-    """Writes fragments, one after the other."""
+    """Writes fragments."""
 
     def show(self, listed: Listed) -> None:
         """Write one."""
 
     def flush(self) -> None:
-        """Let the reader have what was written."""
+        """Flush the output."""
 
 
 def log_printer(view: View, out: BinaryIO) -> LogPrinter:
-    """The one that writes what is wanted."""
+    """The printer for the options."""
     if view.layout is Layout.AVRO:
         return AvroPrinter(out)
     if view.layout is Layout.JSON:
@@ -87,9 +87,9 @@ class TextPrinter:
     """Writes lines.
 
     Args:
-        out: where to, in UTF-8.
-        text: a fragment's lines.
-        head: a line before all.
+        out: receives UTF-8.
+        text: returns a fragment's lines.
+        head: a first line.
     """
 
     def __init__(self, out: BinaryIO, text: Callable[[Listed], Iterator[str]], head: str = "") -> None:
@@ -105,7 +105,7 @@ class TextPrinter:
         self._out.write("".join(f"{line}\n" for line in self._text(listed)).encode())
 
     def flush(self) -> None:
-        """Let the reader have it."""
+        """Flush the output."""
         self._out.flush()
 
 
@@ -121,6 +121,6 @@ class AvroPrinter:
         self._container.add(body_of(listed.value, listed.place))
 
     def flush(self) -> None:
-        """End the block."""
+        """End the block, and flush the output."""
         self._container.flush()
         self._out.flush()

@@ -1,4 +1,4 @@
-"""The rows of a piece: Avro's `Row` records (schemas/fragment.avsc), before and after, one behind the other."""
+"""Reads rows of a batch: Avro's `Row` records (schemas/fragment.avsc), before and after, one after the other."""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
@@ -29,16 +29,16 @@ cdef inline int at_end(Cursor* cursor) except -1:
 
 
 cdef inline bint is_present(const unsigned char[::1] present, Py_ssize_t column) except -1:
-    """Whether an image has a column: a bit each, least significant first; no bits: it has all."""
+    """True if an image has a column: one bit each, least significant first; no bits: it has all."""
     if present.shape[0] == 0:
         return True
     if column >> 3 >= present.shape[0]:
-        raise ValueError("an image's columns are not told")
+        raise ValueError("the bits of an image's columns are missing")
     return present[column >> 3] >> (column & 7) & 1
 
 
 cdef inline Py_ssize_t present_count(const unsigned char[::1] present, Py_ssize_t width) except -1:
-    """How many values an image has."""
+    """Number of values of an image."""
     cdef Py_ssize_t column, count = 0
     if present.shape[0] == 0:
         return width
@@ -48,9 +48,9 @@ cdef inline Py_ssize_t present_count(const unsigned char[::1] present, Py_ssize_
 
 
 cdef inline bint has_image(Cursor* cursor, Py_ssize_t width) except -1:
-    """Step to the first value of the next image; whether there is one.
+    """Step to the first value of the next image; False if it is null.
 
-    An image is a union of null and an array; ours is written as one block.
+    An image is a union of null and an array; the encoder writes the array as one block.
     """
     cdef long long number
     read_long(cursor, &number)

@@ -1,6 +1,6 @@
-"""What a column is, as Tungsten tells it with `-specs`: by JDBC's types.
+"""Formats a column as Tungsten's `-specs` does, by JDBC's types.
 
-The numbers and names are those of `java.sql.Types`. A type that has no counterpart there (ENUM, SET, geometry, vectors)
+The numbers and names are those of `java.sql.Types`. A type without a counterpart there (ENUM, SET, geometry, vectors)
 is OTHER; `desc` is MySQL's own.
 """
 

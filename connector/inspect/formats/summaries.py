@@ -1,4 +1,4 @@
-"""Fragments in a line each, as Tungsten's `-headers` and `-sizes` have them, and their statements alone (`-sql`)."""
+"""Formats fragments as Tungsten's `-headers`, `-sizes` and `-sql` do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def header_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
 
 
 def sizes_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
-    """How much a fragment changes: statements by the bytes of their text, rows by their number."""
+    """The size of a fragment: bytes of its statements, number of its rows."""
     fragment = listed.fragment
     changes = fragment["changes"]
     sql = sum(len(change["sql"].encode()) for change in changes if "sql" in change)

@@ -1,7 +1,7 @@
-"""The layout of Tungsten's `thl list`, which its users read and parse: line by line, blank by blank.
+"""Formats fragments in the layout of Tungsten's `thl list`, exactly, because users parse it.
 
-FILE is what stands there here: topic-partition@offset, or a binary log's name. Times are UTC, or of a zone that is
-asked for. A default schema is told where it changes within a fragment; rows, which name their own, end it.
+FILE is topic-partition@offset, or a binary log's name. Times are in UTC or a chosen zone. A default schema is shown
+where it changes within a fragment; rows, which name their own schema, reset it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ColumnHead = Callable[[int, Mapping[str, Any]], str]
-"""A column in the brackets of its value's line: of its index and what the log says of it."""
+"""Formats the column in the brackets of a value's line, given its index and the log's description."""
 
 
 class ListedFragment(Protocol):
-    """A fragment and where it stands: `connector.inspect.events.log.Listed`."""
+    """A fragment with its place; `connector.inspect.events.log.Listed` is one."""
 
     @property
     def place(self) -> str:
-        """For people."""
+        """topic-partition@offset, or a file."""
 
     @property
     def fragment(self) -> Mapping[str, Any]:
-        """As schemas/fragment.avsc says."""
+        """The fields of schemas/fragment.avsc."""
 
     @property
     def voided(self) -> bool:
-        """It was given up, or its event is not finished yet."""
+        """True if its attempt is not an event."""
 
 
 def named(index: int, column: Mapping[str, Any]) -> str:
@@ -47,9 +47,9 @@ def lines(listed: ListedFragment, *, zone: tzinfo = UTC, column_head: ColumnHead
     """One fragment.
 
     Args:
-        listed: it.
-        zone: of the commit's time.
-        column_head: how columns are told.
+        listed: the fragment.
+        zone: time zone of the commit time.
+        column_head: formats columns.
     """
     yield from header_lines(listed, zone=zone)
     schema: str | None = None
@@ -63,7 +63,7 @@ def lines(listed: ListedFragment, *, zone: tzinfo = UTC, column_head: ColumnHead
 
 
 def header_lines(listed: ListedFragment, *, zone: tzinfo = UTC) -> Iterator[str]:
-    """What a fragment begins with."""
+    """The first lines of a fragment."""
     fragment = listed.fragment
     last = " (last frag)" if fragment["last_frag"] else ""
     voided = " (voided)" if listed.voided else ""
@@ -80,7 +80,7 @@ def header_lines(listed: ListedFragment, *, zone: tzinfo = UTC) -> Iterator[str]
 def statement(
     number: int, schema: str, sql: str, options: Mapping[str, str], *, before: str | None = None
 ) -> Iterator[str]:
-    """A change that is a statement. `before` is the default schema that was told last in this fragment."""
+    """A change that is a statement. `before` is the default schema that this fragment showed last."""
     if options:
         yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
     if schema != before:
@@ -89,7 +89,7 @@ def statement(
 
 
 def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str]:
-    """What a change of rows begins with."""
+    """The first lines of a change of rows."""
     yield f"- SQL({number}) ="
     yield f" - ACTION = {action.upper()}"
     yield f" - SCHEMA = {escaped(schema)}"
@@ -97,7 +97,7 @@ def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str
 
 
 def value_head(word: str, column: str) -> str:
-    """What stands before a value. The word is COL or KEY."""
+    """The text before a value; the word is COL or KEY."""
     return f"  - {word}({column}) = "
 
 
@@ -111,7 +111,7 @@ def time_of(microseconds: int | None, zone: tzinfo = UTC) -> str:
 
 
 def shown(value: object) -> str:
-    """A value: NULL, text as it is but for what moves a terminal, bytes in hexadecimal."""
+    """A value: NULL, text with control characters escaped, bytes in hexadecimal."""
     if value is None:
         return "NULL"
     return f"0x{value.hex()}" if isinstance(value, bytes) else shown_text(str(value))
@@ -128,12 +128,12 @@ def present(bits: bytes, columns: int) -> list[int]:
 
 
 def or_null(value: object) -> str:
-    """`null` for what is not known."""
+    """`null` for None."""
     return "null" if value is None else str(value)
 
 
 def _fact(name: str, value: object) -> str:
-    """On one line: a statement may have several."""
+    """A metadata entry on one line: statements may have several lines."""
     text = shown_text(str(value)).replace("\r", "\\r").replace("\n", "\\n")
     return f"{name}={text}" if text else name
 
@@ -147,16 +147,16 @@ def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> It
         yield f"{ROW}{row_number}"
         if row["after"] is not None:
             yield from _image("COL", columns, after, row["after"], range(len(columns)))
-        # The key is what a row was found by: its old values; without a key, the whole old row.
+        # The key identifies the row: its old values; without a key, the whole old row.
         old, places = (row["after"], after) if row["before"] is None else (row["before"], before)
         key = change["key_columns"] or ([] if row["before"] is None else range(len(columns)))
         yield from _image("KEY", columns, places, old, key)
 
 
 def _image(
-    word: str, columns: Sequence[str], places: Sequence[int], values: Sequence[object], wanted: Sequence[int]
+    word: str, columns: Sequence[str], places: Sequence[int], values: Sequence[object], chosen: Sequence[int]
 ) -> Iterator[str]:
     found = dict(zip(places, values, strict=True))
-    for index in sorted(wanted):
+    for index in sorted(chosen):
         if index in found:
             yield value_head(word, columns[index]) + shown(found[index])

@@ -1,4 +1,4 @@
-"""A source's transaction in Tungsten's layout: as `thl list` shows it, a fragment a piece."""
+"""Formats a transaction of a binary log in Tungsten's layout: one fragment per batch, as `thl list`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ KEPT: Final = 4096  # layouts
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """A piece as a fragment without changes, where it stands.
+class BatchHeader:
+    """A batch as a fragment without changes: a `connector.inspect.formats.tungsten.ListedFragment`.
 
     Args:
         place: the file.
-        fragment: as schemas/fragment.avsc says, as far as the layout shows it.
-        voided: never.
+        fragment: the fields of schemas/fragment.avsc that the layout shows.
+        voided: always False.
     """
 
     place: str
@@ -34,9 +34,9 @@ class Header:
 
 
 class TungstenPrinter:
-    """Prints transactions, as `connector.inspect.transactions.Printer` says.
+    """Formats transactions: a `connector.inspect.transactions.Formatter`.
 
-    There is no producer, so no epoch: it is 0; the source is told by its server id.
+    Without a producer there is no epoch, so it is 0; the source is shown by its server id.
     """
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class TungstenPrinter:
         self._asked = Asked()
 
     def begin(self, begin: TransactionStart) -> None:
-        """A transaction begins."""
+        """Begin a transaction."""
         self._begin, self._fragno, self._asked = begin, 0, Asked()
 
-    def piece(self, seqno: Seqno, piece: TransactionBatch, xa: str = "") -> bytes:
-        """A fragment; what is known only at the transaction's end is null before."""
-        begin, ending = self._begin, piece.ending
+    def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
+        """A fragment; facts of the transaction's end are null before the last one."""
+        begin, ending = self._begin, batch.ending
         if begin is None:
-            raise ValueError("a piece of a transaction that has not begun")
+            raise ValueError("a batch of a transaction that has not begun")
         fragment: dict[str, Any] = {
             "seqno": seqno,
             "fragno": self._fragno,
@@ -68,15 +68,15 @@ class TungstenPrinter:
                 "dbms_type": "mysql",
                 **begin.metadata,
                 **({"xa": xa} if xa else {}),
-                **dict(self._asked.metadata(piece.changes)),
+                **dict(self._asked.metadata(batch.changes)),
             },
         }
         if ending is not None and ending.outcome is Outcome.ROLLBACK:
             fragment["metadata"]["rollback"] = "true"
         self._fragno += 1
-        found = [_lines(header_lines(Header(begin.start.file, fragment)))]
+        found = [_lines(header_lines(BatchHeader(begin.start.file, fragment)))]
         schema: str | None = None
-        for number, change in enumerate(piece.changes):
+        for number, change in enumerate(batch.changes):
             if isinstance(change, Rows):
                 name, schema = change.layout.name, None
                 found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
@@ -86,12 +86,12 @@ class TungstenPrinter:
                 schema = change.schema
         return b"".join(found)
 
-    def head(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
+    def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
         """Nothing: every fragment has its own."""
         del seqno, ending, xa
         return b""
 
-    def tail(self) -> bytes:
+    def footer(self) -> bytes:
         """Nothing."""
         return b""
 

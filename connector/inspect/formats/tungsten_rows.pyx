@@ -1,7 +1,7 @@
-"""The rows of a piece in Tungsten's layout, in one pass; what stands before each value is told from outside.
+"""Formats rows of a batch in Tungsten's layout, in one pass.
 
-A row is its number, the columns of its new image, and the key that it was found by: of its old image, or of the new
-one where there is no old; without a key the whole old image.
+A row is its number, the columns of its new image, and its key: of the old image, or of the new one if there is no old
+one; without a key the whole old image.
 """
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
@@ -24,12 +24,12 @@ from connector.log.format.avro_values cimport (
 
 
 cdef class TungstenRows:
-    """Prints the rows of one table.
+    """Formats the rows of one table.
 
     Args:
-        row: what stands before a row's number.
-        columns, keys: per column what stands before its value.
-        key: per column whether it is in the key.
+        row: the text before a row's number.
+        columns, keys: per column the text before its value.
+        key: per column True if it is in the key.
     """
 
     cdef bytes row
@@ -53,7 +53,7 @@ cdef class TungstenRows:
 
     def printed(self, const unsigned char[::1] data, ends, const unsigned char[::1] before=b"",
                 const unsigned char[::1] after=b""):
-        """The rows, a line break behind each line.
+        """The rows, with a line break after each line.
 
         Args:
             data, ends, before, after: of `connector.log.transaction.batch.Rows`. A column that is absent is left out.
@@ -105,7 +105,7 @@ cdef class TungstenRows:
         return put(&self.text, <const unsigned char*>PyBytes_AsString(word), PyBytes_Size(word))
 
     cdef int text_value(self, const unsigned char* text, Py_ssize_t size) except -1:
-        """Text as it is, but for control characters, of which `shown_text` decides."""
+        """Text, with control characters escaped by `shown_text`."""
         cdef Py_ssize_t at
         for at in range(size):
             if text[at] < 0x20 and text[at] != 9 and text[at] != 10 or text[at] == 0x7F or (
@@ -115,7 +115,7 @@ cdef class TungstenRows:
         return put(&self.text, text, size)
 
     cdef int lines(self, Cursor* image, list words, bint every, const unsigned char[::1] present) except -1:
-        """A line per column, or per column of the key; the cursor's own copy is walked."""
+        """A line per column, or per column of the key; the caller's cursor does not move."""
         cdef Cursor cursor = image[0]
         cdef const unsigned char* key = self.key
         cdef Py_ssize_t column

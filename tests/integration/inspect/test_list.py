@@ -69,11 +69,13 @@ ALL = ["statement 0.0 of 1", "statement 1.0 of 1", "statement 1.1 of 1", "statem
         (["--voided", "-last"], ["statement 3.0 of 1", ALL[4], "statement 4.0 of 2"]),
     ],
 )
-def test_what_is_listed(log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], found: list[str]) -> None:
+def test_a_choice_lists_its_events(
+    log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], found: list[str]
+) -> None:
     assert statements(listed(log, capsys, *arguments)) == found
 
 
-def test_what_is_too_large_to_be_held_is_read_again(
+def test_an_attempt_too_large_to_be_held_is_read_again(
     log: Log, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "HELD_BYTES", 0)
@@ -95,14 +97,14 @@ def test_one_event_is_listed_to_the_letter(log: Log, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_json_is_an_object_a_line(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_one_object_per_line(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     found = [json.loads(line) for line in listed(log, capsys, "--format", "json", "-headers", "--voided")]
     assert [(one["seqno"], one["fragno"], one.get("voided", False)) for one in found] == [
         (0, 0, False), (1, 0, False), (1, 1, False), (2, 0, False), (3, 0, True), (3, 0, False), (4, 0, True),
     ]  # fmt: skip
 
 
-def test_avro_is_a_file_that_others_read(log: Log, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_avro_output_is_a_container_file(log: Log, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert thl(["list", *log.arguments, "--format", "avro", "-low", "1"]) == 0
     found: list[Any] = list(fastavro.reader(io.BytesIO(capfdbinary.readouterr().out)))
     assert [one["changes"][0]["sql"] for one in found] == ALL[1:]
@@ -122,20 +124,20 @@ def test_avro_is_a_file_that_others_read(log: Log, capfdbinary: pytest.CaptureFi
         (["--format", "avro", "-headers"], 2, "--format avro has no --headers"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_wrong_options_are_refused(
     log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
 ) -> None:
     assert thl(["list", *log.arguments, *arguments]) == code
     assert told in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_log_that_is_not_there(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_log_is_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
     assert thl(arguments) == 2
     assert "Service nothing has no log on these brokers" in capsys.readouterr().err
 
 
-def test_an_event_is_found_in_a_few_looks(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_found_with_few_reads(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,000 events in transactions of 10, every fifth aborted and given again."""
     log = Log(kafka_broker, partitions=1)
     for ten in range(0, 1000, 10):

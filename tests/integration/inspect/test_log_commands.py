@@ -62,7 +62,7 @@ def told(log: Log, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_what_the_log_holds(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_the_log_as_json(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(told(log, capsys, "info", "--format", "json"))
     assert (found["log"], found["logId"], found["created"]) == (log.topic, "c" * 32, "1970-01-01 00:00:01.0")
     assert (found["minimumStoredSeqNo"], found["maximumStoredSeqNo"], found["events"]) == (0, 59, 60)
@@ -79,7 +79,7 @@ def test_what_the_log_holds(log: Log, capsys: pytest.CaptureFixture[str]) -> Non
     assert len(a_fragment(10)) * 60 < found["aboutBytes"] < len(a_fragment(10)) * 150
 
 
-def test_the_same_for_people(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_the_log_in_lines(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(log, capsys, "info").splitlines()
     assert {
         f"log = {log.topic} ({'c' * 32}, since 1970-01-01 00:00:01.0)",
@@ -94,7 +94,7 @@ def test_the_same_for_people(log: Log, capsys: pytest.CaptureFixture[str]) -> No
     assert any(line.startswith("partition 1 = offsets 0 to ") and "seqnos 0 to 57" in line for line in lines)
 
 
-def test_a_segment_an_epoch(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_index_shows_a_segment_per_epoch(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     found = [json.loads(line) for line in told(log, capsys, "index", "--format", "json").splitlines()]
     assert [(one["partition"], one["firstSeqno"], one["lastSeqno"], one["epoch"]) for one in found] == [
         (0, 1, 38, 1), (0, 40, 59, 2), (1, 0, 39, 1), (1, 42, 57, 2),
@@ -113,7 +113,7 @@ def test_segments_hold_whole_events_and_leave_none_out(log: Log) -> None:
 
 
 @pytest.mark.parametrize("command", ["info", "index", "tail"])
-def test_a_log_that_is_not_there(kafka_broker: Broker, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_missing_log_is_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert thl([command, "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]) == 2
     assert "Service nothing has no log on these brokers" in capsys.readouterr().err
 
@@ -124,7 +124,7 @@ def followed(log: Log, last: int, until: int) -> Iterator[tuple[int, int]]:
             yield one.fragment["seqno"], one.fragment["fragno"]
 
 
-def test_partitions_are_followed_in_the_order_of_seqnos(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tail_follows_partitions_in_the_order_of_seqnos(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "AHEAD_BYTES", 500)  # so that both partitions are held back again and again
     expected = [(seqno, number) for seqno in range(60) for number in range(9 if seqno == 20 else 1)]
     assert list(followed(log, 100, 59)) == expected
@@ -132,7 +132,7 @@ def test_partitions_are_followed_in_the_order_of_seqnos(log: Log, monkeypatch: p
     assert list(followed(log, 1, 58)) == []
 
 
-def test_a_missing_event_ends_it(kafka_broker: Broker) -> None:
+def test_a_missing_event_ends_the_tail(kafka_broker: Broker) -> None:
     log = Log(kafka_broker)
     log.transaction((0, a_fragment(0)), (0, a_fragment(2)), (1, a_fragment(3)))
     found = followed(log, 9, 3)
@@ -142,7 +142,7 @@ def test_a_missing_event_ends_it(kafka_broker: Broker) -> None:
     assert refused.value.where == {"seqno": 1}
 
 
-def test_an_event_that_is_given_twice_ends_it(kafka_broker: Broker) -> None:
+def test_a_repeated_event_ends_the_tail(kafka_broker: Broker) -> None:
     log = Log(kafka_broker)
     log.transaction((0, a_fragment(0)), (1, a_fragment(1)), (0, a_fragment(1)))
     found = followed(log, 9, 3)
@@ -153,7 +153,7 @@ def test_an_event_that_is_given_twice_ends_it(kafka_broker: Broker) -> None:
     assert refused.value.where["at"] in (f"{log.topic}-0@1", f"{log.topic}-1@0")  # the one that comes second
 
 
-def test_given_up_attempts_are_followed_on_request_before_the_event_that_replaces_them(kafka_broker: Broker) -> None:
+def test_tail_shows_given_up_attempts_on_request_before_their_event(kafka_broker: Broker) -> None:
     log = Log(kafka_broker)
     log.control(LogRecord(LogId(LOG_ID), 0), PartitionMap(1, 2), an_epoch(1, 0, SERVERS[0]), an_epoch(2, 1, SERVERS[0]))
     log.transaction(*((p, a_fragment(0, kind="epoch")) for p in (0, 1)))
@@ -172,7 +172,7 @@ def test_given_up_attempts_are_followed_on_request_before_the_event_that_replace
     assert list(followed(log, 9, 2)) == [(0, 0), (1, 0), (2, 0)]
 
 
-def test_what_becomes_visible_late_is_no_news(kafka_broker: Broker) -> None:
+def test_an_event_that_becomes_visible_late_is_not_shown_as_new(kafka_broker: Broker) -> None:
     """Partition 1 shows event 2 already, partition 0 shows 1 only after we have begun."""
     log = Log(kafka_broker)
     log.transaction((0, a_fragment(0)), (1, a_fragment(2)))
@@ -182,7 +182,7 @@ def test_what_becomes_visible_late_is_no_news(kafka_broker: Broker) -> None:
     assert [one.fragment["seqno"] for one in found if one is not None] == [3]
 
 
-def test_what_comes_is_printed_until_a_signal(kafka_broker: Broker) -> None:
+def test_tail_prints_new_events_until_a_signal(kafka_broker: Broker) -> None:
     """An event waits for the one before it, which comes later in another partition; what is given up is left out."""
     log = Log(kafka_broker)
     log.transaction((0, a_fragment(0)), (0, a_fragment(1)))

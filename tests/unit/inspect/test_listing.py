@@ -78,7 +78,7 @@ def shown(view: View, *fragments: Listed) -> str:
     return out.getvalue().decode()
 
 
-def test_statements() -> None:
+def test_a_statement_is_shown_with_its_options_and_schema() -> None:
     first = {"schema": "test", "sql": "insert into t values (1)", "options": {"##charset": "UTF-8", "autocommit": "1"}}
     second = {"schema": "", "sql": "drop table t", "options": {}}
     assert text(a_fragment(first, second)) == HEADER + (
@@ -90,7 +90,7 @@ def test_statements() -> None:
     )
 
 
-def test_a_default_schema_is_told_where_it_changes_and_anew_behind_rows() -> None:
+def test_a_default_schema_is_shown_where_it_changes_and_after_rows() -> None:
     told = text(
         a_fragment(
             a_statement("a", "one"),
@@ -112,7 +112,7 @@ def test_a_default_schema_is_told_where_it_changes_and_anew_behind_rows() -> Non
     assert body[-2:] == ["- SCHEMA = b", "- SQL(4) = four"]
 
 
-def test_an_insert() -> None:
+def test_an_insert_is_shown_with_its_columns_and_key() -> None:
     assert text(a_fragment(rows("insert", (None, [2, "ü", None]), (None, [3, "", b"\x00\xff"])))) == HEADER + (
         "- SQL(0) =\n"
         " - ACTION = INSERT\n"
@@ -131,7 +131,7 @@ def test_an_insert() -> None:
     )
 
 
-def test_an_update_and_a_delete_name_the_old_key() -> None:
+def test_an_update_and_a_delete_show_the_old_key() -> None:
     changes = rows("update", ([2, "a", None], [3, "b", None])), rows("delete", ([3, "b", None], None))
     assert text(a_fragment(*changes)) == HEADER + (
         "- SQL(0) =\n"
@@ -152,7 +152,7 @@ def test_an_update_and_a_delete_name_the_old_key() -> None:
     )
 
 
-def test_without_a_key_the_whole_old_row_is_named() -> None:
+def test_a_row_without_a_key_shows_the_whole_old_row() -> None:
     told = text(a_fragment(rows("delete", ([3, "b", None], None), key=())))
     assert told.endswith("  - KEY(1: id) = 3\n  - KEY(2: name) = b\n  - KEY(3: photo) = NULL\n")
     assert "KEY" not in text(a_fragment(rows("insert", (None, [3, "b", None]), key=())))
@@ -164,14 +164,14 @@ def test_absent_columns_are_not_shown() -> None:
     assert told.endswith("  - COL(1: id) = 3\n  - COL(3: photo) = 0x78\n  - KEY(1: id) = 3\n")
 
 
-def test_a_fragment_that_is_not_the_last() -> None:
+def test_a_fragment_that_is_not_the_last_has_no_event_id() -> None:
     listed = a_fragment(last_frag=False, fragno=7, event_id=None, commit_time=None)
     told = text(listed)
     assert told.startswith("SEQ# = 3582 / FRAG# = 7\n")
     assert "- TIME = null\n- EPOCH# = 2500\n- EVENTID = null\n" in told
 
 
-def test_metadata_without_a_value_is_a_name_alone() -> None:
+def test_metadata_without_a_value_is_shown_as_a_name() -> None:
     metadata = {"unsafe_for_block_commit": "", "dbms_type": "mysql"}
     assert "\n- METADATA = [unsafe_for_block_commit;dbms_type=mysql]\n" in text(a_fragment(metadata=metadata))
 
@@ -185,17 +185,17 @@ def test_metadata_without_a_value_is_a_name_alone() -> None:
         (1742382452000001, "2025-03-19 11:07:32.000001"),
     ],
 )
-def test_times(microseconds: int, told: str) -> None:
+def test_a_time_has_one_to_six_digits_of_a_second(microseconds: int, told: str) -> None:
     assert time_of(microseconds) == told
 
 
-def test_a_time_zone() -> None:
+def test_a_time_is_shown_in_the_chosen_zone() -> None:
     listed, view = a_fragment(), View(zone=ZoneInfo("Asia/Kolkata"))
     assert "\n- TIME = 2025-03-19 16:37:32.0\n" in shown(view, listed)
     assert json.loads(shown(View(layout=Layout.JSON, zone=view.zone), listed))["time"] == "2025-03-19 16:37:32.0"
 
 
-def test_columns_with_their_types() -> None:
+def test_specs_show_the_types_of_columns() -> None:
     told = shown(View(specs=True), a_fragment(rows("insert", (None, [2, "ü", None]))))
     assert told.endswith(
         "  - COL(index=1 name=id type=-5 [BIGINT] length=0 unsigned=true blob=false desc=bigint) = 2\n"
@@ -205,7 +205,7 @@ def test_columns_with_their_types() -> None:
     )
 
 
-def test_headers_are_a_line_each_with_a_tab_behind_every_field() -> None:
+def test_a_header_line_has_a_tab_after_every_field() -> None:
     view = View(part=Part.HEADERS)
     change = rows("insert", (None, [1, "", None]))
     assert shown(view, a_fragment(change), a_fragment(fragno=1, last_frag=False, event_id=None, voided=True)) == (
@@ -214,7 +214,7 @@ def test_headers_are_a_line_each_with_a_tab_behind_every_field() -> None:
     )
 
 
-def test_sizes() -> None:
+def test_a_sizes_line_counts_statements_and_rows() -> None:
     one = a_fragment(a_statement("s", "sélect"), rows("insert", (None, [1, "", None]), (None, [2, "", None])))
     assert shown(View(part=Part.SIZES), one, a_fragment(fragno=1)) == (
         "SEQ# Frag# Tstamp\n"
@@ -223,7 +223,7 @@ def test_sizes() -> None:
     )
 
 
-def test_statements_alone() -> None:
+def test_sql_lines_are_statements_and_rows_are_comments() -> None:
     one = a_fragment(
         a_statement("a`b", "one;"),
         a_statement("a`b", "two"),
@@ -235,7 +235,7 @@ def test_statements_alone() -> None:
     )
 
 
-def test_json() -> None:
+def test_a_fragment_is_shown_as_a_json_object() -> None:
     listed = a_fragment(rows("update", ([2, "a", b"\x01"], [2, "b", None])), a_statement("s", "x"))
     found = as_object(listed)
     json.dumps(found)
@@ -300,11 +300,11 @@ def test_an_empty_container_file_can_be_read() -> None:
         (Choice(high=12, voided=True), (None, 12)),
     ],
 )
-def test_choices(choice: Choice, bounds: tuple[int | None, int | None]) -> None:
+def test_a_choice_has_bounds_of_seqnos(choice: Choice, bounds: tuple[int | None, int | None]) -> None:
     assert choice.bounds(lambda: (10, 20)) == bounds
 
 
-def test_the_ends_are_not_asked_for_where_they_do_not_matter() -> None:
+def test_the_logs_ends_are_read_only_if_needed() -> None:
     assert Choice(low=1, high=2).bounds(lambda: pytest.fail("asked")) == (1, 2)
 
 
@@ -329,23 +329,24 @@ def an_attempt(**ending: Any) -> Attempt:
         (Choice(event=EventLocation.parse("b.000003:100")), False),
     ],
 )
-def test_what_is_wanted(choice: Choice, wanted: bool) -> None:
+def test_a_choice_includes_attempts_within_its_bounds(choice: Choice, wanted: bool) -> None:
     assert choice.includes(an_attempt()) is wanted
 
 
-def test_what_was_given_up_is_wanted_by_its_number_alone() -> None:
+def test_an_attempt_that_was_given_up_is_included_by_its_seqno_alone() -> None:
     given_up = Attempt(0, Seqno(1), Epoch(1), 5, 5, None, ())
     assert Choice(voided=True).includes(given_up)
     assert not Choice().includes(given_up)
     assert not Choice(voided=True, since=0).includes(given_up)
 
 
-def test_a_time_is_over_only_when_clocks_cannot_explain_it() -> None:
+def test_a_listing_by_time_ends_only_beyond_the_slack_of_clocks() -> None:
     assert not Choice(until=5).ends_before(an_attempt(commit_time=5 + SLACK))
     assert Choice(until=5).ends_before(an_attempt(commit_time=6 + SLACK))
     assert not Choice().ends_before(an_attempt(commit_time=6 + SLACK))
 
 
-def test_an_event_id_that_is_none_is_told() -> None:
-    with pytest.raises(ConfigError, match="an event id is like"):
+def test_a_malformed_event_id_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
         EventLocation.parse("b.000002")
+    assert refused.value.where == {"event": "b.000002"}

@@ -1,4 +1,4 @@
-"""Attempts at events, found in a partition's messages."""
+"""A partition's messages are grouped into attempts at events."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def found(*messages: bytes, first: int = 0) -> list[Attempt]:
     return list(attempts(3, numbered, lambda offset, _: {"at": offset}))
 
 
-def test_what_is_given_up_unfinished_or_without_its_beginning_is_not_whole() -> None:
-    told = found(
-        placed(4, 7, last=True),  # its beginning is too old to be kept
+def test_an_attempt_that_is_given_up_unfinished_or_without_its_beginning_is_not_whole() -> None:
+    seen = found(
+        placed(4, 7, last=True),  # retention deleted its beginning
         placed(5, 0, last=True),
         placed(6, 0), placed(6, 1),  # given up, and begun again in the same epoch
         placed(6, 0), placed(6, 1, last=True),
@@ -33,7 +33,7 @@ def test_what_is_given_up_unfinished_or_without_its_beginning_is_not_whole() -> 
         placed(7, 0, epoch=2),
         first=100,
     )  # fmt: skip
-    assert [(one.seqno, one.epoch, one.first, one.last, one.whole) for one in told] == [
+    assert [(one.seqno, one.epoch, one.first, one.last, one.whole) for one in seen] == [
         (4, 1, 100, 100, False),
         (5, 1, 101, 101, True),
         (6, 1, 102, 103, False),
@@ -41,8 +41,8 @@ def test_what_is_given_up_unfinished_or_without_its_beginning_is_not_whole() -> 
         (7, 1, 106, 106, False),
         (7, 2, 108, 108, False),
     ]
-    assert [one.ending for one in told if one.whole] == [{"at": 101}, {"at": 105}]
-    assert {one.partition for one in told} == {3}
+    assert [one.ending for one in seen if one.whole] == [{"at": 101}, {"at": 105}]
+    assert {one.partition for one in seen} == {3}
 
 
 def test_a_large_attempt_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
-"""Messages of the event topic are decoded whole, or as far as their headers go; others are damage."""
+"""Messages of the event topic are decoded whole or as headers; anything else is damage."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 
@@ -21,7 +23,7 @@ def test_a_header_is_the_fragment_without_its_changes() -> None:
     assert (whole["seqno"], whole["metadata"], whole["event_id"]) == (7, {"heartbeat": "mine"}, RECORD["event_id"])
 
 
-def test_a_header_is_read_though_what_follows_is_damaged() -> None:
+def test_a_header_is_read_before_damaged_changes() -> None:
     size = len(encoded(record(7, metadata={"heartbeat": "mine"}))) - 5  # without the empty array and the CRC
     assert header_of(MESSAGE[:size] + b"\xff" * 9, "t-0@1")["seqno"] == 7
 
@@ -29,11 +31,10 @@ def test_a_header_is_read_though_what_follows_is_damaged() -> None:
 @pytest.mark.parametrize("read", [body_of, fragment_of, header_of])
 def test_another_schema_is_damage(read: object) -> None:
     assert callable(read)
-    with pytest.raises(LogDamaged, match=r"another schema than ours \[at=t-0@1 begins=c301"):
-        read(MESSAGE[:2] + bytes(8) + MESSAGE[10:], "t-0@1")
+    refused(read, MESSAGE[:2] + bytes(8) + MESSAGE[10:])
 
 
-def test_a_message_of_a_producer_with_a_registry_is_decoded_likewise() -> None:
+def test_a_message_in_a_registrys_framing_is_decoded_the_same() -> None:
     plain, told = fragment_of(MESSAGE, "t-0@1"), fragment_of(NUMBERED, "t-0@1")
     assert told["metadata"].pop("schema") == MESSAGE[2:10].hex()
     assert {**told, "crc32": b""} == {**plain, "crc32": b""}
@@ -42,17 +43,23 @@ def test_a_message_of_a_producer_with_a_registry_is_decoded_likewise() -> None:
 
 
 @pytest.mark.parametrize("read", [body_of, fragment_of, header_of])
-def test_another_schema_in_a_registry_is_damage_and_so_is_what_is_no_message(read: object) -> None:
+def test_another_schema_in_a_registrys_framing_and_a_foreign_message_are_damage(read: object) -> None:
     assert callable(read)
-    with pytest.raises(LogDamaged, match=r"another schema than ours \[at=t-0@1 begins=00"):
-        read(registered(RECORD, schema="0" * 16), "t-0@1")
-    with pytest.raises(LogDamaged, match=r"another schema than ours \[at=t-0@1 begins=00"):
-        read(NUMBERED[:5] + MESSAGE[10:], "t-0@1")
-    with pytest.raises(LogDamaged, match=r"not a fragment \[at=t-0@1 begins=7b"):
-        read(b'{"a": 1, "b": 2}', "t-0@1")
+    refused(read, registered(RECORD, schema="0" * 16))
+    refused(read, NUMBERED[:5] + MESSAGE[10:])
+    refused(read, b'{"a": 1, "b": 2}')
+
+
+def refused(read: Callable[[bytes, str], object], value: bytes) -> None:
+    """The error names the message's offset and its first bytes."""
+    with pytest.raises(LogDamaged) as raised:
+        read(value, "t-0@1")
+    assert raised.value.where["at"] == "t-0@1"
+    assert value.hex().startswith(str(raised.value.where["begins"]))
 
 
 @pytest.mark.parametrize("size", [10, 20, 60, len(MESSAGE) - 5])
 def test_a_message_that_ends_early_is_damage(size: int) -> None:
-    with pytest.raises(LogDamaged, match="cannot be decoded"):
+    with pytest.raises(LogDamaged) as raised:
         fragment_of(MESSAGE[:size], "t-0@1")
+    assert raised.value.where["at"] == "t-0@1"

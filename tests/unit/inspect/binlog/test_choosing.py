@@ -50,7 +50,7 @@ def test_compressed_files_are_known_by_what_is_in_them(tmp_path: Path, suffix: s
     assert binlog(path) == binlog(RECORDED)
 
 
-def test_standard_input_plain_and_compressed() -> None:
+def test_standard_input_is_read_plain_and_compressed() -> None:
     data = RECORDED.read_bytes()
     told = binlog("-", stdin=data)
     assert told.out.replace(b'"-:', b'"mysql-9.7.000001:') == binlog(RECORDED).out
@@ -58,7 +58,7 @@ def test_standard_input_plain_and_compressed() -> None:
     assert binlog("-", "--salvage", stdin=data).out == told.out
 
 
-def test_a_folder_of_two_logs_or_of_none_is_not_guessed_at(folder: Path) -> None:
+def test_a_folder_of_two_logs_or_of_none_is_refused(folder: Path) -> None:
     (folder / "relay.000001").write_bytes(b"")
     told = binlog(folder)
     assert (told.code, told.out) == (2, b"")
@@ -70,14 +70,14 @@ def test_a_folder_of_two_logs_or_of_none_is_not_guessed_at(folder: Path) -> None
     assert "twice" in binlog(folder).err
 
 
-def test_a_file_that_is_not_there_is_told_before_anything_is_printed(folder: Path) -> None:
+def test_a_missing_file_is_refused_before_anything_is_printed(folder: Path) -> None:
     told = binlog(folder / "binlog.000009", folder / "binlog.000012")
     assert (told.code, told.out) == (2, b"")
     assert "binlog.000012" in told.err
     assert binlog("-", "-").code == 2
 
 
-def test_positions(folder: Path) -> None:
+def test_positions_bound_the_transactions(folder: Path) -> None:
     log = LogWriter()
     first, second, third, end = transactions(log, 4, 5, 6)
     for offset, rows in ((4, [4, 5, 6]), (first, [4, 5, 6]), (first + 1, [5, 6]), (second, [5, 6]), (end, [])):
@@ -88,32 +88,32 @@ def test_positions(folder: Path) -> None:
     assert binlog(folder, *both).rows == [2, 3, 4]
 
 
-def test_files_outside_of_the_positions_are_not_even_opened(folder: Path) -> None:
+def test_files_outside_of_the_positions_are_not_opened(folder: Path) -> None:
     (folder / "binlog.000009").write_bytes(b"nonsense")
     assert binlog(folder, "--from-position", "binlog.000010:4").code == 0
 
 
-def test_gtids_are_places_in_the_log_and_included(folder: Path) -> None:
+def test_gtids_bound_the_transactions_inclusively(folder: Path) -> None:
     assert binlog(folder, "--from-gtid", f"{OWN.upper()}:5").rows == [5, 6, 7, 8, 9]
     assert binlog(folder, "--to-gtid", f"{OWN}:5").rows == [1, 2, 3, 4, 5]
     assert binlog(folder, "--from-gtid", f"{OWN}:5", "--to-gtid", f"{OWN}:5").rows == [5]
     assert len(binlog(RECORDED, "--from-gtid", f"{SERVER}:tagged:1").objects) == 3
 
 
-def test_the_last_gtid_ends_it_also_where_its_own_transaction_is_not_wanted(folder: Path) -> None:
+def test_the_last_gtid_ends_the_output_even_if_its_transaction_is_not_selected(folder: Path) -> None:
     assert binlog(folder, "--from-gtid", f"{OWN}:5", "--to-gtid", f"{OWN}:4").rows == []
     behind = transactions(LogWriter(), 4)[0] + 1
     assert binlog(folder, "--from-position", f"binlog.000010:{behind}", "--to-gtid", f"{OWN}:4").rows == []
 
 
-def test_a_gtid_that_is_nowhere_is_told(folder: Path) -> None:
+def test_an_unknown_gtid_is_refused(folder: Path) -> None:
     told = binlog(folder, "--from-gtid", f"{OWN}:50")
     assert (told.code, told.out) == (2, b"")
     assert f"gtid={OWN}:50" in told.err
     assert binlog(folder, "--to-gtid", f"{OWN}:50").code == 2
 
 
-def test_a_transaction_that_is_not_for_us_is_a_place_all_the_same(tmp_path: Path) -> None:
+def test_a_filtered_transaction_is_a_bound_too(tmp_path: Path) -> None:
     log = LogWriter()
     transactions(log, 1)
     gtid(log, 2)
@@ -127,20 +127,20 @@ def test_a_transaction_that_is_not_for_us_is_a_place_all_the_same(tmp_path: Path
     assert binlog(path, "--to-gtid", f"{OWN}:2").rows == [1]
 
 
-def test_times_are_those_of_the_commit(folder: Path) -> None:
+def test_times_bound_the_commit_time(folder: Path) -> None:
     assert binlog(folder, "--from-time", "1970-01-01T00:00:05").rows == [5, 6, 7, 8, 9]
     assert binlog(folder, "--to-time", "1970-01-01T00:00:05Z").rows == [1, 2, 3, 4]
     zoned = ("--from-time", "1970-01-01T01:00:04.000001+01:00", "--to-time", "1970-01-01 00:00:06.000001")
     assert binlog(folder, *zoned).rows == [5, 6]
 
 
-def test_stop_after(folder: Path) -> None:
+def test_stop_after_ends_the_output(folder: Path) -> None:
     assert binlog(folder, "--stop-after", "4", "--from-gtid", f"{OWN}:2").rows == [2, 3, 4, 5]
     (folder / "binlog.000011").write_bytes(b"not read")
     assert binlog(folder, "--stop-after", "6").code == 0
 
 
-def test_filters_are_those_of_the_configuration(folder: Path) -> None:
+def test_filters_work_as_in_the_configuration(folder: Path) -> None:
     assert binlog(folder, "--do", "s.t").rows == list(range(1, 10))
     assert binlog(folder, "--do", "s.u").out == b""
     assert binlog(folder, "--ignore", "s.?").out == b""
@@ -157,26 +157,26 @@ def test_filters_are_those_of_the_configuration(folder: Path) -> None:
         ("--format", "x"),
     ],
 )
-def test_a_wrong_argument_is_told(arguments: tuple[str, str]) -> None:
+def test_a_wrong_argument_is_refused_by_name(arguments: tuple[str, str]) -> None:
     told = binlog(RECORDED, *arguments)
     assert (told.code, told.out) == (2, b"")
     assert arguments[0] in told.err
 
 
-def test_a_position_in_a_file_that_is_not_named_is_told(folder: Path) -> None:
+def test_a_position_in_another_file_is_refused(folder: Path) -> None:
     told = binlog(folder, "--to-position", "binlog.000008:4")
     assert (told.code, told.out) == (2, b"")
     assert "binlog.000008" in told.err
 
 
-def test_what_the_server_wrote_into_its_own_schemas_is_shown() -> None:
+def test_changes_of_system_schemas_are_printed() -> None:
     """mysqlbinlog shows 30 transactions, 82 to 111; two of them have rows of `mysql.zz` and `sys.zz`."""
     told = binlog(SYSTEM)
     assert [one["gtid"].rpartition(":")[2] for one in told.objects] == [str(number) for number in range(82, 112)]
     assert tables(told) == ["n.d2", "n.p t", "n.gcol", "mysql.zz", "sys.zz", "n.a"]
 
 
-def test_patterns_choose_among_the_servers_own_schemas_as_among_others() -> None:
+def test_patterns_also_select_system_schemas() -> None:
     assert tables(binlog(SYSTEM, "--do", "mysql.*")) == ["mysql.zz"]
     assert tables(binlog(SYSTEM, "--ignore", "sys", "--ignore", "n")) == ["mysql.zz"]
 

@@ -36,7 +36,7 @@ def shown(values: list[Any]) -> dict[str, Any]:
     return dict(zip(NAMES, [int(found[0]), *found[1:]], strict=True))
 
 
-def test_the_recorded_log() -> None:
+def test_a_recorded_log_is_printed_as_json() -> None:
     told = binlog(RECORDED)
 
     assert (told.code, told.err) == (0, "")
@@ -70,7 +70,7 @@ def test_the_recorded_log() -> None:
     assert created["options"]["character_set_client"] == "utf8mb4"
 
 
-def test_a_line_to_the_letter(tmp_path: Path) -> None:
+def test_a_transaction_is_exactly_this_line(tmp_path: Path) -> None:
     log = LogWriter()
     start, end = transactions(log, 7)
     path = tmp_path / "binlog.000001"
@@ -84,7 +84,7 @@ def test_a_line_to_the_letter(tmp_path: Path) -> None:
     )
 
 
-def test_a_transaction_without_gtid(tmp_path: Path) -> None:
+def test_a_transaction_without_a_gtid_has_null(tmp_path: Path) -> None:
     log = LogWriter()
     transactions(log, 1, gtids=False)
     path = tmp_path / "binlog.000001"
@@ -98,11 +98,11 @@ def test_a_transaction_without_gtid(tmp_path: Path) -> None:
 def printed(*pieces: list[Rows | Statement]) -> bytes:
     printer = JsonPrinter()
     printer.begin(BEGIN)
-    body = b"".join(printer.piece(Seqno(0), TransactionBatch(None, changes, None)) for changes in pieces)
-    return printer.head(Seqno(0), ENDING) + body + printer.tail()
+    body = b"".join(printer.batch(Seqno(0), TransactionBatch(None, changes, None)) for changes in pieces)
+    return printer.header(Seqno(0), ENDING) + body + printer.footer()
 
 
-def test_how_a_transaction_came_in_pieces_is_not_seen() -> None:
+def test_a_transaction_in_batches_is_printed_the_same() -> None:
     a, b, sql = inserts(1, 2, 3), inserts(4, layout=OTHER), Statement("s", 'drop table "x"\n', {})
     whole = printed([a, b, sql, a])
     assert printed([inserts(1)], [inserts(2)], [inserts(3), b], [], [sql], [inserts(1, 2)], [inserts(3)]) == whole
@@ -185,7 +185,7 @@ def test_a_float_is_the_shortest_text_that_reads_back_as_it(number: float) -> No
         (b"abc", '{"base64":"YWJj"}'),
     ],
 )
-def test_how_values_look(value: object, text: str) -> None:
+def test_a_value_has_exactly_this_text(value: object, text: str) -> None:
     assert value_text(value) == text
 
 
@@ -206,12 +206,12 @@ def test_floats_are_shown_as_floats() -> None:
 
 @pytest.mark.parametrize(("number", "text"), [(math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN")])
 @pytest.mark.parametrize("single", [True, False])
-def test_what_json_has_no_number_for_is_a_string(number: float, text: str, single: bool) -> None:
+def test_a_number_that_json_lacks_is_a_string(number: float, text: str, single: bool) -> None:
     assert value_text(number, single=single) == f'"{text}"'
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 70), max_size=4), st.integers(0, 4))
-def test_bytes_that_are_no_rows_are_refused_or_rows(data: bytes, ends: list[int], width: int) -> None:
+def test_random_bytes_are_rows_or_refused(data: bytes, ends: list[int], width: int) -> None:
     """Nothing is read outside of the bytes, and nothing else is raised."""
     places = array("Q", ends)
     for read in (
@@ -225,7 +225,7 @@ def test_bytes_that_are_no_rows_are_refused_or_rows(data: bytes, ends: list[int]
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_a_row_that_is_cut_off_is_refused(cut: int) -> None:
+def test_a_truncated_row_is_refused(cut: int) -> None:
     row = rows(LAYOUT, Action.INSERT, (None, [1, "text"]))
     short = bytes(row.data)[:-cut]
     with pytest.raises(ValueError, match=r"."):
@@ -246,7 +246,7 @@ def test_a_whole_transaction_of_wide_rows_is_one_line(tmp_path: Path) -> None:
     assert told.rows == list(range(300_000))
 
 
-def test_text_that_is_not_valid_is_bytes_where_that_is_wanted(tmp_path: Path) -> None:
+def test_invalid_text_is_bytes_by_option(tmp_path: Path) -> None:
     log = LogWriter()
     gtid(log, 1)
     log.begin()

@@ -92,7 +92,7 @@ def test_without_any_metadata_nothing_is_guessed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("metadata", "first"), [("MINIMAL", "4294967295"), ("NONE", "-1 (4294967295)")])
-def test_tungstens_layout(tmp_path: Path, metadata: str, first: str) -> None:
+def test_tungstens_layout_numbers_columns_without_names(tmp_path: Path, metadata: str, first: str) -> None:
     told = binlog("--format", "tungsten", written(tmp_path, metadata))
 
     assert told.code == 0
@@ -100,7 +100,7 @@ def test_tungstens_layout(tmp_path: Path, metadata: str, first: str) -> None:
     assert shown == [f"- COL(1: @1) = {first}", "- COL(8: @8) = 2"]
 
 
-def test_a_file_may_begin_to_name_its_columns(tmp_path: Path) -> None:
+def test_a_file_may_name_columns_from_some_event_on(tmp_path: Path) -> None:
     log = LogWriter()
     for metadata in ("MINIMAL", "FULL", "MINIMAL"):
         log.begin()
@@ -115,7 +115,7 @@ def test_a_file_may_begin_to_name_its_columns(tmp_path: Path) -> None:
     assert rows == [{"@1": 1}, {"c0": 1}, {"@1": 1}]
 
 
-def test_a_key_that_the_server_made_has_its_name() -> None:
+def test_a_generated_invisible_key_has_its_name() -> None:
     """A flag of the TABLE_MAP tells it; the same table without that key is another one."""
     log = LogWriter()
     for flags in (1, 5, 1):

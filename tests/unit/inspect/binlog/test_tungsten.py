@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.inspect.formats.tungsten import lines, present
-from connector.inspect.formats.tungsten_event import Header, TungstenPrinter
+from connector.inspect.formats.tungsten_event import BatchHeader, TungstenPrinter
 from connector.log.ids import Action, Seqno
 from connector.log.transaction.batch import Statement, TransactionBatch, TransactionEnd
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -32,11 +32,11 @@ SEQ# = 3 / FRAG# = {} (last frag)
 def printed(*pieces: tuple[list[Any], TransactionEnd | None]) -> str:
     printer = TungstenPrinter()
     printer.begin(BEGIN)
-    body = b"".join(printer.piece(Seqno(3), TransactionBatch(None, changes, ending)) for changes, ending in pieces)
-    return (printer.head(Seqno(3), ENDING) + body + printer.tail()).decode()
+    body = b"".join(printer.batch(Seqno(3), TransactionBatch(None, changes, ending)) for changes, ending in pieces)
+    return (printer.header(Seqno(3), ENDING) + body + printer.footer()).decode()
 
 
-def test_a_transaction() -> None:
+def test_a_transaction_is_printed_in_tungstens_layout() -> None:
     update = rows(LAYOUT, Action.UPDATE, ([1, "old"], [2, None]))
     statement = Statement("s", "drop table t", {"autocommit": "1"})
     assert printed(([update, statement], ENDING)) == HEAD.format(0) + (
@@ -54,7 +54,7 @@ def test_a_transaction() -> None:
     )
 
 
-def test_a_piece_is_a_fragment_and_only_the_last_knows_the_end() -> None:
+def test_a_batch_is_a_fragment_and_only_the_last_has_the_end() -> None:
     told = printed(([inserts(1)], None), ([inserts(2)], ENDING))
     first, last = told.split(HEAD.format(1))
     assert first.startswith("SEQ# = 3 / FRAG# = 0\n- FILE = f.000001\n- TIME = null\n- EPOCH# = 0\n- EVENTID = null\n")
@@ -67,7 +67,7 @@ VALUES = st.one_of(
 
 
 @given(st.data(), st.sampled_from(Action), st.integers(1, 4))
-def test_rows_are_those_of_thl_list(data: st.DataObject, action: Action, width: int) -> None:
+def test_rows_are_printed_as_by_thl_list(data: st.DataObject, action: Action, width: int) -> None:
     """The same rows through what lists the log on Kafka; some images do not have all columns."""
     old, new = (
         data.draw(st.one_of(st.just(b""), st.integers(0, 2**width - 1).map(lambda n: n.to_bytes(1)))) for _ in range(2)
@@ -109,7 +109,7 @@ def test_rows_are_those_of_thl_list(data: st.DataObject, action: Action, width: 
             }
         ],
     }
-    assert told == "\n".join(lines(Header("f.000001", fragment))) + "\n"
+    assert told == "\n".join(lines(BatchHeader("f.000001", fragment))) + "\n"
 
 
 @pytest.mark.parametrize("layout", ["json", "tungsten"])

@@ -35,7 +35,7 @@ def decided(tmp_path: Path) -> Path:
     return path
 
 
-def test_its_changes_stand_where_it_was_prepared(prepared: Path, decided: Path) -> None:
+def test_an_xa_transaction_prints_its_changes_at_its_prepare(prepared: Path, decided: Path) -> None:
     told = binlog(prepared, decided)
     assert told.code == 0
     assert told.err == ""
@@ -51,7 +51,7 @@ def test_its_changes_stand_where_it_was_prepared(prepared: Path, decided: Path) 
     assert told.objects[3]["changes"] == []
 
 
-def test_one_that_is_not_decided_is_told(prepared: Path) -> None:
+def test_a_pending_xa_transaction_is_reported(prepared: Path) -> None:
     told = binlog(prepared)
     assert told.code == 0
     assert "1 XA transactions are pending" in told.err
@@ -59,17 +59,17 @@ def test_one_that_is_not_decided_is_told(prepared: Path) -> None:
     assert told.rows == [1, 10, 11]
 
 
-def test_a_commit_without_its_prepare_is_shown(decided: Path) -> None:
+def test_a_commit_without_its_prepare_is_printed(decided: Path) -> None:
     told = binlog(decided)
     assert [found["kind"] for found in told.objects] == ["transaction", "xa"]
     assert told.err == ""
 
 
-def test_nothing_is_said_of_what_was_not_read(prepared: Path) -> None:
+def test_pending_transactions_are_not_reported_if_the_output_ended_early(prepared: Path) -> None:
     assert binlog("--stop-after", 2, prepared).err == ""
 
 
-def test_one_phase_is_a_transaction(tmp_path: Path) -> None:
+def test_a_one_phase_commit_is_a_transaction(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(xa(LogWriter(), 10, one_phase=True).data)
     told = binlog(path)
@@ -77,7 +77,7 @@ def test_one_phase_is_a_transaction(tmp_path: Path) -> None:
     assert (told.rows, told.err) == ([10], "")
 
 
-def test_tungsten_says_it_in_the_metadata(prepared: Path, decided: Path) -> None:
+def test_tungstens_layout_has_the_xa_state_in_its_metadata(prepared: Path, decided: Path) -> None:
     lines = binlog("--format", "tungsten", prepared, decided).out.decode().splitlines()
     told = [line.rpartition("xid=")[2] for line in lines if line.startswith("- METADATA")]
     assert [line for line in told if NAME in line] == [f"{NAME};xa=prepared]", f"{NAME};xa=commit]"]
