@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -161,8 +162,9 @@ def test_files_are_owner_only_and_links_are_refused(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         link = tmp_path / f"{opened.__name__}-link"
         link.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(OSError, match="symbolic links"):
+        with pytest.raises(OSError) as refused:
             opened(link)
+        assert refused.value.errno == errno.ELOOP
     assert (tmp_path / "open_new").read_bytes() == b""
     assert (tmp_path / "open_to_append").read_bytes() == b"aa"
     assert not (tmp_path / "elsewhere").exists()
@@ -175,6 +177,6 @@ def test_file_created_first_by_another_user_is_refused_and_unchanged(tmp_path: P
     path.chmod(0o666)
     os.chown(path, NOBODY, NOBODY)
     for opened in (private.open_new, private.open_to_append):
-        with pytest.raises(PermissionError, match="belongs to the user"):
+        with pytest.raises(PermissionError):
             opened(path)
     assert path.read_bytes() == b"theirs"
