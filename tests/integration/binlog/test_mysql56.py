@@ -244,7 +244,7 @@ def test_a_replica_that_does_not_log_what_it_takes_is_refused(server: SqlServer)
             if preflight_says(connection, source) is None:
                 assert server.run_sql("SELECT @@log_slave_updates").split()[1] == "1"
             else:
-                assert "127.0.0.9 is not in its binary log" in str(preflight_says(connection, source))
+                assert "127.0.0.9 are not in its binary log" in str(preflight_says(connection, source))
                 assert server.run_sql("SELECT @@log_slave_updates").split()[1] == "0"
     finally:
         server.run_sql("RESET SLAVE ALL")

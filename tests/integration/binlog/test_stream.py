@@ -289,7 +289,7 @@ def test_names_missing_from_the_log_stop_with_the_statement_that_mends_it(shop: 
 
 
 def test_a_place_that_is_not_there_is_a_preflight_error(shop: Shop) -> None:
-    with pytest.raises(PreflightError, match="cannot give its binary log"):
+    with pytest.raises(PreflightError, match="code=1236"):
         read_from(shop.server, SourcePosition("nothing.000001", 4), lambda _: False)
 
 

@@ -138,7 +138,7 @@ def test_a_reset_whose_files_have_the_same_names_is_refused(bench: Bench) -> Non
     insert(bench, *(f"anew, too {number}" for number in range(20)))
     assert purge(bench) == before.resume.file
     told = refused(bench)
-    assert "a file that was read is there again, begun at another time" in told
+    assert "was_begun=" in told
     assert "RESET BINARY LOGS AND GTIDS" in told
 
 

@@ -83,7 +83,7 @@ HASHED = rule(mask={"b": {"hash": 16}})
         (HASHED, {**HASHED, "hash_key": KEY[::-1]}, "@.t (of columns that were dropped or masked: b)"),
         (rule(zero_dates=["d"]), WHOLE, "@.t (of columns whose zero dates were published as NULL: d)"),
         (rule(publish_as="@.other"), WHOLE, "@.t (it was published as @.other)"),
-        ({**WHOLE, "servers": [5, 6]}, {**WHOLE, "servers": [6]}, "server_id=5 (what it wrote was ignored"),
+        ({**WHOLE, "servers": [5, 6]}, {**WHOLE, "servers": [6]}, "server_id=5 (its changes were ignored"),
     ],
 )
 def test_what_begins_to_be_captured_and_holds_rows_is_named(
@@ -123,14 +123,15 @@ def test_who_may_not_see_the_tables_is_told(source: Source, mysql_server: SqlSer
     name = source.filters.do[0]
     with a_user(mysql_server, f"SELECT ON {name}.t", do=(name,)) as blind, session(blind) as connection:
         seen = f"`{name}`.*"
-        with pytest.raises(PreflightError, match="nobody can tell") as told:
+        with pytest.raises(PreflightError) as told:
             check_widened(connection, blind, Filter(blind.filters), capture_of(filtered(source, do=["@.t"])), ())
         assert f"GRANT SELECT ON {seen}" in told.value.hint
 
 
 def test_a_log_that_does_not_tell_what_was_captured_is_refused(source: Source) -> None:
-    with session(source) as connection, pytest.raises(PreflightError, match="is not told in it"):
+    with session(source) as connection, pytest.raises(PreflightError) as told:
         check_widened(connection, source, Filter(source.filters), None, ())
+    assert "--accept-partial" in told.value.hint
 
 
 def test_a_producer_with_a_wider_filter_is_refused_and_goes_on_where_that_is_accepted(

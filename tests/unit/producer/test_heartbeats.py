@@ -67,8 +67,9 @@ def test_a_heartbeat_table_without_a_name_is_refused(table: str) -> None:
 
 
 def test_a_heartbeat_table_that_is_not_published_is_refused() -> None:
-    with pytest.raises(ConfigError, match="leave out the heartbeat table"):
+    with pytest.raises(ConfigError) as refused:
         Marker(Config(source=Source(heartbeat_table="ops.beat", filters=Filters(do=("shop",)))))
+    assert refused.value.where["table"] == "ops.beat"
 
 
 def test_heartbeats_are_written_at_once_and_at_intervals_though_the_source_is_gone(
