@@ -2,10 +2,10 @@
 
     server                            the shape of every server, a Protocol
     mysql, mariadb, postgres, kafka   one server a file; `mysqld` has what MySQL and MariaDB share
-    program, process, waiting         one running program
-    ports, password, settings         where servers listen, who logs in, how they are set up
+    program, process                  one running program, and waiting until it answers
+    ports, settings                   where servers listen, how they are set up
     stack, state                      several servers together, remembered across processes
-    commands                          `thl sandbox`
+    first_steps                       the configuration and the commands that `thl sandbox up` leaves
     fetching/                         what servers consist of, fetched once into a cache
 
 A server runs in a session of its own, listens on 127.0.0.1 only, and keeps its port and data over a kill and a new

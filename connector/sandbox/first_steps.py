@@ -12,7 +12,7 @@ import yaml
 
 from connector import private_files
 from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.password import PASSWORD_FILE
+from connector.sandbox.mysqld import PASSWORD_FILE
 from connector.sandbox.settings import HOST, MYSQL_ADMIN
 from connector.sandbox.state import RunningServer
 

@@ -15,9 +15,8 @@ from connector.errors import SandboxError
 from connector.sandbox.fetching.jars import kafka_jars
 from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program
+from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS
-from connector.sandbox.waiting import exchange, wait_until
 
 _START_TIMEOUT = 120.0
 _NODE = 1

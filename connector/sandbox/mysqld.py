@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
@@ -13,12 +14,11 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from connector.errors import SandboxError
-from connector.sandbox.password import PASSWORD_FILE, kept_password, write_private
 from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program
+from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST
-from connector.sandbox.waiting import exchange, wait_until
 
+PASSWORD_FILE = "password"  # noqa: S105 - a name
 _START_TIMEOUT = 120.0
 _GREETING = b"\x0a"  # protocol version 10, the fifth byte a ready server sends (after length and sequence)
 
@@ -210,3 +210,19 @@ class Mysqld(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def kept_password(file: Path) -> str:
+    """The password in a file; a new random one where there is no file yet."""
+    if not file.exists():
+        write_private(file, secrets.token_hex(16))
+    return file.read_text()
+
+
+def write_private(file: Path, text: str) -> None:
+    """Replace a file in one step by one that nobody else may read."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600 from the first byte
+    with os.fdopen(handle, "w") as new:
+        new.write(text)
+    Path(name).replace(file)

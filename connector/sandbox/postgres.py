@@ -15,9 +15,8 @@ from connector.errors import SandboxError
 from connector.sandbox.fetching.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
 from connector.sandbox.ports import free_port
 from connector.sandbox.process import kill_all, working_in
-from connector.sandbox.program import Program
+from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST, POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS
-from connector.sandbox.waiting import exchange, wait_until
 
 _START_TIMEOUT = 60.0
 _PROTOCOL_3_0 = 196_608

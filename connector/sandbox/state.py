@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from connector.sandbox.password import PASSWORD_FILE
+from connector.sandbox.mysqld import PASSWORD_FILE
 from connector.sandbox.process import Process
 
 _FILE = "stack.json"

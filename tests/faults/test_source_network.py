@@ -12,7 +12,7 @@ from connector.errors import HistoriesDiffer
 from connector.kafka.log_reader import LogReader
 from connector.mysql.server import connection
 from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.password import PASSWORD_FILE, write_private
+from connector.sandbox.mysqld import PASSWORD_FILE, write_private
 from connector.sandbox.settings import MYSQL_FAST
 from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
 from tests.support.proxy import Cut, Proxy, Way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connector.sandbox.password import kept_password, write_private
+from connector.sandbox.mysqld import kept_password, write_private
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from connector.errors import SandboxError
 from connector.sandbox.fetching import apt, java, mysql_programs
 from connector.sandbox.process import Process
-from connector.sandbox.program import Program
-from connector.sandbox.waiting import wait_until
+from connector.sandbox.program import Program, wait_until
 
 
 def script(place: Path, body: str) -> str:

@@ -12,8 +12,7 @@ from typing import Any, Self
 from connector.errors import SandboxError
 from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program
-from connector.sandbox.waiting import wait_until
+from connector.sandbox.program import Program, wait_until
 from tests.bench.peers.artifacts import connect_jars
 from tests.bench.peers.peer import Unavailable
 from tests.bench.site import CLOCK, Site

@@ -11,9 +11,8 @@ from connector.sandbox.fetching import maven
 from connector.sandbox.fetching.cache import Cache
 from connector.sandbox.fetching.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program
+from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST
-from connector.sandbox.waiting import exchange, wait_until
 from tests.support.servers.settings import REGISTRY
 
 _NAME = f"{REGISTRY.name}-{REGISTRY.version}"
