@@ -307,7 +307,7 @@ class ApplyCore:
         """Give the target the metadata columns' values at an event's end, where its staged rows have others."""
         staged, self._open.metadata = self._open.metadata, None
         if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
-            self._target.stamp(values)
+            self._target.set_metadata(values)
 
     def _finish(self, header: FragmentHeader) -> None:
         """Count a whole event for the next commit."""

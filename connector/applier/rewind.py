@@ -119,7 +119,7 @@ def _end(event_id: str) -> SourcePosition:
 
 def _begin_at(config: Config, target: Target, position: TargetPosition, first: Seqno) -> TargetPosition:
     """The position of an empty target that begins at an event."""
-    if any(True for _ in target.catalog):
+    if any(True for _ in target.target_schema):
         raise ConfigError("the target has tables of the service and no position", service=position.service)
     with LogReader(config, high_watermark=True) as log:
         control, record = log.control(), log.position()
@@ -197,7 +197,7 @@ def check_replay(
     sequencer = EventSequencer[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
-    check = ReplayCheck(config.topic, sequencer, position, position.head, target.catalog, left_out=left_out)
+    check = ReplayCheck(config.topic, sequencer, position, position.head, target.target_schema, left_out=left_out)
     with ArrowReader(config.kafka, config.topic, position.offsets) as log:
         while not check.done:
             batch = log.next()

@@ -123,7 +123,7 @@ class Skips:
             epoch=header.epoch,
             event_id=header.event_id or "",
             by=self._by,
-            because=self._reason,
+            reason=self._reason,
             tables=tuple(sorted(self._tables if done is None else done)),
             by_hand=done is not None,
         )
@@ -145,12 +145,12 @@ class ExcludedTables:
 
     def exclude(self, target: Target, position: TargetPosition, clock: Clock) -> None:
         """Exclude them in a claimed target, at its position; a table that is excluded already stays so."""
-        entry = Excluded(since=Seqno(position.seqno + 1), at=clock.now(), by=self.by, because=self.reason)
-        new = [name for name in self.tables if name not in target.catalog.excluded]
+        entry = Excluded(since=Seqno(position.seqno + 1), at=clock.now(), by=self.by, reason=self.reason)
+        new = [name for name in self.tables if name not in target.target_schema.excluded]
         if not new:
             return
         for name in new:
-            known = name in target.catalog
+            known = name in target.target_schema
             fields = {"service": position.service, "table": name, "since_seqno": entry.since, "known": known}
             LOG.warning("going on without a table", extra=fields)
         target.exclude(dict.fromkeys(new, entry))

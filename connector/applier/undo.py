@@ -77,7 +77,9 @@ def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> Tar
         raise Unsupported(
             f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT, left_out=out[0]
         )
-    if past := sorted((entry.since, name) for name, entry in target.catalog.excluded.items() if to < entry.since - 1):
+    if past := sorted(
+        (entry.since, name) for name, entry in target.target_schema.excluded.items() if to < entry.since - 1
+    ):
         since, name = past[0]
         raise Unsupported(
             f"the applier goes on without {name} since event {since}: earlier events cannot be undone",

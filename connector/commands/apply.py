@@ -169,7 +169,7 @@ def apply(
         click.echo(_stopped(position), err=True)
     if applier.request is not None:
         click.echo(
-            f"offline, as {applier.request.asked_by} asked: {applier.request.because or 'no reason given'}", err=True
+            f"offline, as {applier.request.asked_by} asked: {applier.request.reason or 'no reason given'}", err=True
         )
 
 

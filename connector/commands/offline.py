@@ -56,11 +56,11 @@ def _applier(config: Config, reason: str, timeout: float) -> None:
     from connector.targets.signal_table import Request
 
     clock = SystemClock()
-    with open_signal_table(config.target) as desk:
-        desk.ask_offline(config.service, Request(clock.now(), who(), reason))
+    with open_signal_table(config.target) as signals:
+        signals.ask_offline(config.service, Request(clock.now(), who(), reason))
         deadline = clock.monotonic() + timeout
         while True:
-            found = desk.request(config.service)
+            found = signals.request(config.service)
             if found is None:
                 raise TargetUnavailable("another applier has started meanwhile", service=config.service)
             if found.offline_at is not None:

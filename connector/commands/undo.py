@@ -35,6 +35,6 @@ def undo(config: Config, to_seqno: int) -> None:
     from connector.log.ids import Seqno
     from connector.targets.open import open_signal_table, open_target
 
-    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as desk:
-        position = take_back(config, target, desk, Seqno(to_seqno))
+    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
+        position = take_back(config, target, signals, Seqno(to_seqno))
     click.echo(f"service {config.service} is at event {position.seqno}: {position.event_id}")

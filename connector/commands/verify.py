@@ -121,13 +121,13 @@ def _show(config: Config, report: Report, *, every_table: bool, as_json: bool, i
     equal = {table.target or table.name for table in report.tables if table.equal}
     every = every_table and report.verdict == "equal"
     try:
-        with open_signal_table(config.target) as desk:
-            cleared = desk.found_equal(config.service, equal, report.seqno, every=every)
+        with open_signal_table(config.target) as signals:
+            cleared = signals.found_equal(config.service, equal, report.seqno, every=every)
     except PreflightError as error:
         cleared = []
         click.echo(f"marks of tables with skipped events cannot be removed: {error.message}", err=True)
     for one in cleared:
-        click.echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.because}", err=True)
+        click.echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.reason}", err=True)
     shown = {"verdict": report.verdict, **asdict(report)}
     click.echo(json.dumps(shown, indent=indent) if as_json else _text(report))
 

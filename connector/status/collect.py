@@ -194,16 +194,14 @@ def applier_status(
         consistent=target.consistent,
         restarts=max(target.token - 1, 0),
         offline_requested_by=request.asked_by if request else "",
-        offline_reason=request.because if request else "",
-        inconsistent_tables=tuple(
-            f"{one.schema}.{one.table} since {one.since} ({one.because})" for one in inconsistent
-        ),
+        offline_reason=request.reason if request else "",
+        inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.reason})" for one in inconsistent),
         excluded_tables=tuple(starmap(_excluded, (excluded or {}).items())),
     )
 
 
 def _excluded(name: TableName, entry: Excluded) -> str:
-    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.because})"
+    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.reason})"
 
 
 def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:

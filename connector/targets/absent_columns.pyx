@@ -1,4 +1,4 @@
-"""Inserts that do not tell every column: the absent ones get their defaults, and full images come out."""
+"""Full images of inserts that lack columns: absent columns get their defaults."""
 
 from array import array
 
@@ -9,11 +9,11 @@ from connector.log.format.avro_values cimport BYTES_VALUE, Cursor, Value, read_v
 
 
 class NoDefault(ValueError):
-    """A column is absent, and what it has then is not known.
+    """Raised when an absent column has no known default.
 
     Args:
-        image: which image, from 0.
-        column: which column.
+        image: index of the image.
+        column: index of the column.
     """
 
     def __init__(self, image, column):
@@ -25,24 +25,24 @@ class NoDefault(ValueError):
 def with_defaults(
     const unsigned char[::1] data, const unsigned long long[::1] ends, Py_ssize_t columns, list defaults not None
 ):
-    """Full images of partial ones.
+    """Make full images of partial ones.
 
     Args:
         data, ends: of the `added` of `connector.log.compact.net_changes.Partial`.
-        columns: how many values an image has before its bitmap.
-        defaults: per column its default in Avro; None: not known.
+        columns: the number of values of an image before its bitmap.
+        defaults: the default of each column in Avro; None if it is not known.
 
     Returns:
         Data and ends of full images.
 
     Raises:
         NoDefault: a column without a known default is absent.
-        ValueError: the bytes are no such images.
+        ValueError: the bytes are not such images.
     """
     cdef Py_ssize_t image, column, start = 0, used = 0, room = data.shape[0], most = 0
     cdef Cursor cursor
     cdef Value value
-    cdef Py_ssize_t[::1] places = array("q", bytes(8 * (columns + 1)))
+    cdef Py_ssize_t[::1] starts = array("q", bytes(8 * (columns + 1)))
     cdef bytes default
     cdef unsigned char[::1] out
     if len(defaults) != columns:
@@ -59,15 +59,15 @@ def with_defaults(
         cursor.at = start
         cursor.end = <Py_ssize_t>ends[image]
         for column in range(columns):
-            places[column] = cursor.at
+            starts[column] = cursor.at
             read_value(&cursor, &value)
-        places[columns] = cursor.at
+        starts[columns] = cursor.at
         read_value(&cursor, &value)
         if value.branch != BYTES_VALUE or value.size < (columns + 7) // 8 or cursor.at != cursor.end:
-            raise ValueError("an image does not tell which columns it has")
+            raise ValueError("an image has no bitmap of its columns")
         for column in range(columns):
             if value.text[column >> 3] >> (column & 7) & 1:
-                used = copied(out, used, &data[places[column]], places[column + 1] - places[column])
+                used = copied(out, used, &data[starts[column]], starts[column + 1] - starts[column])
                 continue
             default = defaults[column]
             if default is None:
@@ -80,7 +80,7 @@ def with_defaults(
 
 cdef Py_ssize_t copied(unsigned char[::1] out, Py_ssize_t at, const unsigned char* text, Py_ssize_t size) except -1:
     if size > out.shape[0] - at:
-        raise ValueError("images grow beyond their room")
+        raise ValueError("images exceed the buffer")
     if size:
         memcpy(&out[at], text, size)
     return at + size

@@ -1,8 +1,8 @@
-"""Tables that were made before target.metadata_columns became what it is: they get what they lack.
+"""Adds metadata columns to tables that were created before target.metadata_columns named them.
 
-A column that is added is NULL in the rows that are there: which transaction wrote them, nobody noted. One that is
-configured no longer would keep telling old transactions of rows that others have changed since, and to drop it is not
-for us: so it stops the applier until somebody has.
+An added column is NULL in existing rows: the transaction that wrote them is not known. A column that is no longer
+configured would show wrong transactions after the next change of its rows. The applier does not drop columns that
+users may read, so it stops and names the statement that drops them.
 """
 
 from __future__ import annotations
@@ -17,65 +17,67 @@ from connector.targets.target_schema import Excluded, TargetSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
-    """What is to be done when the target is claimed.
+class MissingColumns:
+    """The metadata columns to add when an applier claims the target.
 
     Args:
-        catalog: the tables afterwards.
-        tables: those whose record changes.
-        statements: what adds columns to them.
+        target_schema: the tables afterwards.
+        tables: the tables whose definition in `thl_tables` changes.
+        statements: the SQL that adds the columns.
     """
 
-    catalog: TargetSchema
+    target_schema: TargetSchema
     tables: tuple[Table, ...]
     statements: tuple[str, ...]
 
 
-def adopted(
+def missing_columns(
     tables: Collection[Table],
-    wanted: tuple[Column, ...],
+    configured: tuple[Column, ...],
     excluded: Mapping[TableName, Excluded],
     *,
-    there: Callable[[TableName], Collection[str]],
+    existing_columns: Callable[[TableName], Collection[str]],
     name: Callable[[TableName], str],
     column: Callable[[Column], tuple[str, str]],
-) -> Adopted:
-    """Compare tables with the columns of the transaction that they are to have.
+) -> MissingColumns:
+    """Compare tables with the configured metadata columns.
 
     Args:
-        tables: as the target's record has them.
-        wanted: what is configured.
-        excluded: those that the applier goes on without: they stay as they are.
-        there: the names of the columns that a table of the target has.
+        tables: as `thl_tables` has them.
+        configured: the metadata columns of the configuration.
+        excluded: the excluded tables; they stay as they are.
+        existing_columns: the names of the columns that a table has on the target.
         name: a table's quoted name.
         column: a column's quoted name, and its type.
 
     Raises:
-        ConfigError: a table has such a column that is not configured, or has one of that name that we did not make.
+        ConfigError: a table has a metadata column that is not configured, or another column of a configured name.
     """
     statements, surplus, changed = [], [], []
     for table in tables:
-        if table.transaction == wanted or table.name in excluded:
+        if table.transaction == configured or table.name in excluded:
             continue
-        has = there(table.name)
+        has = existing_columns(table.name)
         surplus += [
             f"ALTER TABLE {name(table.name)} DROP COLUMN {column(old)[0]}"
             for old in table.transaction
-            if old not in wanted and old.name in has
+            if old not in configured and old.name in has
         ]
-        new = [one for one in wanted if one not in table.transaction]
+        new = [one for one in configured if one not in table.transaction]
         for one in new:
             if one.name in has and not any(old.name == one.name for old in table.transaction):
                 raise ConfigError(
                     f"{table.name} has a column {one.name} on the target that was not made by target.metadata_columns",
-                    hint="Give the transaction's column another name.",
+                    hint="Give the metadata column another name in target.metadata_columns.",
+                    table=table.name,
+                    column=one.name,
                 )
         statements += [f"ALTER TABLE {name(table.name)} ADD COLUMN {' '.join(column(one))}" for one in new]
-        changed.append(replace(table, transaction=wanted))
+        changed.append(replace(table, transaction=configured))
     if surplus:
         raise ConfigError(
-            "tables of the target have columns of the transaction that target.metadata_columns does not name",
-            hint=f"Name them there, or drop them: {'; '.join(surplus)}",
+            "tables of the target have metadata columns that target.metadata_columns does not name",
+            hint=f"Add them to target.metadata_columns, or drop them: {'; '.join(surplus)}",
         )
     after = {table.name: table for table in (*tables, *changed)}
-    return Adopted(TargetSchema(after.values(), wanted, excluded), tuple(changed), tuple(statements))
+    return MissingColumns(TargetSchema(after.values(), configured, excluded), tuple(changed), tuple(statements))

@@ -1,13 +1,12 @@
-"""What every target keeps of itself in `thl_position`, `thl_tables`, `thl_applied`, `thl_rewound`, and of what is not
-applied. Their columns, said once.
+"""The columns of the applier's bookkeeping tables, for every kind of target.
 
-- `thl_position`: one row per service: how far the target is, and the fencing token of the applier that owns it.
-- `thl_tables`: the tables that we made, as the source defines them.
-- `thl_applied`: a row per applied event, where auditing is on; written in the transaction that applied it.
-- `thl_skipped`: every event that was left out, who did it and why.
-- `thl_inconsistent`: the tables that are not known to be equal since, until `thl verify` finds them equal.
-- `thl_excluded`: the tables that the applier goes on without, from which event on, who decided it and why.
-- `thl_rewound`: the last event that a target had before it was taken back, until it is there again.
+- `thl_position`: one row per service: its position, and the fencing token of the applier that owns it.
+- `thl_tables`: the tables that the applier created, as the source defines them.
+- `thl_applied`: one row per applied event if `target.audit` is on; written in the transaction that applied it.
+- `thl_skipped`: every skipped event, with the user and the reason.
+- `thl_inconsistent`: the tables that may differ from the source, until `thl verify` finds them equal.
+- `thl_excluded`: the excluded tables, with their first event, the user and the reason.
+- `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ POSITION: Final = (
     "consistent",
     "commit_time",
 )
-"""The columns of `thl_position` that are a `TargetPosition`; beside them: service, token, applied_at."""
+"""The columns of `thl_position` that hold a `TargetPosition`. The others are service, token and applied_at."""
 
 BY_HAND: Final = "done by hand: "
-"""How the reason begins in `thl_skipped` of an event that somebody has done on the target."""
+"""The prefix of the reason in `thl_skipped` for an event that a user has applied by hand."""
 
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:
-    """A position as the columns of `POSITION`."""
+    """The values of the columns `POSITION`."""
     return (
         position.log_id,
         position.seqno,
@@ -56,7 +55,7 @@ def position_values(position: TargetPosition) -> tuple[Value, ...]:
 
 
 def position_from(service: str, row: Sequence[object], head: object = None) -> TargetPosition:
-    """The position that the columns of `POSITION` say, and `head` of `thl_rewound`, None where there is none."""
+    """The position in the columns `POSITION`, and in `head` of `thl_rewound` (None if there is no row)."""
     log_id, seqno, epoch, source_id, event_id, gtid_set, offsets, consistent, commit_time = row
     return TargetPosition(
         service=service,
@@ -76,7 +75,7 @@ def position_from(service: str, row: Sequence[object], head: object = None) -> T
 def applied_rows(
     service: str, events: Iterable[AppliedEvent], applied_at: int, token: int
 ) -> Iterator[tuple[Value, ...]]:
-    """The rows of `thl_applied` for some events."""
+    """The rows of `thl_applied` for events."""
     for event in events:
         yield (
             service,
@@ -91,28 +90,28 @@ def applied_rows(
 
 
 def left_out_rows(service: str, event: LeftOut, at: int) -> tuple[tuple[Value, ...], list[tuple[Value, ...]]]:
-    """The row of `thl_skipped`, and those of `thl_inconsistent`."""
+    """The row of `thl_skipped` and the rows of `thl_inconsistent` for a skipped event."""
     names = ", ".join(sorted(map(str, event.tables)))
-    reason = f"{BY_HAND}{event.because}" if event.by_hand else event.because
+    reason = f"{BY_HAND}{event.reason}" if event.by_hand else event.reason
     skipped = (service, event.seqno, event.epoch, event.event_id, at, event.by, reason, names)
     because = f"event {event.seqno} was {'' if event.by_hand else 'left out: '}{reason}"
     return skipped, [(service, *name, event.seqno, because) for name in event.tables]
 
 
 def excluded_row(service: str, name: TableName, entry: Excluded) -> tuple[Value, ...]:
-    """The row of `thl_excluded` for a table."""
-    return (service, *name, entry.since, entry.at, entry.by, entry.because, entry.changes)
+    """The row of `thl_excluded` for an excluded table."""
+    return (service, *name, entry.since, entry.at, entry.by, entry.reason, entry.changes)
 
 
 EXCLUDED: Final = "schema_name, table_name, since_seqno, excluded_at, excluded_by, because, changes"
-"""The columns of `thl_excluded` behind the service."""
+"""The columns of `thl_excluded` after the service."""
 
 
 def excluded_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Excluded]:
-    """The tables that rows of `EXCLUDED` say."""
+    """The excluded tables in rows of the columns `EXCLUDED`."""
     return {
         TableName(str(schema), str(table)): Excluded(
-            since=Seqno(int(str(since))), at=int(str(at)), by=str(by), because=str(because), changes=int(str(changes))
+            since=Seqno(int(str(since))), at=int(str(at)), by=str(by), reason=str(because), changes=int(str(changes))
         )
         for schema, table, since, at, by, because, changes in rows
     }

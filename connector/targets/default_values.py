@@ -1,8 +1,8 @@
-"""Net rows whose inserts do not tell every column, made whole: absent columns have their defaults.
+"""Completes inserts of which the log has not every column: absent columns get their defaults.
 
-MySQL leaves out of an insert's image what no statement gave a value (binlog_row_image=MINIMAL, of BLOB and TEXT NOBLOB
-too); what it computes, a time or an expression, is always there. The log does not tell defaults, but the DDL that we
-applied does: they are kept with the table. One that cannot be known for certain stops.
+With binlog_row_image=MINIMAL (for BLOB and TEXT also with NOBLOB) MySQL leaves a column out of an insert's image if the
+statement gave it no value. Computed values (a time, an expression) are always in the image. The rows in the log carry
+no defaults; the applied DDL does, so they are kept with the table. An insert that needs an unknown default stops.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from connector.targets.absent_columns import NoDefault, with_defaults
 from connector.targets.table import Table
 
 
-def completed(net: NetChanges, table: Table) -> NetChanges:
-    """The same with every insert whole.
+def with_whole_inserts(net: NetChanges, table: Table) -> NetChanges:
+    """Net changes in which every insert has all columns.
 
     Args:
-        net: what the log says.
-        table: the target's.
+        net: the changes in the log.
+        table: the table on the target.
 
     Raises:
-        Unsupported: a column is absent whose default is not known.
+        Unsupported: a column is absent and its default is not known.
     """
     if net.partial is None or not len(net.partial.added):
         return net
@@ -36,10 +36,11 @@ def completed(net: NetChanges, table: Table) -> NetChanges:
         data, ends = with_defaults(added.data, added.ends, len(columns), defaults)
     except NoDefault as error:
         raise Unsupported(
-            f"an insert into {net.layout.name} does not tell column {columns[error.column].name}, "
+            f"an insert into {net.layout.name} has no value for column {columns[error.column].name}, "
             "and its default is not known",
             hint="SET GLOBAL binlog_row_image = FULL, or give the column a value in the INSERT",
             table=net.layout.name,
+            column=columns[error.column].name,
         ) from error
     whole = Images(bytes(net.inserts.data) + data, net.inserts.ends[:])
     whole.ends.extend(array("Q", (len(net.inserts.data) + end for end in ends)))

@@ -1,8 +1,8 @@
-"""What the source's tables and columns are called on a target, and the names that cannot stand beside each other.
+"""Names of the source's tables and columns on a target.
 
-PostgreSQL: `schema.table` as it is, always quoted, cut at 63 bytes as the server cuts. SQLite: one table called
-`schema.table`, dot included; ASCII letters of either case are the same there. Two names of the source that would be
-one on the target are refused with both.
+PostgreSQL: `schema.table`, always quoted, cut at 63 bytes as the server does. SQLite: one table named `schema.table`,
+with the dot; the case of ASCII letters makes no difference there. Two names of the source that become one name on the
+target are an error that names both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from connector.log.transaction.layout import TableName
 from connector.targets.table import Table
 
 POSTGRES_NAME_BYTES = 63
-# Each table has these without being told so.
+# The system columns of every table.
 POSTGRES_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 
 OTHER_TABLE = (
@@ -28,49 +28,49 @@ OTHER_COLUMN = (
 )
 
 
-class Naming(Protocol):
-    """How a target names things."""
+class TargetNames(Protocol):
+    """The rules of a target for names."""
 
     def table(self, name: TableName) -> tuple[str, ...]:
-        """What a table is called; raises ValueNotRepresentable for a name that the target keeps for itself."""
+        """The name of a table, in its parts; raises ValueNotRepresentable for a name that the target reserves."""
 
     def column(self, name: str) -> str:
-        """What a column is called."""
+        """The name of a column."""
 
     def fold(self, name: str) -> str:
-        """What the target takes for the same name."""
+        """A form of a name that is equal for all names that the target does not distinguish."""
 
     def reserved(self, name: str) -> bool:
-        """Whether no column of a table can be called so."""
+        """True if no column can have this name."""
 
 
-class SqliteNaming:
-    """SQLite's."""
+class SqliteNames:
+    """SQLite's rules for names."""
 
     def table(self, name: TableName) -> tuple[str, ...]:
         """`("schema.table",)`."""
         text = str(name)
-        # Cannot be equal to a name of the bookkeeping: those have no dot.
+        # The bookkeeping's tables have no dot in their names, so there is no collision.
         if self.fold(text).startswith("sqlite_"):
             raise ValueNotRepresentable(f"SQLite reserves names like {text}", hint=OTHER_TABLE)
         return (text,)
 
     def column(self, name: str) -> str:
-        """As it is."""
+        """The same name."""
         return name
 
     def fold(self, name: str) -> str:
-        """ASCII letters have no case."""
+        """The name with ASCII letters in lower case."""
         return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
     def reserved(self, name: str) -> bool:
-        """None is: a table without a key may have a column called rowid (`sqlite_rows.rowid_name`)."""
+        """False: even a table without a key may have a column named rowid (see `sqlite.rows.rowid_name`)."""
         del name
         return False
 
 
-class PostgresNaming:
-    """PostgreSQL's."""
+class PostgresNames:
+    """PostgreSQL's rules for names."""
 
     def table(self, name: TableName) -> tuple[str, ...]:
         """`("schema", "table")`."""
@@ -84,52 +84,59 @@ class PostgresNaming:
     def column(self, name: str) -> str:
         """Cut at 63 bytes, between characters."""
         if "\0" in name:
-            raise ValueNotRepresentable(f"PostgreSQL has no name with U+0000: {name!r}")
+            raise ValueNotRepresentable(f"PostgreSQL cannot store U+0000 in a name: {name!r}")
         return name.encode()[:POSTGRES_NAME_BYTES].decode(errors="ignore")
 
     def fold(self, name: str) -> str:
-        """Quoted names keep their case."""
+        """The same name: quoted names are case-sensitive."""
         return name
 
     def reserved(self, name: str) -> bool:
-        """A table's system columns."""
+        """True for a table's system columns."""
         return name in POSTGRES_COLUMNS
 
 
-def check_names(naming: Naming, tables: Iterable[Table]) -> None:
-    """Refuse tables, and columns of one table, that would have one name on the target.
+def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
+    """Check that tables, and the columns of each table, have different names on the target.
 
     Raises:
-        ValueNotRepresentable: with both names.
-        ConfigError: a column of the source is called as one of the transaction's.
+        ValueNotRepresentable: two names become one on the target; the error has both.
+        ConfigError: a column of the source has the name of a metadata column.
     """
     taken: dict[tuple[str, ...], TableName] = {}
     for table in tables:
-        place = tuple(naming.fold(part) for part in naming.table(table.name))
-        other = taken.setdefault(place, table.name)
+        folded = tuple(rules.fold(part) for part in rules.table(table.name))
+        other = taken.setdefault(folded, table.name)
         if other != table.name:
             raise ValueNotRepresentable(
-                f"tables {other} and {table.name} would be one table on the target", hint=OTHER_TABLE
+                f"tables {other} and {table.name} have the same name on the target",
+                hint=OTHER_TABLE,
+                table=table.name,
+                other=other,
             )
         columns: dict[str, str] = {}
         for column in table.columns:
-            if naming.reserved(naming.column(column.name)):
+            if rules.reserved(rules.column(column.name)):
                 raise ValueNotRepresentable(
-                    f"no column of a target's table can be called {column.name}, as one of {table.name} is",
+                    f"column {column.name} of {table.name} has a name that the target reserves",
                     hint=OTHER_COLUMN,
                     table=table.name,
                 )
-            same = columns.setdefault(naming.fold(naming.column(column.name)), column.name)
+            same = columns.setdefault(rules.fold(rules.column(column.name)), column.name)
             if same != column.name:
                 raise ValueNotRepresentable(
-                    f"columns {same} and {column.name} of {table.name} would be one column on the target",
+                    f"columns {same} and {column.name} of {table.name} have the same name on the target",
                     hint=OTHER_COLUMN,
                     table=table.name,
+                    column=column.name,
+                    other=same,
                 )
         for column in table.transaction:
-            if (same := columns.get(naming.fold(column.name), "")) != "":
+            if (same := columns.get(rules.fold(column.name), "")) != "":
                 raise ConfigError(
                     f"column {same} of {table.name} has the name of a column of target.metadata_columns",
-                    hint="Give that one another name. Where tables have it already, in the target too: "
-                    "ALTER TABLE … DROP COLUMN for each, before the applier begins with the new name.",
+                    hint="Give the metadata column another name in target.metadata_columns. If tables of the target "
+                    "have it already: ALTER TABLE … DROP COLUMN for each, before the applier starts again.",
+                    table=table.name,
+                    column=column.name,
                 )

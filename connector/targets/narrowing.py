@@ -1,8 +1,8 @@
-"""Changes of type under which some values may not stay what they are: how to tell those, so that a target can look.
+"""Changes of a column's type that may change values, and conditions that find these values.
 
-The source refuses such a change in strict mode where it has such a value, but for blanks at the end of a text and
-digits behind the point, which it cuts off in any mode; in other modes it changes the value. As the target has the
-source's values, a look at these tells in each mode: where no value is unfit, none was changed. All else stops.
+In strict mode the source refuses such a change if a value does not fit, except for blanks at the end of a text and
+digits after the decimal point, which it cuts off in any mode. In other modes it changes the value. The target has the
+source's values, so it can check them: if every value fits, the source changed none. Otherwise the applier stops.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from connector.targets.types import BYTES, Type, parse, room_of, whole_range
 Value = int | float | str | bytes
 """A value as the log has it: long, double, string or bytes."""
 
-_EVERYTHING = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")  # sets that have every character
-_BMP = {"utf8mb3": 0xFFFF, "ucs2": 0xFFFF, "ascii": 0x7F}  # sets that have every character up to here
+_EVERYTHING = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")  # sets with every character of Unicode
+_BMP = {"utf8mb3": 0xFFFF, "ucs2": 0xFFFF, "ascii": 0x7F}  # the last character of a set that has all before it
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Whole numbers below or above; None where none can be."""
+    """Integers below `low` or above `high`; None for no bound."""
 
     low: int | None
     high: int | None
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         number = int(str(value))
         return (self.low is not None and number < self.low) or (self.high is not None and number > self.high)
 
@@ -38,69 +38,69 @@ class Outside:
 class Negative:
     """Numbers below zero."""
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return Decimal(str(value)) < 0
 
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Numbers with more digits than this before the point."""
+    """Numbers with more digits before the decimal point."""
 
     count: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return abs(Decimal(str(value))) >= Decimal(10) ** self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Numbers and times with another digit than 0 behind so many decimal places.
+    """Numbers and times with a digit other than 0 after the decimal places that remain.
 
     Args:
-        places: that remain.
-        cut: characters of the value's text behind them, the point too where none remain.
+        places: decimal places that remain.
+        cut: characters to cut off the value's text, with the decimal point if no place remains.
     """
 
     places: int
     cut: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return bool(str(value)[-self.cut :].strip(".0"))
 
 
 @dataclass(frozen=True, slots=True)
 class Longer:
-    """Texts of more characters."""
+    """Texts with more characters."""
 
     count: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return len(str(value)) > self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Larger:
-    """Bytes, or texts in UTF-8, of more bytes."""
+    """Bytes, or texts in UTF-8, with more bytes."""
 
     count: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return len(value if isinstance(value, bytes) else str(value).encode()) > self.count
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSize:
-    """Bytes of another number."""
+    """Byte strings of another length."""
 
     count: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return not isinstance(value, bytes) or len(value) != self.count
 
 
@@ -108,19 +108,19 @@ class OtherSize:
 class Blank:
     """Texts with a blank at the end."""
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return str(value).endswith(" ")
 
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Texts with a character behind this one of Unicode."""
+    """Texts with a character above this code point."""
 
     last: int
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return any(ord(character) > self.last for character in str(value))
 
 
@@ -130,8 +130,8 @@ class NotOneOf:
 
     labels: tuple[str, ...]
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return value not in self.labels
 
 
@@ -141,22 +141,22 @@ class Has:
 
     label: str
 
-    def holds(self, value: Value) -> bool:
-        """Whether a value is one of these."""
+    def matches(self, value: Value) -> bool:
+        """True if a value matches."""
         return self.label in str(value).split(",")
 
 
 Unfit = Outside | Negative | Digits | Tail | Longer | Larger | OtherSize | Blank | Beyond | NotOneOf | Has
-"""Values that would not stay what they are; NULL always does."""
+"""A condition for values that the new type would change. NULL never matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """A change of type that keeps the values that are fit.
+    """A change of type that keeps values unless they match a condition.
 
     Args:
-        unfit: the others.
-        pad: what is appended to the text of values that are not NULL.
+        unfit: the conditions.
+        pad: text appended to values that are not NULL.
     """
 
     unfit: tuple[Unfit, ...]
@@ -164,7 +164,7 @@ class Narrowing:
 
 
 def narrowing(old: Column, new: Column) -> Narrowing | None:
-    """How values of `old` become values of `new`; None where it is not known by their looks which of them stay."""
+    """The change from `old` to `new`; None if no condition finds the values that would change."""
     was, becomes = parse(old.type), parse(new.type)
     if was.base in INTEGERS and becomes.base in INTEGERS:
         return Narrowing((_outside(old, new),))
@@ -189,10 +189,10 @@ def narrowing(old: Column, new: Column) -> Narrowing | None:
 
 
 def recoded(old: str, new: str) -> tuple[Unfit, ...] | None:
-    """The texts that do not stay what they are in another character set; None where that is not known.
+    """Conditions for the texts that another character set would change; None if they are not known.
 
     Args:
-        old, new: the sets; "" where only the source knows.
+        old, new: the character sets; "" if only the source knows.
     """
     if new in (old, *_EVERYTHING) or (old == "ascii" and new == "latin1"):
         return ()
@@ -203,7 +203,7 @@ def recoded(old: str, new: str) -> tuple[Unfit, ...] | None:
 
 
 def places(kind: Type) -> int:
-    """How many fractional digits a time has."""
+    """The number of fractional digits of a time."""
     return kind.sizes[0] if kind.sizes else 0
 
 
@@ -230,7 +230,7 @@ def _decimal(old: Column, new: Column) -> Narrowing:
 
 
 def _members(old: Column, new: Column) -> Narrowing | None:
-    """A value lists its members in the definition's order: that of those that stay must be the same."""
+    """A value lists its members in the definition's order, so members that stay must keep their order."""
     kept = [label for label in old.labels if label in new.labels]
     if kept != [label for label in new.labels if label in old.labels]:
         return None
@@ -238,7 +238,7 @@ def _members(old: Column, new: Column) -> Narrowing | None:
 
 
 def _sizes(was: Type, becomes: Type, charset: str) -> tuple[Unfit, ...]:
-    """What does not fit into a text by its length; a CHAR loses blanks at its end."""
+    """Conditions for texts that are too long; a CHAR also loses blanks at its end."""
     if becomes.base in TEXTS:
         room = TEXTS[becomes.base]
         by_characters = charset in ("", "ucs2", *_EVERYTHING[1:])  # UTF-8 is not longer than the others

@@ -1,4 +1,4 @@
-"""A target by its URL's scheme: each kind of target is a folder with a module `kind`, imported when it is named."""
+"""Opens a target by its URL's scheme. Each kind of target is a folder with a module `kind`, imported on demand."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from connector.clock import Clock
 from connector.config.model import Target as Options
 from connector.errors import ConfigError
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
-from connector.targets.signal_table import Session, SignalTable
+from connector.targets.signal_table import SignalSession, SignalTable
 from connector.targets.target import Target
 
 FOLDERS: Final = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
 
 
-class Kind(Protocol):
-    """The module `kind` of a target's folder. Each function raises ConfigError for a URL that is malformed."""
+class TargetKind(Protocol):
+    """The module `kind` of a target's folder. Each function raises ConfigError for a malformed URL."""
 
     @staticmethod
     def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> Target:
         """Open the target for an applier; `columns` are its metadata columns."""
 
     @staticmethod
-    def open_session(url: str) -> Session:
+    def open_session(url: str) -> SignalSession:
         """Open a session for the signal tables; claims nothing."""
 
     @staticmethod
@@ -40,26 +40,26 @@ def open_target(options: Options, clock: Clock) -> Target:
     """Open the target that the configuration names.
 
     Args:
-        options: its URL, whether to audit, and the metadata columns.
+        options: the URL, `audit` and the metadata columns.
         clock: for the time of each commit.
 
     Raises:
-        ConfigError: a URL of no known kind.
-        TargetUnavailable: it does not answer.
+        ConfigError: the URL has an unknown scheme.
+        TargetUnavailable: the target does not answer.
     """
     columns = metadata_columns(options.metadata_columns.items())
     return _kind(options).open_target(options, clock, columns)
 
 
 def open_signal_table(options: Options) -> SignalTable:
-    """Open the signal tables of the target that the configuration names: claims nothing.
+    """Open the signal tables of the target that the configuration names, without claiming the target.
 
     Args:
-        options: its URL.
+        options: the URL.
 
     Raises:
-        ConfigError: a URL of no known kind.
-        TargetUnavailable: it does not answer, or does not exist yet.
+        ConfigError: the URL has an unknown scheme.
+        TargetUnavailable: the target does not answer, or does not exist yet.
     """
     return SignalTable(_kind(options).open_session(options.url.get_secret_value()))
 
@@ -68,10 +68,10 @@ def check_target(options: Options) -> str:
     """Check that an applier could open the target and write to it; write nothing.
 
     Args:
-        options: its URL.
+        options: the URL.
 
     Returns:
-        The target's kind, version and place.
+        The target's kind, version and location.
 
     Raises:
         ConfigError: an unknown scheme, or a URL or file that cannot be used.
@@ -82,19 +82,19 @@ def check_target(options: Options) -> str:
 
 
 def unverified(options: Options) -> str:
-    """Why a password that is sent to the target can be read by others, as a sentence; "": it cannot.
+    """The reason, as a sentence, why others can read the password on its way to the target; "" if they cannot.
 
     Raises:
-        ConfigError: a URL of no known kind.
+        ConfigError: the URL has an unknown scheme.
     """
     return _kind(options).unverified(options.url.get_secret_value())
 
 
-def _kind(options: Options) -> Kind:
+def _kind(options: Options) -> TargetKind:
     scheme = urlsplit(options.url.get_secret_value()).scheme
     if scheme not in FOLDERS:
         raise ConfigError(
             f"target.url has scheme {scheme or 'none'!r}",
             hint="sqlite:///file or postgresql://user:password@host:port/database",
         )
-    return cast(Kind, import_module(f"connector.targets.{FOLDERS[scheme]}.kind"))
+    return cast(TargetKind, import_module(f"connector.targets.{FOLDERS[scheme]}.kind"))

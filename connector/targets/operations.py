@@ -1,4 +1,4 @@
-"""What a DDL statement does to the tables of a target, said without any target's SQL."""
+"""Effects of a DDL statement on the tables of a target, without any target's SQL."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from connector.targets.narrowing import Tail, Unfit
 from connector.targets.table import Table
 
 Value = int | float | str | bytes | None
-"""A value as the log has it: long, double, string, bytes or null."""
+"""A value as in the log: long, double, string, bytes or null."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
-    """A database is made."""
+    """Creates a database."""
 
     schema: str
 
 
 @dataclass(frozen=True, slots=True)
 class DropSchema:
-    """A database is gone; its tables were dropped before."""
+    """Drops a database, after its tables."""
 
     schema: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """An empty table is made."""
+    """Creates an empty table."""
 
     table: Table
 
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """A table is gone.
+    """Drops a table.
 
     Args:
-        optional: somebody may have dropped it on the target before.
+        optional: the table may be missing: a user may have dropped it on the target.
     """
 
     table: Table
@@ -48,10 +48,10 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """A table has another name.
+    """Renames a table.
 
     Args:
-        optional: somebody may have dropped it on the target before.
+        optional: the table may be missing: a user may have dropped it on the target.
     """
 
     table: Table
@@ -61,20 +61,20 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A table is empty."""
+    """Deletes all rows of a table."""
 
     table: Table
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A column's values come from a column of before.
+    """A column's values come from an existing column.
 
     Args:
-        name: its name before.
-        pad: what is appended to each value's text.
-        filled: whether NULL is allowed no more: a NULL there stops.
-        unfit: values that would not stay what they are: one of them stops (`write/narrowing.py`).
+        name: the column's old name.
+        pad: text appended to each value.
+        filled: the column becomes NOT NULL; a NULL in it is an error.
+        unfit: conditions for values that the new type would change; such a value is an error (`narrowing`).
     """
 
     name: str
@@ -84,31 +84,31 @@ class Kept:
 
     @property
     def cut(self) -> int:
-        """How many characters are cut off at the end of each value's text."""
+        """The number of characters to cut off at the end of each value's text."""
         return max((one.cut for one in self.unfit if isinstance(one, Tail)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A column is new, and existing rows get this value."""
+    """A new column; existing rows get this value."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Unknowable:
-    """A column is new, and only the source knows what existing rows get: right for an empty table alone."""
+    """A new column whose values in existing rows only the source knows: allowed for an empty table only."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """A table's columns are others.
+    """Changes a table's columns.
 
     Args:
         before, after: the table, under the same name.
-        origins: for each column of `after`, where its values come from.
+        origins: for each column of `after`, the origin of its values.
     """
 
     before: Table
@@ -118,19 +118,19 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class IndexKey:
-    """Rows of a table without a primary key are to be found by these columns; an index that is there will do."""
+    """Creates an index on columns of a table without a primary key, unless it has one."""
 
     table: Table
     columns: tuple[str, ...]
 
 
-def would_change(change: AlterTable, column: Column, value: object) -> Unsupported:
-    """That existing rows have a value which does not stay what it is."""
+def value_would_change(change: AlterTable, column: Column, value: object) -> Unsupported:
+    """The error for an existing value that the new type would change."""
     kind = f"{column.type}{' unsigned' if column.unsigned else ''}{f' {column.charset}' if column.charset else ''}"
     return Unsupported(
-        f"column {column.name} of {change.before.name} becomes {kind}: its value {value!r:.100} would be another one",
-        hint="a source in strict mode refuses that, unless it cuts blanks or digits off: thl verify tells whether the "
-        "target is as the source was",
+        f"column {column.name} of {change.before.name} becomes {kind}: its value {value!r:.100} would change",
+        hint="a source in strict mode refuses that, unless it cuts off blanks or digits: thl verify shows whether the "
+        "target was equal to the source",
         table=change.before.name,
     )
 

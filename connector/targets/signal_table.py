@@ -1,7 +1,7 @@
-"""A target's desk: what those may ask of it, and note there, who do not apply to it.
+"""The signal tables of a target: requests to its applier, and marks on tables, for other commands than `thl apply`.
 
-Everything stands in tables of the bookkeeping, so that whoever reaches the target reaches its applier, and nothing has
-to listen on a port. A session of its own that claims nothing: an applier's commits and its token are not touched.
+Requests and marks are rows of the bookkeeping tables, so every user of the target can reach its applier and the applier
+needs no port. The session claims nothing: it does not affect the applier's commits or its token.
 """
 
 from __future__ import annotations
@@ -18,70 +18,70 @@ from connector.targets.operations import Value
 from connector.targets.target_schema import Excluded
 
 
-class Session(Protocol):
+class SignalSession(Protocol):
     """A database session in autocommit."""
 
     prefix: str
-    """What stands before the bookkeeping's names."""
+    """The prefix of the bookkeeping tables' names."""
 
     def run(self, sql: str, values: Sequence[Value]) -> list[tuple[object, ...]]:
-        """Run one statement with a `?` for each value, which commits at once; its rows.
+        """Run one statement with a `?` for each value, commit it, and return its rows.
 
         Raises:
             TargetUnavailable: the target does not answer.
-            TargetDiffers: there is no such table.
+            TargetDiffers: the table does not exist.
         """
 
     def has(self, table: str) -> bool:
-        """Whether the bookkeeping has a table."""
+        """True if the bookkeeping has this table."""
 
     def close(self) -> None:
-        """End it."""
+        """End the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """That a service's applier is to go offline.
+    """A request to a service's applier to go offline.
 
     Args:
         asked_at: µs since 1970 UTC.
         asked_by: user@host.
-        because: what whoever asked said.
-        offline_at: when the applier did; None before.
-        seqno: the last event then.
+        reason: the reason that the user gave.
+        offline_at: the time at which the applier went offline, µs since 1970 UTC; None before.
+        seqno: the last event that it applied; None before.
     """
 
     asked_at: int
     asked_by: str
-    because: str
+    reason: str
     offline_at: int | None = None
     seqno: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Inconsistent:
-    """A table that is not known to be equal to the source's; `ANY` for what could not be told.
+    """A table that may differ from the source's; `ANY` stands for unknown tables.
 
     Args:
-        since: the event from which on.
+        since: the first event that the table lacks.
     """
 
     schema: str
     table: str
     since: int
-    because: str
+    reason: str
 
 
 class SignalTable:
-    """See above.
+    """Reads and writes the signal tables of a target.
 
     Args:
-        session: with the target; closed with the desk.
+        session: with the target; `close` ends it.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SignalSession) -> None:
         self._session = session
-        self._asks: bool | None = None  # whether there is a table to ask in
+        self._has_requests: bool | None = None  # None: not checked yet
 
     def __enter__(self) -> Self:
         return self
@@ -92,19 +92,19 @@ class SignalTable:
         self.close()
 
     def ask_offline(self, service: str, request: Request) -> None:
-        """Ask the applier of a service to go offline; it looks about each second. An earlier request is replaced."""
+        """Ask the applier of a service to go offline. It checks about once a second. Replaces an earlier request."""
         self._run(
             "INSERT INTO {thl_requests} (service, asked_at, asked_by, because) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (service) DO UPDATE SET asked_at = excluded.asked_at, asked_by = excluded.asked_by, "
             "because = excluded.because, offline_at = NULL, seqno = NULL",
-            service, request.asked_at, request.asked_by, request.because,
+            service, request.asked_at, request.asked_by, request.reason,
         )  # fmt: skip
 
     def request(self, service: str) -> Request | None:
-        """What was asked of a service's applier since it last began; None: nothing."""
-        if self._asks is None:
-            self._asks = self._session.has("thl_requests")
-        if not self._asks:
+        """The request to a service's applier since its last start; None if there is none."""
+        if self._has_requests is None:
+            self._has_requests = self._session.has("thl_requests")
+        if not self._has_requests:
             return None
         found = self._run(
             "SELECT asked_at, asked_by, because, offline_at, seqno FROM {thl_requests} WHERE service = ?", service
@@ -114,22 +114,22 @@ class SignalTable:
         return None
 
     def forget_request(self, service: str) -> None:
-        """An applier begins: what was asked of an earlier one is over."""
+        """Delete the request to an earlier applier, when a new one starts."""
         if self.request(service) is not None:
             self._run("DELETE FROM {thl_requests} WHERE service = ?", service)
 
     def went_offline(self, service: str, at: int, seqno: int) -> None:
-        """Note that the applier did as it was asked."""
+        """Record that the applier went offline as requested."""
         self._run("UPDATE {thl_requests} SET offline_at = ?, seqno = ? WHERE service = ?", at, seqno, service)
 
     def skipped(self, service: str) -> set[int]:
-        """The events that were left out."""
+        """The seqnos of the skipped events."""
         if not self._session.has("thl_skipped"):
             return set()
         return {_number(seqno) for (seqno,) in self._run("SELECT seqno FROM {thl_skipped} WHERE service = ?", service)}
 
     def inconsistent(self, service: str) -> list[Inconsistent]:
-        """The tables that are not known to be equal to the source's, by name."""
+        """The tables that may differ from the source's, ordered by name."""
         if not self._session.has("thl_inconsistent"):
             return []
         columns = "schema_name, table_name, since_seqno, because"
@@ -141,7 +141,7 @@ class SignalTable:
         ]
 
     def excluded(self, service: str) -> dict[TableName, Excluded]:
-        """The tables that the applier goes on without."""
+        """The excluded tables."""
         if not self._session.has("thl_excluded"):
             return {}
         return excluded_from(
@@ -149,15 +149,15 @@ class SignalTable:
         )
 
     def found_equal(self, service: str, tables: Collection[str], seqno: int, *, every: bool) -> list[Inconsistent]:
-        """Take away the marks of tables that were compared.
+        """Delete the marks of tables that were compared and are equal.
 
         Args:
-            tables: `schema.table` of those that are equal.
-            seqno: the target's last event when they were compared: marks of later ones stay.
-            every: these are all the tables there are, so what could not be told is equal, too.
+            tables: `schema.table` of the equal tables.
+            seqno: the target's last event during the comparison; marks of later events stay.
+            every: all tables were compared and are equal, so marks of unknown tables are deleted, too.
 
         Returns:
-            What was taken away.
+            The deleted marks.
         """
         gone = [
             one

@@ -1,4 +1,4 @@
-"""What we know of a table that we made: its columns as MySQL defines them."""
+"""A table that the applier created: its columns as MySQL defines them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Table:
     """A table of the source.
 
     Args:
-        layout: its columns, in the source's order, and its primary key.
-        charset: what text columns get that name none; "" when only the source knows.
+        layout: the columns in the source's order, and the primary key.
+        charset: the default character set of text columns; "" if only the source knows.
         generated: the columns whose values the source computes.
-        defaults: by name what columns have in a new row that gives them no value, where that is known for certain:
-            as the log would have it. Not a part of what a target's table is, so not compared.
-        transaction: the columns beside its own, on the target alone, that tell which transaction wrote a row.
+        defaults: the known defaults by the column's name, as the log would have the values. They are not part of the
+            target's table, so they are not compared.
+        transaction: the metadata columns, which only the target has.
     """
 
     layout: TableLayout
@@ -30,35 +30,35 @@ class Table:
 
     @property
     def name(self) -> TableName:
-        """Its name on the source."""
+        """The name on the source."""
         return self.layout.name
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Its columns, in order."""
+        """The source's columns, in order."""
         return self.layout.columns
 
     @property
     def stored(self) -> tuple[Column, ...]:
-        """All columns that the target has, in order."""
+        """All columns on the target, in order: the source's, then the metadata columns."""
         return self.columns + self.transaction
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The names of its key's columns, in the key's order."""
+        """The names of the primary key's columns, in the key's order."""
         return tuple(self.columns[index].name for index in self.layout.key)
 
     def column(self, name: str) -> Column | None:
-        """The column of this name, whatever its case: MySQL's column names have none."""
+        """The column of this name; like MySQL, case-insensitive."""
         wanted = name.casefold()
         return next((column for column in self.columns if column.name.casefold() == wanted), None)
 
     def defaults_of(self) -> dict[str, int | float | str | bytes | None]:
-        """The defaults that are known, by the column's name."""
+        """The known defaults, by the column's name."""
         return dict(self.defaults)
 
     def renamed(self, name: TableName) -> Table:
-        """The same under another name."""
+        """The same table under another name."""
         return replace(self, layout=replace(self.layout, name=name))
 
 
@@ -72,7 +72,7 @@ def make_table(
     defaults: Mapping[str, int | float | str | bytes | None] | None = None,
     transaction: tuple[Column, ...] = (),
 ) -> Table:
-    """A table of columns and the names of those that are its key."""
+    """Make a table from columns and the names of its key's columns."""
     columns = tuple(columns)
     index = {column.name.casefold(): at for at, column in enumerate(columns)}
     layout = TableLayout(name, columns, tuple(index[part.casefold()] for part in key))
@@ -80,7 +80,7 @@ def make_table(
 
 
 def to_json(table: Table) -> str:
-    """How `thl_tables` keeps a table."""
+    """The definition of a table, as `thl_tables` stores it."""
     return json.dumps(
         {
             "columns": [asdict(column) for column in table.columns],
@@ -104,7 +104,7 @@ def from_json(name: TableName, text: str) -> Table:
         tuple(Column(**{**column, "labels": tuple(column["labels"])}) for column in stored.get(which, ()))
         for which in ("columns", "transaction")
     )
-    defaults = {  # a table that was made before these were kept has none that are known
+    defaults = {  # tables of earlier versions have no known defaults
         column: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
         for column, value in stored.get("defaults", {}).items()
     }

@@ -1,4 +1,4 @@
-"""The seam of every target: what it must do, and what it may rely on."""
+"""The contract between the applier and every kind of target."""
 
 from __future__ import annotations
 
@@ -13,112 +13,111 @@ from connector.targets.target_schema import Excluded, TargetSchema
 
 
 class Target(Protocol):
-    """A database that is kept equal to the source, one whole event or several at a time.
+    """A database that the applier keeps equal to the source, one or more whole events at a time.
 
-    Terms: *staged* is everything given by `stage` and `ddl` since the last `commit` or `discard`. It is invisible to
-    every other session and survives nothing: not a crash, not `close`. A *commit* makes what is staged and the new
-    position visible in one moment.
+    Terms: *staged* is everything passed to `stage` and `ddl` since the last `commit` or `discard`. Other sessions do
+    not see it, and it is lost with a crash or `close`. A *commit* makes it visible atomically, with the new position.
 
-    Called from one thread. Every method raises `Fenced` when a newer applier has claimed the target,
-    `TargetUnavailable` when the server is gone, `TargetDiffers` when it is not as the log says, and
-    `ValueNotRepresentable` or `Unsupported` for what it cannot hold; after any of them the object is only to be closed.
+    Called from one thread. Every method raises `Fenced` if a newer applier has claimed the target,
+    `TargetUnavailable` if the server is gone, `TargetDiffers` if the target does not match the log, and
+    `ValueNotRepresentable` or `Unsupported` for changes that the target cannot store. After an error only `close` is
+    allowed.
 
-    Where it was opened with columns of the transaction, each table has them behind its own, and so have the layouts of
-    what is staged. They say of a row which transaction wrote it; by them no row is found, but of equal rows without a
-    key the newest goes first.
+    If the target was opened with metadata columns, each table has them after the source's columns, and so have the
+    layouts of staged rows. They name the transaction that wrote a row. Rows are not looked up by them; of equal rows
+    without a key the newest is deleted first.
     """
 
     @property
     def token(self) -> int:
-        """The fencing token that `claim` took; 0 before it."""
+        """The fencing token of `claim`; 0 before."""
 
     @property
-    def catalog(self) -> TargetSchema:
-        """The tables that we made, as what is staged leaves them."""
+    def target_schema(self) -> TargetSchema:
+        """The tables that the applier created, after the staged changes."""
 
-    def claim(self, service: str, held: int = 0) -> TargetPosition:
-        """Take the target over: every older applier of `service` is fenced when this returns.
+    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+        """Claim the target: every older applier of `service` is fenced when this returns.
 
-        Creates the bookkeeping where it is missing, and the transaction's columns, which are NULL then. May wait for an
-        older applier's running commit.
+        Creates missing bookkeeping tables, and missing metadata columns, which are NULL in existing rows. May wait for
+        the running commit of an older applier.
 
         Args:
-            service: whose log is applied.
-            held: the token that this applier took before it lost its session, 0 if none. Another one on the target
-                means that a newer applier has claimed it since: `Fenced`, instead of taking it back.
+            service: the service whose log is applied.
+            previous_token: the token of this applier before it lost its session, 0 if none. If the target has another
+                token, a newer applier has claimed it since: `Fenced`.
 
         Returns:
-            The position as the last commit left it; of an empty one, seqno NO_SEQNO.
+            The position of the last commit; seqno NO_SEQNO on an empty target.
 
         Raises:
-            ConfigError: tables have other columns of the transaction, or of a name that these are to have.
+            ConfigError: tables have other metadata columns, or other columns with the names of metadata columns.
         """
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
-        """Take row changes for the next commit. May be called any number of times: in order, they add up.
+        """Add row changes to the next commit. May be called any number of times; changes are applied in order.
 
         Args:
-            changes: in the order they are to be done.
-            last: whether `commit` follows at once; if not, no lock on the target's tables may be held meanwhile
-                by a target that others write to.
+            changes: in the order in which to apply them.
+            last: true if `commit` follows at once. If not, a target that other sessions write to must not keep locks
+                on its tables until then.
         """
 
-    def stamp(self, values: Sequence[TransactionValue]) -> None:
-        """Take what the transaction's columns hold in all rows that are staged: these are of one event.
+    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+        """Set the metadata columns of all staged rows, which are of one event.
 
-        Some of it is told only by the end of an event, when its first rows are staged already. Its seqno never is.
+        Some values are known only at the end of an event, after its first rows were staged. The seqno is known before.
 
         Args:
-            values: one for each column of the transaction that the target has.
+            values: one for each metadata column of the target.
         """
 
     def ddl(self, ddl: Ddl) -> None:
-        """Take a DDL event's statements for the next commit, which covers that event alone.
+        """Add a DDL event's statements to the next commit, which covers that event alone.
 
-        Rows of the same event (CREATE TABLE … SELECT) come by `stage` afterwards and find the tables as the
-        statements leave them.
+        Rows of the same event (CREATE TABLE … SELECT) follow by `stage` and apply to the tables after the
+        statements.
         """
 
     def begin_snapshot(self) -> None:
-        """Take "an initial load begins" for the next commit: all tables that we made are gone, and nothing is equal."""
+        """Add the start of an initial load to the next commit: it drops all tables that the applier created."""
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
-        """Take a DDL event for done, with the next commit, which covers that event alone: somebody has seen to it.
+        """Record a DDL event that a user has applied by hand, with the next commit, which covers that event alone.
 
-        What we know of the tables becomes what the statement makes of it, and is compared with what the target has.
+        The table definitions change as the statement says, and are compared with the tables on the target.
 
         Returns:
-            The tables whose rows are somebody else's work; `ANY` for what cannot be told.
+            The tables whose rows the user has changed; `ANY` for unknown tables.
 
         Raises:
-            TargetDiffers: the target's tables do not have the columns, types and keys that they have after it.
+            TargetDiffers: the target's tables do not have the columns, types and keys that the statement leaves.
         """
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
-        """Go on without some tables from the next commit on: they stay as they are.
+        """Exclude tables from the next commit on: they stay as they are.
 
-        Their rows are counted and not staged, their DDL is passed over, but for DROP and for what renames them. Those
-        that are excluded already stay so as they are. An initial load that begins later than at the next event makes
-        them tables like others again.
+        Their rows are counted and not staged. Their DDL is ignored, except for DROP and renames. Tables that are
+        already excluded do not change. An initial load that starts after the next event includes the tables again.
         """
 
     def leave_out(self, event: LeftOut) -> None:
-        """Note with the next commit, which covers that event alone, that it was left out, and of which tables."""
+        """Record a skipped event and its tables with the next commit, which covers that event alone."""
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Make what is staged visible, with the position, in one target transaction, under our fencing token.
+        """Commit the staged changes and the position in one target transaction, under the fencing token of `claim`.
 
-        Row counts of inserts, updates and deletes are checked against what is there, before it is visible.
+        Before the commit the number of rows that each statement inserted, updated or deleted is compared with the log.
 
-        A position that is before the last one takes nothing of the data back; its `head` is then the last one.
+        A position before the last one does not undo data; its `head` is then the last one.
 
         Args:
-            position: what `claim` is to return from now on.
-            events: every event covered, ascending; kept in `thl_applied` where auditing is on.
+            position: the position that `claim` returns from now on.
+            events: every event that the commit covers, ascending; written to `thl_applied` if auditing is on.
         """
 
     def discard(self) -> None:
-        """Forget what is staged."""
+        """Discard the staged changes."""
 
     def close(self) -> None:
-        """End the sessions; what is staged is gone. May be repeated."""
+        """End the sessions; staged changes are lost. May be repeated."""

@@ -1,4 +1,4 @@
-"""Every table we made on a target, as the source defines it. Immutable: a DDL makes another one."""
+"""The tables that the applier created on a target, as the source defines them. Immutable: DDL makes a new schema."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from connector.targets.types import family
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluded:
-    """That the applier goes on without a table: it stays on the target as it is.
+    """The exclusion of a table, which stays on the target as it is.
 
     Args:
-        since: the first event whose changes of it are not applied.
-        at: µs since 1970 UTC.
-        by: who decided it, user@host.
-        because: why.
-        changes: row changes and statements that were not applied, as the last commit left it.
+        since: the first event whose changes of the table are not applied.
+        at: time of the exclusion, µs since 1970 UTC.
+        by: the user who excluded it, user@host.
+        reason: the reason that the user gave.
+        changes: row changes and statements that were not applied, as of the last commit.
     """
 
     since: Seqno
     at: int
     by: str
-    because: str
+    reason: str
     changes: int = 0
 
 
@@ -36,10 +36,9 @@ class TargetSchema:
     """Tables by name.
 
     Args:
-        tables: those there are.
-        transaction: the columns of the transaction that each table has which is made.
-        excluded: those that the applier goes on without, by their names in the log. What is here of them is what
-            they were.
+        tables: the tables.
+        transaction: the metadata columns of every new table.
+        excluded: the excluded tables by their names in the log. Their definitions are those before the exclusion.
     """
 
     def __init__(
@@ -60,19 +59,19 @@ class TargetSchema:
         return name in self._tables
 
     def find(self, name: TableName) -> Table | None:
-        """The table of this name, if we made one."""
+        """The table of this name; None if the applier created none."""
         return self._tables.get(name)
 
     def get(self, name: TableName) -> Table:
         """The table of this name.
 
         Raises:
-            TargetDiffers: we made none.
+            TargetDiffers: the applier created no such table.
         """
         table = self._tables.get(name)
         if table is None:
             raise TargetDiffers(
-                f"table {name} was not made by us",
+                f"the applier has not created table {name}",
                 hint="A log that starts without a snapshot has tables that the target lacks: start with a snapshot.",
             )
         return table
@@ -82,92 +81,97 @@ class TargetSchema:
         return [table for table in self if table.name.schema == schema]
 
     def with_table(self, table: Table) -> TargetSchema:
-        """This, and a table: a new one or another definition."""
+        """This schema with a new table, or with a new definition of a table."""
         return TargetSchema({**self._tables, table.name: table}.values(), self.transaction, self.excluded)
 
     def without(self, name: TableName) -> TargetSchema:
-        """This, less a table."""
+        """This schema without a table."""
         return TargetSchema((table for table in self if table.name != name), self.transaction, self.excluded)
 
     def excluding(self, name: TableName, entry: Excluded) -> TargetSchema:
-        """This, with a table that the applier goes on without."""
+        """This schema with an excluded table."""
         return TargetSchema(self, self.transaction, {**self.excluded, name: entry})
 
     def including(self, name: TableName) -> TargetSchema:
-        """This, with a table that is like any other again."""
+        """This schema with a table that is no longer excluded."""
         kept = {other: entry for other, entry in self.excluded.items() if other != name}
         return TargetSchema(self, self.transaction, kept)
 
     def counted(self, changes: Mapping[TableName, int]) -> TargetSchema:
-        """This, with changes counted of tables that the applier goes on without."""
+        """This schema with more changes counted of excluded tables."""
         counted = {
             name: replace(entry, changes=entry.changes + changes.get(name, 0)) for name, entry in self.excluded.items()
         }
         return TargetSchema(self, self.transaction, counted)
 
     def loading(self, transaction: tuple[Column, ...], first: Seqno) -> TargetSchema:
-        """What is left where an initial load begins: the tables that were named for it to be gone on without.
+        """The schema at the start of an initial load: no tables, and the exclusions that apply to the load.
 
         Args:
-            transaction: the columns of the transaction.
-            first: the load's first event. Who was excluded before it is loaded like others.
+            transaction: the metadata columns.
+            first: the load's first event. Tables that were excluded before it are loaded.
         """
         return TargetSchema(
             (), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first}
         )
 
     def check(self, layout: TableLayout) -> None:
-        """Compare a layout of the log with the table: whatever both know must be the same.
+        """Compare a layout of the log with the table; everything that both define must be equal.
 
-        Where the table has columns of the transaction, the layout has them, too.
+        If the table has metadata columns, the layout has them, too.
 
         Raises:
-            TargetDiffers: other columns, another order, another type, another key, or no such table.
+            TargetDiffers: columns, their order, a type or the key differ, or there is no such table.
         """
         if self._checked.get(layout.name) == layout:
             return
         table = self.get(layout.name)
-        ours, theirs = table.stored, layout.columns
-        if [column.name for column in ours] != [column.name for column in theirs]:
+        columns, log_columns = table.stored, layout.columns
+        if [column.name for column in columns] != [column.name for column in log_columns]:
             raise _differs(
                 layout,
-                f"table {layout.name} has columns {', '.join(column.name for column in ours)}; "
-                f"the log has {', '.join(column.name for column in theirs)}",
+                f"table {layout.name} has columns {', '.join(column.name for column in columns)}; "
+                f"the log has {', '.join(column.name for column in log_columns)}",
             )
-        for our, their in zip(ours, theirs, strict=True):
-            if family(our) != family(their):
+        for stored, logged in zip(columns, log_columns, strict=True):
+            if family(stored) != family(logged):
                 raise _differs(
-                    layout, f"column {our.name} of table {layout.name} is {family(our)}; the log has {family(their)}"
+                    layout,
+                    f"column {stored.name} of table {layout.name} is {family(stored)}; the log has {family(logged)}",
                 )
-            if our.labels and their.labels and our.labels != their.labels:
-                raise _differs(layout, f"column {our.name} of table {layout.name} has other labels in the log")
-        # Without a primary key MySQL finds rows by the first unique key that is NOT NULL, and logs it as if it were
-        # one: rows are told by it, so they are found by it. The table has it as columns like others.
-        told = not table.layout.key and not any(layout.columns[index].nullable for index in layout.key)
-        if set(table.layout.key) != set(layout.key) and not told:
-            raise _differs(layout, f"table {layout.name} has another primary key in the log")
+            if stored.labels and logged.labels and stored.labels != logged.labels:
+                raise _differs(layout, f"column {stored.name} of table {layout.name} has other labels in the log")
+        # Without a primary key MySQL logs the first unique key that is NOT NULL as if it were the primary key. Rows are
+        # then found by it, though it is no primary key of the table here.
+        by_unique_key = not table.layout.key and not any(layout.columns[index].nullable for index in layout.key)
+        if set(table.layout.key) != set(layout.key) and not by_unique_key:
+            raise _differs(
+                layout,
+                f"table {layout.name} has another primary key in the log",
+                key=", ".join(layout.columns[index].name for index in layout.key),
+            )
         self._checked[layout.name] = layout
 
 
-def _differs(layout: TableLayout, what: str) -> TargetDiffers:
-    return TargetDiffers(what, hint=go_on_without(layout.name), table=layout.name)
+def _differs(layout: TableLayout, what: str, **where: object) -> TargetDiffers:
+    return TargetDiffers(what, hint=go_on_without(layout.name), table=layout.name, **where)
 
 
 def go_on_without(*names: TableName) -> str:
-    """The way out that every table has."""
+    """The hint that tells how to exclude tables."""
     tables = " ".join(f"--exclude-table {name}" for name in names)
     return f"to go on without {' and '.join(map(str, names))}: thl apply {tables} --reason …"
 
 
 def changed(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], list[Table]]:
-    """What the bookkeeping must do to get from one to the other: names to remove, and tables to write."""
+    """The names to delete from the bookkeeping, and the tables to write to it, to get from one schema to the other."""
     gone = [table.name for table in before if not _same(after.find(table.name), table)]
     new = [table for table in after if not _same(before.find(table.name), table)]
     return gone, new
 
 
 def exclusions(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], dict[TableName, Excluded]]:
-    """The same for the tables that the applier goes on without: a name may be another table's now."""
+    """The same as `changed` for exclusions: a name may belong to another table now."""
     gone = [name for name, entry in before.excluded.items() if after.excluded.get(name) != entry]
     return gone, {name: entry for name, entry in after.excluded.items() if before.excluded.get(name) != entry}
 

@@ -1,7 +1,7 @@
-"""MySQL's types, and what is the same value in another of them.
+"""MySQL's types, and changes of type that keep every value.
 
-The names are those of `log.transaction.layout.Column.type`. What each becomes on a target is in `sqlite_types` and
-`postgres_types`; docs/types.md shows the whole table.
+The names are those of `log.transaction.layout.Column.type`. `sqlite.types` and `postgres.types` have the types of the
+targets; docs/types.md shows all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPE = re.compile(r"([a-z]+)(?:\((\d+)(?:,(\d+))?\))?")
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type taken apart: `decimal(10,2)` is base `decimal`, sizes (10, 2)."""
+    """A parsed type: `decimal(10,2)` is base `decimal`, sizes (10, 2)."""
 
     base: str
     sizes: tuple[int, ...] = ()
@@ -31,10 +31,10 @@ class Type:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Type:
-    """Take a type apart.
+    """Parse a type.
 
     Raises:
-        Unsupported: a type that is not one of ours.
+        Unsupported: an unknown type.
     """
     match = _TYPE.fullmatch(text)
     if match:
@@ -48,15 +48,16 @@ def parse(text: str) -> Type:
 
 
 def fraction(column: Column) -> int:
-    """How many fractional digits a time, datetime or timestamp has."""
+    """The number of fractional digits of a time, datetime or timestamp."""
     sizes = parse(column.type).sizes
     return sizes[0] if sizes else 0
 
 
 def family(column: Column) -> str:
-    """What a value of the column is, as both a TABLE_MAP and a CREATE TABLE tell it.
+    """The part of a column's type that a TABLE_MAP and a CREATE TABLE both have.
 
-    Lengths of text and bytes are left out: the two count them differently. So are charsets: values are UTF-8.
+    Lengths of text and bytes are left out, because the two count them differently; character sets, because values
+    are in UTF-8.
     """
     kind = parse(column.type)
     if kind.base in INTEGERS or kind.base in FLOATS or kind.base == "decimal":
@@ -73,14 +74,14 @@ class Widening:
     """A change of type that keeps every value.
 
     Args:
-        pad: what is appended to the text of values that are not NULL, e.g. "00" from decimal(5,1) to decimal(7,3).
+        pad: text appended to values that are not NULL, e.g. "00" from decimal(5,1) to decimal(7,3).
     """
 
     pad: str = ""
 
 
 def widening(old: Column, new: Column) -> Widening | None:
-    """How values of `old` become values of `new`, or None unless every one of them stays the same value."""
+    """The change from `old` to `new` if it keeps every value; otherwise None."""
     was, becomes = parse(old.type), parse(new.type)
     if was.base in INTEGERS and becomes.base in INTEGERS:
         (low, high), (lowest, highest) = whole_range(old), whole_range(new)
@@ -106,18 +107,18 @@ def widening(old: Column, new: Column) -> Widening | None:
 
 
 def whole_range(column: Column) -> tuple[int, int]:
-    """The least and the greatest value of an integer column."""
+    """The minimum and the maximum of an integer column."""
     bits = INTEGERS[parse(column.type).base]
     return (0, 2**bits - 1) if column.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def room_of(kind: Type) -> int:
-    """The most bytes that a value of a type of bytes has."""
+    """The maximum length in bytes of a binary type."""
     return BLOBS[kind.base] if kind.base in BLOBS else kind.sizes[0]
 
 
 def _signed(old: Column, new: Column) -> bool:
-    """Whether negative values, if the old type had any, stay."""
+    """True if the new type has all negative values of the old one."""
     return old.unsigned or not new.unsigned
 
 
@@ -135,10 +136,10 @@ def _zeros(places: int, wanted: int) -> Widening | None:
 
 
 def _longer(was: Type, becomes: Type, large: dict[str, int], fixed: str) -> bool:
-    """Whether every text (or bytes) of one type fits the other unchanged.
+    """True if every text (or byte string) of one type fits the other unchanged.
 
-    char loses trailing blanks and binary gains zero bytes: neither may be the new type of another one.
-    A character has at most four bytes.
+    char loses trailing blanks and binary gains zero bytes, so neither may replace another type. A character has at most
+    four bytes.
     """
     if becomes.base in large:
         width = 4 if fixed == "char" else 1

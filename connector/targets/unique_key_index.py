@@ -1,8 +1,8 @@
-"""Tables without a primary key whose rows the log tells by a unique key: they are to be found by an index there too.
+"""Indexes for tables without a primary key whose rows the log identifies by a unique key.
 
-MySQL logs the first unique key that is NOT NULL as if it were the primary key. What we know of a table has no unique
-keys, but rows tell; so the index is made when the first row is to be found by it. It is not unique: that is for the
-source to keep, and the key may go while the index stays.
+MySQL logs the first unique key that is NOT NULL as if it were the primary key. Table definitions on the target have no
+unique keys, but the rows' layouts do; so the index is created before the first row is looked up by it. It is not
+unique: the source enforces the key, and may drop it while the index stays.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from connector.targets.table import Table
 
 
 class UniqueKeyIndex:
-    """Remembers which tables have their index, as far as this session has looked."""
+    """The tables whose index this session has requested."""
 
     def __init__(self) -> None:
-        self._looked: dict[TableName, tuple[int, ...]] = {}
+        self._requested: dict[TableName, tuple[int, ...]] = {}
 
     def missing(self, net: NetChanges, table: Table) -> IndexKey | None:
-        """What is to be done before these changes; None: nothing, or it was asked for before."""
+        """The index to create before these changes; None if none is needed or it was requested before."""
         key = net.layout.key
-        if table.layout.key or not key or self._looked.get(table.name) == key:
+        if table.layout.key or not key or self._requested.get(table.name) == key:
             return None
         if not (len(net.deletes) or len(net.updates) or net.partial):
             return None
-        self._looked[table.name] = key
+        self._requested[table.name] = key
         return IndexKey(table, tuple(net.layout.columns[index].name for index in key))
 
     def forget(self) -> None:
-        """Tables are others now, or what was to be done was not."""
-        self._looked.clear()
+        """Forget all requests: definitions have changed, or changes were discarded."""
+        self._requested.clear()

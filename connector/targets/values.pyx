@@ -20,13 +20,13 @@ cdef object _python(Value* value):
     return None
 
 
-def rows(const unsigned char[::1] data, const unsigned long long[::1] ends, Py_ssize_t columns, wanted=None):
+def rows(const unsigned char[::1] data, const unsigned long long[::1] ends, Py_ssize_t columns, selected=None):
     """Decode images.
 
     Args:
         data, ends: of `connector.log.compact.net_changes.Images`.
-        columns: how many values an image has.
-        wanted: which of them, in which order; None: all.
+        columns: the number of values of an image.
+        selected: indexes of the values to return, in order; None for all.
 
     Returns:
         A list of tuples, one per image.
@@ -39,11 +39,11 @@ def rows(const unsigned char[::1] data, const unsigned long long[::1] ends, Py_s
     cdef Value value
     cdef list found = []
     cdef list values
-    cdef list order = None if wanted is None else list(wanted)
+    cdef list order = None if selected is None else list(selected)
     cdef set needed = set(range(columns) if order is None else order)
     cdef list keep = [column in needed for column in range(columns)]
     if needed and (min(needed) < 0 or max(needed) >= columns):
-        raise ValueError("a column is wanted that an image has not")
+        raise ValueError("a selected column is not in the image")
     cursor.data = NULL
     if data.shape[0]:
         cursor.data = &data[0]

@@ -97,8 +97,9 @@ class TestPartial:
         ids=["change", "move", "move to a key that is there"],
     )
     def test_a_row_that_is_not_there_stops(self, place: Place, parts: Applier, wrong: NetChanges) -> None:
-        with pytest.raises(TargetDiffers, match="parts"):
+        with pytest.raises(TargetDiffers) as stopped:
             parts.rows(wrong)
+        assert str(stopped.value.where["table"]) == "shop.parts"
         parts.target.close()
         assert rows(place) == sorted(map(repr, [ONE, TWO, THREE]))
 
@@ -150,6 +151,7 @@ class TestDefaults:
         if alter:
             applier.sql(alter)
         table = layout("shop.t", ["id int", "v datetime"], ["id"])
-        with pytest.raises(Unsupported, match=r"shop\.t does not tell column v"):
+        with pytest.raises(Unsupported) as stopped:
             applier.rows(net(table, added=[{"id": 1}]))
+        assert (str(stopped.value.where["table"]), stopped.value.where["column"]) == ("shop.t", "v")
         assert place.read(table) == []

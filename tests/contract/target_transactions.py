@@ -82,14 +82,14 @@ class Source:
         if action != "delete":
             new = [random.randrange(7), random.choice("xy"), random.choice("xy")] if each.key else [1, "x", "x"]
             new = [1, random.choice("xy"), "x"] if not each.key else new
-        told = EVERY
+        known = EVERY
         if each is PARTLY:
-            told = {0} | {index for index in EVERY if random.random() < 0.5} if action == "insert" else told
+            known = {0} | {index for index in EVERY if random.random() < 0.5} if action == "insert" else known
             if action == "update":
-                told = {index for index in EVERY if random.random() < 0.6}
+                known = {index for index in EVERY if random.random() < 0.6}
         if new is not None:
             new = [
-                value if index in told else None if old is None else old[0][index] for index, value in enumerate(new)
+                value if index in known else None if old is None else old[0][index] for index, value in enumerate(new)
             ]
             if each.key and any(row[0][0] == new[0] for row in rows):
                 if old is not None:
@@ -99,10 +99,10 @@ class Source:
         before = {0} if each is PARTLY else EVERY
         image = (
             None if old is None else [value for index, value in enumerate(old[0]) if index in before],
-            None if new is None else [value for index, value in enumerate(new) if index in told],
+            None if new is None else [value for index, value in enumerate(new) if index in known],
         )
         name = each.name.table
-        more = {"before_present": bits(before), "after_present": bits(told)} if each is PARTLY else {}
+        more = {"before_present": bits(before), "after_present": bits(known)} if each is PARTLY else {}
         return change(action, [image], table=name, key=each.key) | {"columns": COLUMNS} | more
 
     def state(self) -> dict[TableLayout, list[Row]]:
@@ -114,7 +114,7 @@ def bits(columns: set[int]) -> bytes:
 
 
 def histories(random: Random, events: int) -> Iterator[tuple[list[dict[str, Any]], dict[TableLayout, list[Row]]]]:
-    """Events, each in its fragments, and what the tables hold after it. Most is told by an event's end alone."""
+    """Events, each in its fragments, and what the tables hold after it. Most is known only at an event's end."""
     source = Source(random)
     columns = {each: f"id INT{' PRIMARY KEY' * bool(each.key)}, v VARCHAR(9), w VARCHAR(9)" for each in TABLES}
     create = [statement(f"CREATE TABLE {each.name} ({columns[each]})") for each in TABLES]
@@ -245,7 +245,7 @@ def test_of_equal_rows_that_were_taken_back_none_has_a_later_one(place: Place, s
 
 
 @pytest.fixture
-def told(place: Place) -> Applier:
+def with_metadata(place: Place) -> Applier:
     made = Applier(place.open(columns=ALL))
     made.sql("CREATE DATABASE shop", CREATE_USERS, CREATE_LOOSE)
     return made
@@ -257,49 +257,49 @@ def wide(each: TableLayout) -> TableLayout:
 
 
 class TestRowsThatAreFound:
-    def test_without_a_key_by_the_columns_of_the_source(self, place: Place, told: Applier) -> None:
+    def test_without_a_key_by_the_columns_of_the_source(self, place: Place, with_metadata: Applier) -> None:
         row: Row = (1, None, -0.0, "[]")
-        told.rows(net(wide(LOOSE), inserts=[(*row, *stamp(n)) for n in (3, 5, 4)] + [(*row, *NONE)]))
-        told.rows(net(wide(LOOSE), deletes=[(*row, *NONE)] * 2, inserts=[(2, "b", 0.5, None, *stamp(6))]))
+        with_metadata.rows(net(wide(LOOSE), inserts=[(*row, *stamp(n)) for n in (3, 5, 4)] + [(*row, *NONE)]))
+        with_metadata.rows(net(wide(LOOSE), deletes=[(*row, *NONE)] * 2, inserts=[(2, "b", 0.5, None, *stamp(6))]))
         assert read(place, LOOSE) == [(*row, *NONE), (*row, *stamp(3)), (2, "b", 0.5, None, *stamp(6))]
 
-    def test_of_those_that_are_missing_the_source_s_columns_are_named(self, told: Applier) -> None:
-        told.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(1))]))
+    def test_of_those_that_are_missing_the_source_s_columns_are_named(self, with_metadata: Applier) -> None:
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(1))]))
         with pytest.raises(TargetDiffers) as raised:
-            told.rows(net(wide(USERS), updates=[(9, "x", None, *stamp(2))]))
+            with_metadata.rows(net(wide(USERS), updates=[(9, "x", None, *stamp(2))]))
         assert raised.value.where["rows"] == "id=9"
 
-    def test_of_those_without_a_key_only_the_missing_are_named(self, told: Applier) -> None:
-        told.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *stamp(1))]))
+    def test_of_those_without_a_key_only_the_missing_are_named(self, with_metadata: Applier) -> None:
+        with_metadata.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *stamp(1))]))
         gone = [(1, "there", None, None, *NONE), (2, "lost", None, None, *NONE)]
         with pytest.raises(TargetDiffers) as raised:
-            told.rows(net(wide(LOOSE), deletes=gone))
+            with_metadata.rows(net(wide(LOOSE), deletes=gone))
         named = str(raised.value.where["rows"] or "lost")  # not every target names them
         assert "lost" in named
         assert "there" not in named
 
-    def test_a_table_of_nothing_but_its_key_is_updated(self, place: Place, told: Applier) -> None:
+    def test_a_table_of_nothing_but_its_key_is_updated(self, place: Place, with_metadata: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
-        told.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
-        told.rows(net(wide(only), inserts=[(1, *stamp(1)), (2, *stamp(1))]))
-        told.rows(net(wide(only), updates=[(1, *stamp(7))]))
-        told.rows(once_more(net(wide(only), updates=[(2, *stamp(8))])))
+        with_metadata.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
+        with_metadata.rows(net(wide(only), inserts=[(1, *stamp(1)), (2, *stamp(1))]))
+        with_metadata.rows(net(wide(only), updates=[(1, *stamp(7))]))
+        with_metadata.rows(once_more(net(wide(only), updates=[(2, *stamp(8))])))
         assert read(place, only) == [(1, *stamp(7)), (2, *stamp(8))]
 
     def test_what_an_event_s_end_tells_is_of_all_that_is_staged_and_of_nothing_else(
-        self, place: Place, told: Applier
+        self, place: Place, with_metadata: Applier
     ) -> None:
-        told.rows(net(wide(USERS), inserts=[(1, "a", None, *stamp(1)), (2, "b", None, *stamp(1))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "a", None, *stamp(1)), (2, "b", None, *stamp(1))]))
         early: Row = (9, *NONE[1:])
-        told.target.stage([net(wide(USERS), updates=[(1, "new", None, *early)])], last=False)
-        told.target.stage([net(wide(LOOSE), inserts=[(1, "x", 0.5, None, *early)])], last=False)
-        told.target.stage([net(wide(USERS), inserts=[(3, "c", None, *early)])], last=False)
+        with_metadata.target.stage([net(wide(USERS), updates=[(1, "new", None, *early)])], last=False)
+        with_metadata.target.stage([net(wide(LOOSE), inserts=[(1, "x", 0.5, None, *early)])], last=False)
+        with_metadata.target.stage([net(wide(USERS), inserts=[(3, "c", None, *early)])], last=False)
         names = [each.name for each in wide(USERS).columns[3:]]
         moved = {"id": 4, **dict(zip(names, early, strict=True))}
-        told.target.stage([net(wide(USERS), moved=[(moved, (2,))])], last=False)
-        told.target.stamp(list(stamp(9)))  # type: ignore[arg-type]
-        told.target.stage([net(wide(USERS), inserts=[(5, "d", None, *stamp(10))])], last=True)
-        told.commit(rows=5)
+        with_metadata.target.stage([net(wide(USERS), moved=[(moved, (2,))])], last=False)
+        with_metadata.target.set_metadata(list(stamp(9)))  # type: ignore[arg-type]
+        with_metadata.target.stage([net(wide(USERS), inserts=[(5, "d", None, *stamp(10))])], last=True)
+        with_metadata.commit(rows=5)
         assert read(place, USERS) == [
             (1, "new", None, *stamp(9)),
             (3, "c", None, *stamp(9)),
@@ -307,41 +307,41 @@ class TestRowsThatAreFound:
             (5, "d", None, *stamp(10)),
         ]
         assert read(place, LOOSE) == [(1, "x", 0.5, None, *stamp(9))]
-        told.rows(net(wide(USERS), updates=[(5, "e", None, *stamp(11))]))
+        with_metadata.rows(net(wide(USERS), updates=[(5, "e", None, *stamp(11))]))
         assert read(place, USERS)[-1] == (5, "e", None, *stamp(11))
 
 
 class TestDefinitions:
-    def test_no_row_is_another_s_because_of_one(self, place: Place, told: Applier) -> None:
-        told.rows(net(wide(USERS), inserts=[(1, "ann", "a", *stamp(3))]))
-        told.sql(
+    def test_no_row_is_another_s_because_of_one(self, place: Place, with_metadata: Applier) -> None:
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", "a", *stamp(3))]))
+        with_metadata.sql(
             "ALTER TABLE users ADD COLUMN n INT DEFAULT 5 FIRST, MODIFY name TEXT, DROP COLUMN mail",
             "ALTER TABLE users ADD COLUMN z INT",
         )
-        told.sql("RENAME TABLE users TO people", "CREATE TABLE more LIKE people")
+        with_metadata.sql("RENAME TABLE users TO people", "CREATE TABLE more LIKE people")
         people = layout("shop.people", ["n int", "id int", "name text", "z int"], ["id"])
         more = replace(people, name=people.name._replace(table="more"))
-        told.rows(net(wide(people), inserts=[(6, 2, "bob", None, *stamp(4))]))
-        told.rows(net(wide(more), inserts=[(6, 2, "bob", None, *stamp(5))]))
+        with_metadata.rows(net(wide(people), inserts=[(6, 2, "bob", None, *stamp(4))]))
+        with_metadata.rows(net(wide(more), inserts=[(6, 2, "bob", None, *stamp(5))]))
         assert read(place, people) == [(5, 1, "ann", None, *stamp(3)), (6, 2, "bob", None, *stamp(4))]
         assert read(place, more) == [(6, 2, "bob", None, *stamp(5))]
-        told.target.close()
+        with_metadata.target.close()
         again = Applier(place.open(columns=ALL))
         again.sql("ALTER TABLE people DROP PRIMARY KEY")
         again.rows(net(wide(replace(people, key=())), deletes=[(6, 2, "bob", None, *NONE)]))
         assert read(place, people) == [(5, 1, "ann", None, *stamp(3))]
 
-    def test_a_table_that_is_made_after_another_is_gone_has_them(self, place: Place, told: Applier) -> None:
-        told.sql("DROP TABLE users", "CREATE TABLE users (id INT PRIMARY KEY)")
+    def test_a_table_that_is_made_after_another_is_gone_has_them(self, place: Place, with_metadata: Applier) -> None:
+        with_metadata.sql("DROP TABLE users", "CREATE TABLE users (id INT PRIMARY KEY)")
         users = layout("shop.users", ["id int"], ["id"])
-        told.rows(net(wide(users), inserts=[(1, *stamp(4))]))
+        with_metadata.rows(net(wide(users), inserts=[(1, *stamp(4))]))
         assert read(place, users) == [(1, *stamp(4))]
 
-    def test_those_of_a_load_are_there_again(self, place: Place, told: Applier) -> None:
-        told.target.begin_snapshot()
-        told.commit(consistent=False)
-        told.sql(CREATE_USERS)
-        told.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(2))]))
+    def test_those_of_a_load_are_there_again(self, place: Place, with_metadata: Applier) -> None:
+        with_metadata.target.begin_snapshot()
+        with_metadata.commit(consistent=False)
+        with_metadata.sql(CREATE_USERS)
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(2))]))
         assert read(place, USERS) == [(1, "ann", None, *stamp(2))]
 
     @pytest.mark.parametrize(
@@ -352,14 +352,14 @@ class TestDefinitions:
             "ALTER TABLE users RENAME COLUMN mail TO thl_seqno",
         ],
     )
-    def test_a_column_of_the_source_with_their_name_stops(self, told: Applier, sql: str) -> None:
-        stops(told, ConfigError, sql)
+    def test_a_column_of_the_source_with_their_name_stops(self, with_metadata: Applier, sql: str) -> None:
+        stops(with_metadata, ConfigError, sql)
 
 
 def refused(place: Place, columns: MetadataColumns | None) -> list[str]:
     """What is to be done before the target can be claimed with these."""
     target = place.open(columns=columns)
-    with pytest.raises(ConfigError, match="does not name") as raised:
+    with pytest.raises(ConfigError) as raised:
         target.claim("shop")
     target.close()
     assert raised.value.hint is not None
@@ -384,9 +384,9 @@ class TestTablesThatAreThere:
         assert read(place, USERS) == [(1, "new", None, *stamp(9)), (2, "bob", None, *NONE)]
         assert read(place, LOOSE) == []
 
-    def test_get_one_more(self, place: Place, told: Applier) -> None:
-        told.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
-        told.target.close()
+    def test_get_one_more(self, place: Place, with_metadata: Applier) -> None:
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
+        with_metadata.target.close()
         names = dict(NAMES)
         del names["gtid"]
         some = metadata_columns(names.items())
@@ -397,9 +397,9 @@ class TestTablesThatAreThere:
         gtid = stamp(3)[:1] + (None,) + stamp(3)[2:]  # noqa: RUF005
         assert read(place, USERS) == [(1, "ann", None, *gtid)]
 
-    def test_that_have_others_stop_before_anything_is_changed(self, place: Place, told: Applier) -> None:
-        told.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
-        told.target.close()
+    def test_that_have_others_stop_before_anything_is_changed(self, place: Place, with_metadata: Applier) -> None:
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
+        with_metadata.target.close()
         assert len(refused(place, FEW)) == 10
         drops = refused(place, None)
         assert len(drops) == 10
@@ -420,5 +420,6 @@ class TestTablesThatAreThere:
         if kind != "the source's":
             name = '"shop.users"' if "Sqlite" in type(applier.target).__name__ else "shop.users"
             place.run(f"ALTER TABLE {name} ADD COLUMN thl_seqno INTEGER")
-        with pytest.raises(ConfigError, match="thl_seqno"):
+        with pytest.raises(ConfigError) as raised:
             place.open(columns=ALL).claim("shop")
+        assert raised.value.where["column"] == "thl_seqno"

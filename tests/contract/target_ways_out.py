@@ -29,7 +29,7 @@ def done(applier: Applier, sql: str, schema: str = "shop") -> tuple[TableName, .
         Ddl(seqno=seqno, statements=[Statement(schema, sql, {})], commit_time=1_700_000_000_000_000)
     )
     applier.target.leave_out(
-        LeftOut(seqno=seqno, epoch=Epoch(1), event_id="f:1;1", by="me@here", because="why", tables=tables, by_hand=True)
+        LeftOut(seqno=seqno, epoch=Epoch(1), event_id="f:1;1", by="me@here", reason="why", tables=tables, by_hand=True)
     )
     applier.commit()
     return tables
@@ -51,8 +51,9 @@ class TestByHand:
         applier.rows(net(USERS, inserts=[ROW]))
         stops(applier, Unsupported, REFUSED)
         applier = again(place, applier)
-        with pytest.raises(TargetDiffers, match=r"shop\.users") as raised:
+        with pytest.raises(TargetDiffers) as raised:
             done(applier, REFUSED)
+        assert str(raised.value.where["table"]) == "shop.users"
         assert "n " in raised.value.message
         assert "primary key (id, n)" in raised.value.hint
         applier = again(place, applier)
@@ -66,11 +67,11 @@ class TestByHand:
         applier = again(place, applier)
         applier.rows(net(AFTER, inserts=[(2, 8, "m", 3)], updates=[(1, 9, None, 2)]))
         assert place.read(AFTER) == [(1, 9, None, 2), (2, 8, "m", 3)]
-        with place.desk() as desk:
-            assert desk.skipped("shop") == {2}
-            (mark,) = desk.inconsistent("shop")
+        with place.signals() as signals:
+            assert signals.skipped("shop") == {2}
+            (mark,) = signals.inconsistent("shop")
             assert (mark.schema, mark.table, mark.since) == ("shop", "users", 2)
-            assert mark.because == "event 2 was done by hand: why"
+            assert mark.reason == "event 2 was done by hand: why"
 
     def test_a_column_that_the_target_computes_is_no_plain_one(self, place: Place, applier: Applier) -> None:
         made, strict = ('"shop.users"', "STRICT") if place.schemaless else ("shop.users", "")
@@ -80,7 +81,7 @@ class TestByHand:
             f"CREATE TABLE {made} (id {whole} NOT NULL, name {whole}, mail TEXT, "
             f"n {small} GENERATED ALWAYS AS (id + 1) STORED, PRIMARY KEY (id)) {strict}"
         )
-        with pytest.raises(TargetDiffers, match="n has values that the target computes, and must be a plain") as caught:
+        with pytest.raises(TargetDiffers) as caught:
             done(applier, "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1)")
         way_out = "copy the rows" if place.schemaless else 'ALTER COLUMN "n" DROP EXPRESSION'
         assert way_out in caught.value.hint
@@ -100,13 +101,15 @@ class TestByHand:
         applier.rows(net(USERS, inserts=[ROW]))
 
     def test_a_table_that_was_dropped_or_renamed(self, place: Place, applier: Applier) -> None:
-        with pytest.raises(TargetDiffers, match=r"shop\.loose is still on the target"):
+        with pytest.raises(TargetDiffers) as still_there:
             done(applier, "DROP TABLE loose")
+        assert (str(still_there.value.where["table"]), still_there.value.hint) == ("shop.loose", "")
         applier = again(place, applier)
         place.drop(layout("shop.loose", ["a int"]))
         assert done(applier, "DROP TABLE loose") == ()
-        with pytest.raises(TargetDiffers, match=r"shop\.people is not on the target|still on the target"):
+        with pytest.raises(TargetDiffers) as not_renamed:
             done(applier, "RENAME TABLE users TO people")
+        assert str(not_renamed.value.where["table"]) in ("shop.people", "shop.users")
         applier = again(place, applier)
         old, new = ('"shop.users"', '"shop.people"') if place.schemaless else ("shop.users", "people")
         place.run(f"ALTER TABLE {old} RENAME TO {new}")
@@ -121,19 +124,19 @@ class TestByHand:
             Ddl(seqno=Seqno(1), statements=[Statement("shop", "DROP TABLE users")], commit_time=0)
         )
         applier.target.discard()
-        assert SHOP_USERS in applier.target.catalog
+        assert SHOP_USERS in applier.target.target_schema
 
 
 def exclude(applier: Applier, *names: str) -> None:
     """As `connector.applier.excluded_tables` does it."""
-    entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", because="why")
+    entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", reason="why")
     applier.target.exclude({TableName("shop", name): entry for name in names})
     applier.target.commit(applier.position, [])
 
 
 def counted(place: Place) -> dict[str, int]:
-    with place.desk() as desk:
-        return {str(name): entry.changes for name, entry in desk.excluded("shop").items()}
+    with place.signals() as signals:
+        return {str(name): entry.changes for name, entry in signals.excluded("shop").items()}
 
 
 class TestWithout:
@@ -148,9 +151,9 @@ class TestWithout:
         assert place.read(USERS) == [ROW]
         assert place.read(other) == [(1,), (2,)]
         assert counted(place) == {"shop.users": 3}
-        with place.desk() as desk:
-            entry = desk.excluded("shop")[SHOP_USERS]
-            assert (entry.since, entry.by, entry.because) == (3, "me@here", "why")
+        with place.signals() as signals:
+            entry = signals.excluded("shop")[SHOP_USERS]
+            assert (entry.since, entry.by, entry.reason) == (3, "me@here", "why")
 
     def test_again_it_stays_as_it_was_noted(self, place: Place, applier: Applier) -> None:
         exclude(applier, "users")
@@ -252,12 +255,12 @@ class TestWithout:
         applier.rows(net(USERS, inserts=[ROW]))
         exclude(applier, "people")
         applier.rows(net(USERS, inserts=[(2, None, None)]), net(PEOPLE, inserts=[ROW]))
-        with place.desk() as desk:
-            before = desk.excluded("shop")
+        with place.signals() as signals:
+            before = signals.excluded("shop")
         applier.stage_sql("RENAME TABLE users TO other, people TO users, other TO people")
         applier.target.stage([net(USERS, inserts=[(3, None, None)])], last=True)
         applier.commit()
-        with place.desk() as desk:
-            after = desk.excluded("shop")
+        with place.signals() as signals:
+            after = signals.excluded("shop")
         assert after == {PEOPLE.name: before[SHOP_USERS], SHOP_USERS: replace(before[PEOPLE.name], changes=2)}
         assert before[SHOP_USERS].since != before[PEOPLE.name].since

@@ -86,7 +86,7 @@ class PostgresPlace:
         )
         return [str(columns) for (columns,) in self.query(sql)]
 
-    def desk(self) -> SignalTable:
+    def signals(self) -> SignalTable:
         return SignalTable(PostgresSession(self.url))
 
     def staging(self) -> int:
@@ -276,8 +276,9 @@ def test_names_longer_than_63_bytes_are_cut_and_two_of_them_refused(place: Postg
     applier.sql(f"CREATE TABLE {long}é (id INT PRIMARY KEY)")
     applier.rows(net(layout(f"shop.{long}é", ["id int"], ["id"]), inserts=[(1,)]))
     assert place.read(layout(f"shop.{long}", ["id int"])) == [(1,)]
-    with pytest.raises(ValueNotRepresentable, match=f"{long}é.*{long}ü"):
+    with pytest.raises(ValueNotRepresentable) as refused:
         applier.sql(f"CREATE TABLE {long}ü (id INT PRIMARY KEY)")
+    assert (str(refused.value.where["other"]), str(refused.value.where["table"])) == (f"shop.{long}é", f"shop.{long}ü")
 
 
 def test_an_interval_prints_as_mysql_prints_a_time(place: PostgresPlace, applier: Applier) -> None:
@@ -322,8 +323,9 @@ def test_an_account_that_may_not_make_schemas_is_told_what_to_grant(place: Postg
     try:
         url = make_conninfo(place.url, user="thl_nobody", password="x")
         target = PostgresTarget(url, SystemClock())
-        with pytest.raises(PreflightError, match=r"permission denied.*\n.*GRANT CREATE"):
+        with pytest.raises(PreflightError) as refused:
             target.claim("shop")
+        assert "GRANT CREATE" in refused.value.hint
         target.close()
     finally:
         place.reader.execute("DROP ROLE thl_nobody")
@@ -439,7 +441,7 @@ def test_a_reader_waits_until_its_write_has_come(place: PostgresPlace, applier: 
 
 def test_in_a_transaction_that_sees_one_state_nothing_is_waited_for(place: PostgresPlace, applier: Applier) -> None:
     del applier
-    with pytest.raises(psycopg.errors.ActiveSqlTransaction, match="one state"), place.reader.transaction():
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction), place.reader.transaction():
         place.reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         place.reader.execute("SELECT thl.thl_wait_for_gtid('0-1-1')")
 

@@ -72,7 +72,7 @@ class SqlitePlace:
             found.setdefault(index, []).append(str(column))
         return sorted(",".join(columns) for columns in found.values())
 
-    def desk(self) -> SignalTable:
+    def signals(self) -> SignalTable:
         return SignalTable(SqliteSession(self.path))
 
     def staging(self) -> int:
@@ -93,8 +93,9 @@ def test_a_newer_applier_waits_for_an_open_transaction_and_then_says_who_holds_i
     older = Applier(place.open())
     older.sql(CREATE_USERS)
     older.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
-    with pytest.raises(TargetUnavailable, match="write lock"):
+    with pytest.raises(TargetUnavailable) as waited:
         place.open().claim("shop")
+    assert waited.value.where["service"] == "shop"
     older.commit()
     assert place.open().claim("shop") == older.position
 
@@ -132,16 +133,18 @@ def test_bytes_of_a_text_that_was_not_valid_stop(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     applier.sql("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
     table = layout("shop.t", ["id int", "v varchar(9)"], ["id"])
-    with pytest.raises(ValueNotRepresentable, match=r"shop\.t.*v"):
+    with pytest.raises(ValueNotRepresentable) as stopped:
         applier.rows(net(table, inserts=[(1, "text"), (2, b"\xff")]))
+    assert str(stopped.value.where["table"]) == "shop.t"
     assert place.read(table) == []
 
 
 def test_names_that_differ_in_case_only_are_refused_with_both(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     applier.sql(CREATE_USERS)
-    with pytest.raises(ValueNotRepresentable, match=r"shop\.users and shop\.USERS"):
+    with pytest.raises(ValueNotRepresentable) as refused:
         applier.sql("CREATE TABLE USERS (a INT)")
+    assert (str(refused.value.where["other"]), str(refused.value.where["table"])) == ("shop.users", "shop.USERS")
 
 
 def test_text_with_u0000_is_kept(place: SqlitePlace) -> None:
@@ -154,8 +157,9 @@ def test_text_with_u0000_is_kept(place: SqlitePlace) -> None:
 def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("not a database at all, but long enough to look at " * 100)
-    with pytest.raises(PreflightError, match="not a database"):
+    with pytest.raises(PreflightError) as refused:
         SqliteTarget(path, SystemClock())
+    assert "target.url" in refused.value.hint
 
 
 def test_a_view_of_others_on_a_table_that_is_built_anew_is_named(place: SqlitePlace, applier: Applier) -> None:
@@ -172,7 +176,7 @@ def test_a_keyless_table_with_each_name_of_the_rowid_stops(place: SqlitePlace, a
     applier.sql("CREATE TABLE r (rowid INT, _ROWID_ INT, oid INT)")
     table = layout("shop.r", ["rowid int", "_ROWID_ int", "oid int"])
     applier.rows(net(table, inserts=[(1, 2, 3)]))
-    with pytest.raises(ValueNotRepresentable, match="rowid, _rowid_ and oid") as raised:
+    with pytest.raises(ValueNotRepresentable) as raised:
         applier.rows(net(table, deletes=[(1, 2, 3)]))
     assert "source.filters.tables" in raised.value.hint
 
@@ -192,7 +196,7 @@ def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:
 
 def test_where_it_cannot_be_told_which_row_is_missing_none_is_named(applier: Applier) -> None:
     """What was deleted is gone; the last commit has neither the row that is missing nor the one that came after it."""
-    with pytest.raises(TargetDiffers, match=r"1 rows of .* were deleted, and the log has 2") as raised:
+    with pytest.raises(TargetDiffers) as raised:
         applier.rows(
             net(USERS, inserts=[(5, "of the same commit", None)]), net(USERS, deletes=[(5, "", None), (9, "", None)])
         )

@@ -157,7 +157,7 @@ class Outcome:
 def judge(answers: Iterable[Answer]) -> Outcome:
     """Hold our answers against the server's."""
     outcome = Outcome()
-    before = plan(Statement(SCHEMA, CREATE), TargetSchema(), 0).catalog
+    before = plan(Statement(SCHEMA, CREATE), TargetSchema(), 0).target_schema
     for answer in answers:
         try:
             (operation,) = plan(Statement(SCHEMA, answer.sql, answer.options), before, 0).operations

@@ -31,12 +31,12 @@ class MemoryTarget:
         self._staged: list[Sequence[NetChanges] | Ddl | None] = []
 
     @property
-    def catalog(self) -> TargetSchema:
+    def target_schema(self) -> TargetSchema:
         return TargetSchema()
 
-    def claim(self, service: str, held: int = 0) -> TargetPosition:
-        if held not in (0, self.token):
-            raise Fenced("a newer applier has taken the target over", service=service, token=held)
+    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+        if previous_token not in (0, self.token):
+            raise Fenced("a newer applier has taken the target over", service=service, token=previous_token)
         self.token += 1
         self._staged = []
         return self.position or TargetPosition(service=service)
@@ -45,8 +45,8 @@ class MemoryTarget:
         self._say("stage" if last else "part")
         self._staged.append(changes)
 
-    def stamp(self, values: Sequence[Value]) -> None:
-        self._say("stamp")
+    def set_metadata(self, values: Sequence[Value]) -> None:
+        self._say("set metadata")
         self.stamped.append(list(values))
 
     def ddl(self, ddl: Ddl) -> None:

@@ -123,7 +123,7 @@ class LeftOut:
 
     Args:
         by: user@host.
-        because: why.
+        reason: why.
         tables: what it would have changed, so that these are no longer known to be equal; `ANY` for a table or schema
             that cannot be told.
         by_hand: whether somebody has done on the target what it would have done.
@@ -133,7 +133,7 @@ class LeftOut:
     epoch: Epoch
     event_id: str
     by: str
-    because: str
+    reason: str
     tables: tuple[TableName, ...]
     by_hand: bool = False
 

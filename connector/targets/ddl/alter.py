@@ -70,7 +70,7 @@ class _ByHand:
 
 def alter_table(
     command: ast.AlterTableStatement,
-    catalog: TargetSchema,
+    target_schema: TargetSchema,
     dialect: ServerDialect,
     session: Session,
     *,
@@ -80,7 +80,7 @@ def alter_table(
 
     Args:
         command: the statement.
-        catalog: the tables before.
+        target_schema: the tables before.
         dialect: the statement's.
         session: the statement's.
         by_hand: whether rows are changed by hand.
@@ -90,9 +90,9 @@ def alter_table(
         TargetDiffers: we have no such table.
     """
     name = command.table.name
-    if name in catalog.excluded:
-        return _of_excluded(command, catalog)
-    table = catalog.find(name) or make_table(name, (), ())
+    if name in target_schema.excluded:
+        return _of_excluded(command, target_schema)
+    table = target_schema.find(name) or make_table(name, (), ())
     state = Alteration[Origin](
         name=name,
         columns=[
@@ -102,9 +102,9 @@ def alter_table(
         dialect=dialect,
         meaning=_ByHand() if by_hand else _Rows(session),
     )
-    alter(command, state, lambda: catalog.get(name))
-    if name not in catalog:
-        return [], catalog
+    alter(command, state, lambda: target_schema.get(name))
+    if name not in target_schema:
+        return [], target_schema
     if not by_hand:
         _forget_generated(state, table)
     after = _after(state, table, session)
@@ -113,11 +113,11 @@ def alter_table(
     if after != table or unknowable or by_hand:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
     if after != table or after.defaults != table.defaults:
-        catalog = catalog.with_table(after)
+        target_schema = target_schema.with_table(after)
     if state.rename is not None and state.rename != name:
         operations.append(RenameTable(after, state.rename))
-        catalog = catalog.without(name).with_table(after.renamed(state.rename))
-    return operations, catalog
+        target_schema = target_schema.without(name).with_table(after.renamed(state.rename))
+    return operations, target_schema
 
 
 def _after(state: Alteration[Origin], before: Table, session: Session) -> Table:
@@ -147,7 +147,7 @@ def _defaults(state: Alteration[Origin], before: dict[str, Value], session: Sess
     return found
 
 
-def _of_excluded(command: ast.AlterTableStatement, catalog: TargetSchema) -> tuple[list[Operation], TargetSchema]:
+def _of_excluded(command: ast.AlterTableStatement, target_schema: TargetSchema) -> tuple[list[Operation], TargetSchema]:
     """Of a table that the applier goes on without only the name is followed; and nothing of it gets into others."""
     new = name = command.table.name
     for clause in map(naming_another_table, command.clauses):
@@ -157,25 +157,25 @@ def _of_excluded(command: ast.AlterTableStatement, catalog: TargetSchema) -> tup
             case RenameTo(_, after):
                 new = after.name
             case ExchangeRows(_, partner):
-                if partner.name not in catalog.excluded:
+                if partner.name not in target_schema.excluded:
                     stop(f"rows of {name}, which the applier goes on without, and of {partner.name} are exchanged")
             case _:
                 assert_never(clause)
     if new == name:
-        return [], catalog
-    table, entry = catalog.find(name), catalog.excluded[name]
-    catalog = catalog.including(name).excluding(new, entry)
+        return [], target_schema
+    table, entry = target_schema.find(name), target_schema.excluded[name]
+    target_schema = target_schema.including(name).excluding(new, entry)
     if table is None:
-        return [], catalog
-    return [RenameTable(table, new, optional=True)], catalog.without(name).with_table(table.renamed(new))
+        return [], target_schema
+    return [RenameTable(table, new, optional=True)], target_schema.without(name).with_table(table.renamed(new))
 
 
-def drop_key(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
+def drop_key(target_schema: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
     """The operations of DROP INDEX `PRIMARY`, and the tables after."""
-    before = catalog.get(name)
+    before = target_schema.get(name)
     after = replace(before, layout=replace(before.layout, key=()))
     origins = tuple(Kept(column.name) for column in before.columns)
-    return [AlterTable(before, after, origins)], catalog.with_table(after)
+    return [AlterTable(before, after, origins)], target_schema.with_table(after)
 
 
 def _changed(item: Altered[Origin], spec: ColumnSpec) -> Kept | Unknowable:
@@ -215,7 +215,7 @@ def _forget_generated(state: Alteration[Origin], before: Table) -> None:
 
 
 def _fit(label: str, unfit: tuple[Unfit, ...]) -> bool:
-    return not any(one.holds(label) for one in unfit)
+    return not any(one.matches(label) for one in unfit)
 
 
 def _shown(column: Column) -> str:

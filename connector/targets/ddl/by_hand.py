@@ -1,7 +1,7 @@
-"""A DDL event that somebody has done on the target by hand: the definitions after it, compared with the real tables.
+"""A DDL event that a user has applied by hand: compares the definitions after it with the tables on the target.
 
-Of a statement that is not understood the definitions are taken to be what they were; the next row of a table tells if
-they are not.
+A statement that is not understood leaves the definitions as they were. If that is wrong, the next row of the table
+stops the applier.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from connector.targets.target_schema import TargetSchema, changed
 
 @dataclass(frozen=True, slots=True)
 class RealTable:
-    """A table as the target's own dictionary has it.
+    """A table in the target's data dictionary.
 
     Args:
         columns: the declared type by the column's name.
         key: the names of the primary key's columns.
-        computed: columns to which the target lets nobody write, with how to make them plain.
+        computed: columns that the target computes, each with the way to make it an ordinary column.
     """
 
     columns: Mapping[str, str]
@@ -37,40 +37,40 @@ class RealTable:
 
 
 class Dictionary(Protocol):
-    """What a target says of its tables, and what it would say of ours."""
+    """The data dictionary of a target."""
 
     def real(self, name: TableName) -> RealTable | None:
-        """A table; None if there is none of this name."""
+        """The table of this name; None if it does not exist."""
 
     def expected(self, table: Table) -> RealTable:
-        """What a table of this definition would be."""
+        """The entry that a table of this definition would have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """What an event that was done by hand leaves.
+    """The effect of an event that a user has applied by hand.
 
     Args:
-        catalog: the tables after it.
-        tables: those whose rows are somebody else's work; `ANY` for one that cannot be told.
+        target_schema: the tables after the event.
+        tables: the tables whose rows the user has changed; `ANY` for unknown tables.
     """
 
-    catalog: TargetSchema
+    target_schema: TargetSchema
     tables: tuple[TableName, ...]
 
 
-def done_by_hand(ddl: Ddl, catalog: TargetSchema, dictionary: Dictionary) -> ByHand:
-    """Take a DDL event for done.
+def done_by_hand(ddl: Ddl, target_schema: TargetSchema, dictionary: Dictionary) -> ByHand:
+    """Find the effect of a DDL event that a user has applied, and compare it with the target.
 
     Args:
         ddl: the event.
-        catalog: the tables before.
-        dictionary: the target's.
+        target_schema: the tables before.
+        dictionary: the target's data dictionary.
 
     Raises:
-        TargetDiffers: the target's tables are not what the statements make of them.
+        TargetDiffers: the target's tables are not as the statements leave them.
     """
-    after = catalog
+    after = target_schema
     operations: list[Operation] = []
     unread: list[TableName] = []
     for statement in ddl.statements:
@@ -79,10 +79,10 @@ def done_by_hand(ddl: Ddl, catalog: TargetSchema, dictionary: Dictionary) -> ByH
         except Unsupported:
             unread += _named_by(statement)
             continue
-        after = found.catalog
+        after = found.target_schema
         operations += found.operations
     touched = _touched(operations)
-    gone, new = changed(catalog, after)
+    gone, new = changed(target_schema, after)
     try:
         for name in gone:
             if name not in after and dictionary.real(name) is not None:
@@ -99,7 +99,7 @@ def done_by_hand(ddl: Ddl, catalog: TargetSchema, dictionary: Dictionary) -> ByH
 
 
 def _touched(operations: Sequence[Operation]) -> list[TableName]:
-    """The tables that are other afterwards, by their last names."""
+    """The changed tables, by their last names."""
     names: dict[TableName, None] = {}
     for operation in operations:
         match operation:
@@ -112,7 +112,7 @@ def _touched(operations: Sequence[Operation]) -> list[TableName]:
 
 
 def _named_by(statement: Statement) -> tuple[TableName, ...]:
-    """The tables of a statement that is not understood."""
+    """The tables that a statement names which is not understood."""
     try:
         found = affected_tables(statement)
     except Unsupported:
@@ -126,7 +126,7 @@ def _compare(table: Table, dictionary: Dictionary) -> None:
     if real == expected:
         return
     if real is None:
-        what = f"table {table.name} is not on the target"
+        what = f"table {table.name} does not exist on the target"
     else:
         different = [
             f"{name} is {real.columns.get(name, 'missing')} and must be {expected.columns.get(name, 'gone')}"
@@ -134,12 +134,12 @@ def _compare(table: Table, dictionary: Dictionary) -> None:
             if real.columns.get(name) != expected.columns.get(name)
         ]
         different += [
-            f"{name} has values that the target computes, and must be a plain column, filled with the source's values"
+            f"the target computes {name}, which must be an ordinary column with the source's values"
             for name in real.computed
         ]
         if real.key != expected.key:
             different.append(f"its primary key is ({_named(real.key)}) and must be ({_named(expected.key)})")
-        what = f"table {table.name} on the target is not what the statement makes of it: {'; '.join(different)}"
+        what = f"table {table.name} on the target is not as the statement leaves it: {'; '.join(different)}"
     columns = ", ".join(f"{name} {kind}" for name, kind in expected.columns.items())
     key = f", primary key ({_named(expected.key)})" if expected.key else ""
     mending = "".join(f"; {how}" for how in ({} if real is None else real.computed).values())

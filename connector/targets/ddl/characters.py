@@ -1,4 +1,4 @@
-"""Text in MySQL's character sets: its bytes, and whether a set has all its characters."""
+"""Text in MySQL's character sets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from connector.errors import ConnectorError
 from connector.mysql.values import multibyte
 from connector.mysql.values.charsets import BINARY, UTF8, WIDE, alphabet, decode
 
-_SMALL = {"utf8mb3", "ucs2"}  # without what is beyond U+FFFF
-_LOSSY = {"\uff3c", "\ufffd"}  # sjis and ujis make a backslash of the first, others the second of what they have not
+_SMALL = {"utf8mb3", "ucs2"}  # nothing above U+FFFF
+# sjis and ujis store a backslash for the first; others store the second for characters that they lack.
+_LOSSY = {
+    "\uff3c",
+    "\ufffd",
+}
 _UNITS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 
 
 def encoded(text: str, charset: str) -> bytes | None:
-    """The bytes of a text; None where the set has not all characters, or has several codes for one."""
-    if charset == BINARY or not charset or not holds(text, charset):
+    """The bytes of a text; None if the set lacks a character or has several codes for it."""
+    if charset == BINARY or not charset or not representable(text, charset):
         return None
     if charset in UTF8:
         return text.encode()
@@ -28,7 +32,7 @@ def encoded(text: str, charset: str) -> bytes | None:
 
 
 def decoded(raw: bytes, charset: str) -> str | None:
-    """The text of bytes, filled with zeros at their left to whole characters; None where they mean nothing."""
+    """The text of bytes, padded with zeros on the left to whole characters; None if they are not valid."""
     if not (charset in UTF8 or charset in WIDE or charset in multibyte.LONGEST or alphabet(charset)):
         return None
     unit = _UNITS.get(charset, 1)
@@ -37,12 +41,14 @@ def decoded(raw: bytes, charset: str) -> str | None:
         text = decode(raw, charset)
     except ConnectorError:
         return None
-    return text if holds(text, charset) else None
+    return text if representable(text, charset) else None
 
 
-def holds(text: str, charset: str) -> bool:
-    """Whether each character comes back from the set as itself. A server refuses those that a set has not, so of a set
-    that is not known there are only those that come back as others."""
+def representable(text: str, charset: str) -> bool:
+    """True if the set returns every character unchanged.
+
+    A server refuses characters that a set lacks; so for an unknown set only characters that some set changes matter.
+    """
     if not charset:
         return not _LOSSY & set(text)
     if charset in UTF8 or charset in WIDE or charset == "gb18030":

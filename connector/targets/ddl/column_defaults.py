@@ -1,7 +1,7 @@
-"""What MySQL gives to existing rows when a column is added (manual, "Data Type Default Values", "ALTER TABLE").
+"""Values of new columns in existing rows (MySQL's manual, "Data Type Default Values" and "ALTER TABLE").
 
-Values are said as the log says them. Whatever cannot be known for certain is `Unknowable`, which stops on a table
-that is not empty. The same values stand for absent columns of partial row images (`completing`).
+Values have the log's form. A value that is not certain is `Unknowable`, which is an error unless the table is empty.
+Absent columns of partial row images get the same values (`default_values`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _ZERO_TIMES = {"time": "00:00:00", "datetime": "0000-00-00 00:00:00", "timestamp
 
 
 def fill(spec: ColumnSpec, session: Session) -> Filled | Unknowable:
-    """The value of a new column in rows that are already there.
+    """The value of a new column in existing rows.
 
     Args:
         spec: the column.
-        session: the statement's: what its literals and CURRENT_TIMESTAMP are.
+        session: the statement's; it gives literals and CURRENT_TIMESTAMP their values.
     """
     column = spec.column
     if spec.counted:
         return Unknowable(f"the source numbers column {column.name}")
-    if session.implicit and _untold(spec):
+    if session.implicit and _lacks_default(spec):
         return Unknowable(f"TIMESTAMP column {column.name} has a default of explicit_defaults_for_timestamp=OFF")
     match spec.default:
         case Computed():
@@ -43,9 +43,9 @@ def fill(spec: ColumnSpec, session: Session) -> Filled | Unknowable:
         case None:
             return Filled(None) if column.nullable else _implicit(column)
         case Literal(text="", computed=False) if _ignored(column, session):
-            return Filled(None) if column.nullable else _implicit(column)  # a warning, and no default
-        case Now() as moment:
-            value: Value = now(column, moment, session)
+            return Filled(None) if column.nullable else _implicit(column)  # the server warns and sets no default
+        case Now() as current:
+            value: Value = now(column, current, session)
             why = f"has the time of a session in time zone {session.zone or 'not known'}"
         case Literal() as literal:
             value = converted(spec, literal, session)
@@ -53,19 +53,19 @@ def fill(spec: ColumnSpec, session: Session) -> Filled | Unknowable:
     return Unknowable(f"column {column.name} {why}") if value is None else Filled(value)
 
 
-def _untold(spec: ColumnSpec) -> bool:
-    """Whether a TIMESTAMP is said to have neither NULL nor a default."""
-    said = spec.null or isinstance(spec.default, Literal | Now | Computed)
-    return parse(spec.column.type).base == "timestamp" and not said
+def _lacks_default(spec: ColumnSpec) -> bool:
+    """True for a TIMESTAMP with neither NULL nor a default in its definition."""
+    explicit = spec.null or isinstance(spec.default, Literal | Now | Computed)
+    return parse(spec.column.type).base == "timestamp" and not explicit
 
 
 def _ignored(column: Column, session: Session) -> bool:
-    """Whether a server warns of DEFAULT '' and forgets it."""
+    """True if a server warns of DEFAULT '' and ignores it."""
     return not session.mariadb and parse(column.type).base in (*TEXTS, *BLOBS)
 
 
 def default(spec: ColumnSpec, session: Session) -> Filled | None:
-    """What a column has in a new row that gives it no value; None where the source computes it, or it is not certain.
+    """The value of a column in an insert without it; None if the source computes it or it is not certain.
 
     Args:
         spec: the column.
@@ -76,14 +76,14 @@ def default(spec: ColumnSpec, session: Session) -> Filled | None:
     found = fill(spec, session)
     if not isinstance(found, Filled):
         return None
-    # A server keeps a FLOAT's default as it prints it: with six digits, once another ALTER has read it again.
+    # A server prints a FLOAT's default with six digits and keeps these, once another ALTER has read it back.
     if spec.column.type == "float" and isinstance(found.value, float):
         return found if single(float(f"{found.value:.6g}")) == found.value else None
     return found
 
 
 def _implicit(column: Column) -> Filled | Unknowable:
-    """What a NOT NULL column without a default gets."""
+    """The value of a NOT NULL column without a default."""
     kind = parse(column.type)
     if kind.base in INTEGERS or kind.base == "year":
         return Filled(0)

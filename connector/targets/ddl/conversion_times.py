@@ -1,4 +1,4 @@
-"""What MySQL makes of a literal that is the DEFAULT of a DATE, TIME, DATETIME or TIMESTAMP."""
+"""Converts a literal that is the DEFAULT of a DATE, TIME, DATETIME or TIMESTAMP, as MySQL does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from connector.ddl.syntax.ast_column import Now
 from connector.log.transaction.layout import Column
-from connector.targets.ddl.literals import Bytes, Number, Said, Text
+from connector.targets.ddl.literals import Bytes, LiteralValue, Number, Text
 from connector.targets.ddl.session import Session, zone_of
 from connector.targets.types import fraction, parse
 
@@ -25,7 +25,7 @@ Fields = tuple[int, int, int, int, int, int]
 
 
 def now(column: Column, default: Now, session: Session) -> str | None:
-    """CURRENT_TIMESTAMP as a value of a column; None where the session's time zone is not known."""
+    """CURRENT_TIMESTAMP as a value of a column; None if the session's time zone is not known."""
     base = parse(column.type).base
     zone = UTC if base == "timestamp" and not default.date else zone_of(session.zone)
     if zone is None or base not in ("date", "datetime", "timestamp") or (base == "timestamp" and default.date):
@@ -43,8 +43,8 @@ def now(column: Column, default: Now, session: Session) -> str | None:
     return _shown(at, places)
 
 
-def date(found: Said, session: Session) -> str | None:
-    """A date; None: not known. A MySQL rounds the fraction of its time first, a MariaDB never."""
+def date(found: LiteralValue, session: Session) -> str | None:
+    """A date; None if not known. MySQL rounds the fraction of the time first, MariaDB never does."""
     fields, digits = _read(found, ("", "DATE", "TIMESTAMP"))
     if fields is None or not _valid(fields, session):
         return None
@@ -59,8 +59,8 @@ def date(found: Said, session: Session) -> str | None:
     return "{:04}-{:02}-{:02}".format(*fields[:3])
 
 
-def timestamp(column: Column, found: Said, session: Session) -> str | None:
-    """A date with a time, in UTC if it is a TIMESTAMP; None: not known."""
+def timestamp(column: Column, found: LiteralValue, session: Session) -> str | None:
+    """A date with a time, in UTC for a TIMESTAMP; None if not known."""
     fields, digits = _read(found, ("", "DATE", "TIMESTAMP"))
     if fields is None or not _valid(fields, session):
         return None
@@ -82,8 +82,8 @@ def timestamp(column: Column, found: Said, session: Session) -> str | None:
     return f"{_shown(at, 0)}.{kept}" if places else _shown(at, 0)
 
 
-def time(column: Column, found: Said, session: Session) -> str | None:
-    """A time; None: not known."""
+def time(column: Column, found: LiteralValue, session: Session) -> str | None:
+    """A time; None if not known."""
     text = _text_of(found, ("", "TIME"))
     match = text and (_TIME.fullmatch(text) or _TIME_DIGITS.fullmatch(text))
     if not match:
@@ -100,8 +100,8 @@ def time(column: Column, found: Said, session: Session) -> str | None:
     return f"{sign}{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}" + (f".{kept}" if places else "")
 
 
-def _text_of(found: Said, types: tuple[str, ...]) -> str | None:
-    """The characters to read: of a string, or the digits of a number."""
+def _text_of(found: LiteralValue, types: tuple[str, ...]) -> str | None:
+    """The characters of a string, or the digits of a number."""
     if isinstance(found, Number):
         return f"{found.value:f}" if isinstance(found.value, Decimal) else None
     if isinstance(found, Bytes):
@@ -109,8 +109,8 @@ def _text_of(found: Said, types: tuple[str, ...]) -> str | None:
     return found.text.strip(" ") if found.type in types else None
 
 
-def _read(found: Said, types: tuple[str, ...]) -> tuple[Fields | None, str]:
-    """Year to second, and the digits of the fraction."""
+def _read(found: LiteralValue, types: tuple[str, ...]) -> tuple[Fields | None, str]:
+    """The fields from year to second, and the digits of the fraction."""
     text = _text_of(found, types)
     if text is None:
         return None, ""
@@ -128,7 +128,7 @@ def _read(found: Said, types: tuple[str, ...]) -> tuple[Fields | None, str]:
 
 
 def _valid(fields: Fields, session: Session) -> bool:
-    """Whether a server lets it in: dates with zeros it has let in, or we would not read them."""
+    """True if a server accepts it. A date with zeros passes NO_ZERO_DATE: the server has accepted the statement."""
     _, month, day, hour, minute, second = fields
     if month > 12 or day > 31 or hour > 23 or minute > 59 or second > 59:
         return False
@@ -143,7 +143,7 @@ def _in_calendar(fields: Fields) -> bool:
 
 
 def _rounded(digits: str, places: int, session: Session) -> tuple[str, int]:
-    """The fraction with so many places, and how many seconds more it is."""
+    """The fraction with this number of places, and the carry in seconds."""
     digits = digits.ljust(places, "0")
     kept, rest = digits[:places], digits[places:]
     cuts = (
@@ -156,7 +156,7 @@ def _rounded(digits: str, places: int, session: Session) -> tuple[str, int]:
 
 
 def _in_utc(at: datetime, session: Session) -> datetime | None:
-    """A time of the session's zone; None where the clock shows it never or twice."""
+    """A time of the session's zone in UTC; None if the local time does not exist or is ambiguous."""
     zone = zone_of(session.zone)
     if zone is None:
         return None

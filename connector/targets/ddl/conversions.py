@@ -1,7 +1,7 @@
-"""What MySQL makes of a literal that is the DEFAULT of a column: a function for each family of types.
+"""Converts a literal that is the DEFAULT of a column, as MySQL does: one function for each family of types.
 
-The rules are a server's answers (`test_default_values` asks it for a grid of types and forms). What
-is not among them is not known: None. A server refuses most of what it would have to change, so few rules cut or clip.
+The rules are taken from servers (`test_default_values` compares a grid of types and forms). A conversion without a rule
+is not known: None. A server refuses most literals that it would have to change, so few rules cut or clip.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from connector.ddl.syntax.tokens import Lexeme
 from connector.ddl.syntax.type_names import BLOBS, FLOATS, INTEGERS, TEMPORALS, TEXTS
 from connector.log.transaction.layout import Column
 from connector.mysql.values.charsets import BINARY, WIDE
-from connector.targets.ddl.characters import decoded, holds
+from connector.targets.ddl.characters import decoded, representable
 from connector.targets.ddl.conversion_times import date, time, timestamp
-from connector.targets.ddl.literals import Bytes, Number, Said, Text, number_in, said
+from connector.targets.ddl.literals import Bytes, LiteralValue, Number, Text, literal_value, number_in
 from connector.targets.ddl.session import Session
 from connector.targets.operations import Value
 from connector.targets.types import parse, whole_range
@@ -30,21 +30,21 @@ from connector.targets.types import parse, whole_range
 _EXACT = Context(prec=200)  # a DECIMAL has 65 digits
 _LARGEST_EXPONENT = 100
 _NOT_ASCII = (BINARY, *WIDE)
-_LONGEST = 90  # digits before or behind the point that any rule looks at
+_LONGEST = 90  # digits before or after the decimal point that any rule reads
 
 
-_Conversion = Callable[[ColumnSpec, Said, Session], Value]
+_Conversion = Callable[[ColumnSpec, LiteralValue, Session], Value]
 
 
 def converted(spec: ColumnSpec, literal: Literal, session: Session) -> Value:
-    """A literal as a value of a column, as the log would have it; None: not known.
+    """A literal as a value of a column, in the log's form; None if not known.
 
     Args:
         spec: the column.
-        literal: its default.
+        literal: the column's default.
         session: the statement's.
     """
-    found = said(literal, session)
+    found = literal_value(literal, session)
     if found is None:
         return None
     if session.mariadb and "EMPTY_STRING_IS_NULL" in session.modes and isinstance(found, Text) and not found.text:
@@ -58,8 +58,11 @@ def converted(spec: ColumnSpec, literal: Literal, session: Session) -> Value:
 
 
 def _mariadbs_own(base: str, literal: Literal, session: Session) -> bool:
-    """Whether a MariaDB does otherwise than a MySQL: x'30' is a string there, 0x30 a number; it keeps the default of a
-    TEXT or BLOB as an expression in UTF-8; and it mistakes strings that are not ASCII for a YEAR."""
+    """True if MariaDB converts differently from MySQL.
+
+    MariaDB reads x'30' as a string and 0x30 as a number, keeps the default of a TEXT or BLOB as an expression in UTF-8,
+    and misreads strings of wide character sets as a YEAR.
+    """
     if base in (*TEXTS, *BLOBS):
         plain = literal.text.isascii() or (base in TEXTS and session.connection not in _NOT_ASCII)
         return bool(literal.charset) or not plain or (base in BLOBS and session.connection in _NOT_ASCII)
@@ -68,7 +71,7 @@ def _mariadbs_own(base: str, literal: Literal, session: Session) -> bool:
     return literal.kind is Lexeme.HEX and (base in INTEGERS or base in FLOATS or base in ("decimal", "year"))
 
 
-def _integer(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _integer(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     number = _number(found, unsigned=spec.column.unsigned)
     if number is None:
         return None
@@ -82,7 +85,7 @@ def _integer(spec: ColumnSpec, found: Said, session: Session) -> Value:
     return whole if whole < 2**63 else str(whole)
 
 
-def _decimal(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _decimal(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     number = _number(found)
     if number is None:
         return None
@@ -96,11 +99,11 @@ def _decimal(spec: ColumnSpec, found: Said, session: Session) -> Value:
 
 def _rounded(number: Decimal, places: int, how: str) -> Decimal:
     if number.adjusted() > _LARGEST_EXPONENT:
-        return number  # no type has it, whatever its fraction
+        return number  # too large for any type
     return number.quantize(Decimal(1).scaleb(-places), how, _EXACT)
 
 
-def _float(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _float(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     number = _number(found, exact=False)
     if number is None:
         return None
@@ -126,19 +129,19 @@ def single(value: float) -> float:
         return float("inf")
 
 
-def _year(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _year(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     number = _number(found)
     if number is None or number != int(number):
         return None
     year = int(number)
     if isinstance(found, Text) and len(found.text.strip(" ")) < 4 and year == 0:
-        return None if session.connection in WIDE else 2000  # a MySQL's is 0 there
+        return None if session.connection in WIDE else 2000  # MySQL stores 0
     if 0 < year < 100:
         year += 2000 if year < 70 else 1900
     return year if year == 0 or 1901 <= year <= 2155 else None
 
 
-def _bit(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _bit(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     (bits,) = parse(spec.column.type).sizes
     if isinstance(found, Number):
         if isinstance(found.value, float) or found.value != int(found.value) or found.value < 0:
@@ -152,7 +155,7 @@ def _bit(spec: ColumnSpec, found: Said, session: Session) -> Value:
     return number.to_bytes((bits + 7) // 8, "big") if number < 2**bits else None
 
 
-def _text(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _text(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     kind = parse(spec.column.type)
     text = _characters(spec.column, found)
     if text is None:
@@ -165,7 +168,7 @@ def _text(spec: ColumnSpec, found: Said, session: Session) -> Value:
     return text[:length].rstrip(" ") if kind.base == "char" else text[:length]
 
 
-def _bytes(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _bytes(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     kind = parse(spec.column.type)
     if isinstance(found, Number):
         text = _printed(found)
@@ -180,18 +183,18 @@ def _bytes(spec: ColumnSpec, found: Said, session: Session) -> Value:
     return raw.ljust(length, b"\0") if kind.base == "binary" else raw
 
 
-def _enum(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _enum(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     if not isinstance(found, Number):
         return _label(spec, _characters(spec.column, found))
     labels, number = spec.column.labels, found.value
     if isinstance(number, float) or number != number.to_integral_value():
         return None
-    if session.mariadb:  # the label's place; to a MySQL its text
+    if session.mariadb:  # MariaDB takes the index of the label, MySQL its text
         return labels[int(number) - 1] if 1 <= number <= len(labels) else None
     return f"{number:f}" if f"{number:f}" in labels else None
 
 
-def _set(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _set(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     text = None if isinstance(found, Number) else _characters(spec.column, found)
     if not text:
         return text
@@ -202,7 +205,7 @@ def _set(spec: ColumnSpec, found: Said, session: Session) -> Value:
 
 
 def _label(spec: ColumnSpec, text: str | None) -> str | None:
-    """The label that a text means: where several may be the same to a collation, that is not known."""
+    """The label that a text matches; None if several labels may be equal in the collation."""
     if text is None:
         return None
     labels, text = spec.column.labels, text.rstrip(" ")
@@ -221,39 +224,39 @@ def _loosely(text: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char)).casefold()
 
 
-def _date(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _date(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     return date(found, session)
 
 
-def _time(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _time(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     return time(spec.column, found, session)
 
 
-def _moment(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _datetime(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     return timestamp(spec.column, found, session)
 
 
-def _json(spec: ColumnSpec, found: Said, session: Session) -> Value:
-    """Documents that are printed as they are written."""
+def _json(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
+    """Documents that a server prints unchanged."""
     text = found.text if isinstance(found, Text) else ""
     return text if text in ("{}", "[]", "null", "true", "false") else None
 
 
-def _unknown(spec: ColumnSpec, found: Said, session: Session) -> Value:
+def _unknown(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     return None
 
 
-def _characters(column: Column, found: Said) -> str | None:
+def _characters(column: Column, found: LiteralValue) -> str | None:
     if isinstance(found, Number):
-        wide = column.charset in WIDE  # a server writes the bytes of ASCII there
+        wide = column.charset in WIDE  # a server stores ASCII bytes there
         return None if wide and isinstance(found.value, float) else _printed(found)
     if isinstance(found, Bytes):
         return decoded(found.raw, column.charset)
-    return found.text if not found.type and holds(found.text, column.charset) else None
+    return found.text if not found.type and representable(found.text, column.charset) else None
 
 
 def _printed(number: Number) -> str | None:
-    """A number as text. A double with an exponent is printed by its room: only such as have none are known."""
+    """A number as text; None for a double that a server may print with an exponent."""
     value = number.value
     if isinstance(value, float):
         if value and not 1e-7 <= abs(value) < 1e15:
@@ -263,8 +266,8 @@ def _printed(number: Number) -> str | None:
     return f"{value:f}"
 
 
-def _number(found: Said, *, exact: bool = True, unsigned: bool = False) -> Decimal | float | None:
-    """The number that is said. A string with an exponent is exact, too, unless a double is wanted."""
+def _number(found: LiteralValue, *, exact: bool = True, unsigned: bool = False) -> Decimal | float | None:
+    """The number of a literal. A string with an exponent is exact, too, unless a double is needed."""
     if isinstance(found, Bytes) and found.numeric:
         number = int.from_bytes(found.raw, "big")
         return Decimal(number) if number < 2**63 or unsigned else None
@@ -280,7 +283,7 @@ def _number(found: Said, *, exact: bool = True, unsigned: bool = False) -> Decim
     return value if not value or abs(value.adjusted()) < _LONGEST else None
 
 
-def _uuid(found: Said) -> Value:
+def _uuid(found: LiteralValue) -> Value:
     text = found.text if isinstance(found, Text) else ""
     try:
         return UUID(text).bytes if len(text) == 36 else None
@@ -288,8 +291,8 @@ def _uuid(found: Said) -> Value:
         return None
 
 
-def _inet(kind: type[IPv4Address] | type[IPv6Address]) -> Callable[[Said], Value]:
-    def read(found: Said) -> Value:
+def _inet(kind: type[IPv4Address] | type[IPv6Address]) -> Callable[[LiteralValue], Value]:
+    def read(found: LiteralValue) -> Value:
         try:
             return kind(found.text).packed if isinstance(found, Text) else None
         except ValueError:
@@ -298,7 +301,7 @@ def _inet(kind: type[IPv4Address] | type[IPv6Address]) -> Callable[[Said], Value
     return read
 
 
-_DECLARED: dict[str, Callable[[Said], Value]] = {
+_DECLARED: dict[str, Callable[[LiteralValue], Value]] = {
     "uuid": _uuid,
     "inet4": _inet(IPv4Address),
     "inet6": _inet(IPv6Address),
@@ -315,7 +318,7 @@ _CONVERSIONS: dict[str, _Conversion] = {
     "set": _set,
     "date": _date,
     "time": _time,
-    **dict.fromkeys((kind for kind in TEMPORALS if kind != "time"), _moment),
+    **dict.fromkeys((kind for kind in TEMPORALS if kind != "time"), _datetime),
     "json": _json,
     **dict.fromkeys(("geometry", "vector"), _unknown),
 }

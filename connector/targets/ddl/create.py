@@ -17,13 +17,13 @@ from connector.targets.target_schema import TargetSchema
 
 
 def create_table(
-    command: ast.CreateTableStatement, catalog: TargetSchema, dialect: ServerDialect, session: Session
+    command: ast.CreateTableStatement, target_schema: TargetSchema, dialect: ServerDialect, session: Session
 ) -> tuple[list[Operation], TargetSchema]:
     """The operations of CREATE TABLE, and the tables after.
 
     Args:
         command: the statement.
-        catalog: the tables before.
+        target_schema: the tables before.
         dialect: the statement's.
         session: the statement's.
 
@@ -32,23 +32,23 @@ def create_table(
         TargetDiffers: the table is there, or the one it is to be like is not.
     """
     name, body = command.table.name, command.body
-    existing = catalog.find(name)
-    if name in catalog.excluded:
-        return [], catalog
+    existing = target_schema.find(name)
+    if name in target_schema.excluded:
+        return [], target_schema
     if isinstance(body, LikeTable):
         other = body.table.name
-        if other in catalog.excluded:
+        if other in target_schema.excluded:
             stop(f"a table like {other}, which is not applied")
-        table = catalog.get(other).renamed(name)
+        table = target_schema.get(other).renamed(name)
     else:
-        table = _definition(body, name, dialect, session, catalog.transaction)
+        table = _definition(body, name, dialect, session, target_schema.transaction)
     if existing is not None:
         if command.optional:
-            return [], catalog
+            return [], target_schema
         if not command.replace:
             raise TargetDiffers(f"table {name} is to be created and is there")
     before: list[Operation] = [DropTable(existing)] if existing is not None else []
-    return [*before, CreateTable(table)], catalog.with_table(table)
+    return [*before, CreateTable(table)], target_schema.with_table(table)
 
 
 def _definition(

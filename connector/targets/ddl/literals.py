@@ -1,4 +1,4 @@
-"""What a literal in a statement is to the server, before a column makes a value of it."""
+"""Literals of a statement as the server reads them, before conversion to a column's type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 from connector.ddl.syntax.ast_column import Literal
 from connector.ddl.syntax.tokens import Lexeme
 from connector.mysql.values.charsets import BINARY, UTF8, WIDE
-from connector.targets.ddl.characters import decoded, encoded, holds
+from connector.targets.ddl.characters import decoded, encoded, representable
 from connector.targets.ddl.session import Session
 
 _ASCII = "ascii"
@@ -21,9 +21,9 @@ class Text:
     """Characters.
 
     Args:
-        text: what they are.
-        raw: their bytes in the literal's character set; None when not known.
-        type: DATE, TIME or TIMESTAMP of such a literal, else "".
+        text: the characters.
+        raw: their bytes in the literal's character set; None if not known.
+        type: DATE, TIME or TIMESTAMP of a typed literal, otherwise "".
     """
 
     text: str
@@ -37,7 +37,7 @@ class Bytes:
 
     Args:
         raw: its bytes.
-        numeric: whether it is a number where one is wanted: x'41', b'101'.
+        numeric: true if a numeric column reads it as a number: x'41', b'101'.
     """
 
     raw: bytes
@@ -46,16 +46,16 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number: exact, or a double where it is written with an exponent."""
+    """A number: exact, or a double if written with an exponent."""
 
     value: Decimal | float
 
 
-Said = Text | Bytes | Number
+LiteralValue = Text | Bytes | Number
 
 
-def said(literal: Literal, session: Session) -> Said | None:
-    """What a literal is in a session; None where that is not known."""
+def literal_value(literal: Literal, session: Session) -> LiteralValue | None:
+    """The value of a literal in a session; None if not known."""
     if literal.kind is Lexeme.NUMBER:
         return _number(literal)
     if literal.kind is Lexeme.STRING:
@@ -70,7 +70,7 @@ def said(literal: Literal, session: Session) -> Said | None:
 
 
 def number_in(text: str) -> str | None:
-    """The number that a string is but for blanks around it; None: it is none."""
+    """The number in a string, without blanks around it; None if it is no number."""
     text = text.strip(" ")
     return text if _NUMBER.fullmatch(text) else None
 
@@ -85,12 +85,12 @@ def _number(literal: Literal) -> Number | None:
     return Number(exact if exact else abs(exact))
 
 
-def _string(literal: Literal, session: Session) -> Said | None:
+def _string(literal: Literal, session: Session) -> LiteralValue | None:
     return _introduced(literal, session) if literal.charset else _plain(literal, session)
 
 
-def _introduced(literal: Literal, session: Session) -> Said | None:
-    """The bytes of the statement, read in another set."""
+def _introduced(literal: Literal, session: Session) -> LiteralValue | None:
+    """The statement's bytes, read in the literal's character set."""
     text, charset = literal.text, literal.charset
     raw = encoded(text, session.client or _ASCII)
     if literal.parts > 1 and not text.isascii():
@@ -105,17 +105,17 @@ def _introduced(literal: Literal, session: Session) -> Said | None:
     return None if meant is None else Text(meant, raw)
 
 
-def _plain(literal: Literal, session: Session) -> Said | None:
-    """The characters of the statement, in the set of the connection."""
+def _plain(literal: Literal, session: Session) -> LiteralValue | None:
+    """The statement's characters, in the connection's character set."""
     text, charset = literal.text, session.connection
     if charset == BINARY:
         raw = encoded(text, session.client or _ASCII)
         return None if raw is None else Bytes(raw, numeric=False)
     if charset not in ("", session.client):
-        if not holds(text, charset):
-            return None  # question marks, mostly
+        if not representable(text, charset):
+            return None  # the server mostly stores question marks
         if literal.parts > 1 and (charset in WIDE or not text.isascii()):
-            return None  # a server joins them by their bytes
+            return None  # a server joins the parts as bytes
     return Text(text, encoded(text, charset or _ASCII), literal.type)
 
 

@@ -36,20 +36,20 @@ class Plan:
     Args:
         command: its first words, for the count of those without effect.
         operations: in order; empty if it has no effect on rows.
-        catalog: the tables after.
+        target_schema: the tables after.
     """
 
     command: str
     operations: tuple[Operation, ...]
-    catalog: TargetSchema
+    target_schema: TargetSchema
 
 
-def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_hand: bool = False) -> Plan:
+def plan(statement: Statement, target_schema: TargetSchema, commit_time: int, *, by_hand: bool = False) -> Plan:
     """Plan a statement.
 
     Args:
         statement: the text, its default schema and its session's options.
-        catalog: the tables before.
+        target_schema: the tables before.
         commit_time: µs since 1970 UTC: when it ran, unless its options tell.
         by_hand: rows are changed by hand: of interest are the definitions after it, and the operations only for
             the tables that they name.
@@ -59,7 +59,7 @@ def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_ha
         TargetDiffers: the tables are not those it speaks of.
     """
     session = session_of(statement, commit_time)
-    plans = [_Planner(parsed, statement, catalog, session, by_hand=by_hand).plan() for parsed in parse(statement)]
+    plans = [_Planner(parsed, statement, target_schema, session, by_hand=by_hand).plan() for parsed in parse(statement)]
     if any(other.operations != plans[0].operations for other in plans[1:]):
         raise Unsupported("DDL whose effect depends on the version of the server that read its /*! comments */")
     if not by_hand and replay.TEXT in statement.options and plans[0].operations:
@@ -67,19 +67,19 @@ def plan(statement: Statement, catalog: TargetSchema, commit_time: int, *, by_ha
     return plans[0]
 
 
-def located(error: ConnectorError, seqno: int, statement: Statement, catalog: TargetSchema) -> ConnectorError:
+def located(error: ConnectorError, seqno: int, statement: Statement, target_schema: TargetSchema) -> ConnectorError:
     """The same error with the event and the statement it is about, and the ways out of a refusal.
 
     Args:
         error: it.
         seqno: the event's.
         statement: the one that is refused.
-        catalog: the tables before it.
+        target_schema: the tables before it.
     """
     hint = error.hint
     if isinstance(error, Unsupported | TargetDiffers | ValueNotRepresentable):
         ways = [f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --reason …"]
-        if tables := _dispensable(statement, catalog):
+        if tables := _dispensable(statement, target_schema):
             ways.append(go_on_without(*tables))
         way_out = "; ".join(ways)
         hint = f"{hint}; or {way_out}" if hint else way_out
@@ -90,7 +90,7 @@ def located(error: ConnectorError, seqno: int, statement: Statement, catalog: Ta
     )
 
 
-def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName, ...]:
+def _dispensable(statement: Statement, target_schema: TargetSchema) -> tuple[TableName, ...]:
     """The tables without which a statement would not stop, besides those that the applier goes on without; none where
     it stops all the same."""
     try:
@@ -98,10 +98,10 @@ def _dispensable(statement: Statement, catalog: TargetSchema) -> tuple[TableName
         names = about.tables[::2] if about.verb == "RENAME" else about.tables
         names = names[:1] if about.verb == "ALTER" else names  # the second is the name that the first gets
         names += () if about.partner is None else (about.partner,)
-        left = tuple(dict.fromkeys(name for name in names if name not in catalog.excluded))
+        left = tuple(dict.fromkeys(name for name in names if name not in target_schema.excluded))
         for name in left:
-            catalog = catalog.excluding(name, Excluded(since=Seqno(0), at=0, by="", because=""))
-        plan(statement, catalog, 0)
+            target_schema = target_schema.excluding(name, Excluded(since=Seqno(0), at=0, by="", reason=""))
+        plan(statement, target_schema, 0)
     except (Unsupported, TargetDiffers):
         return ()
     return left
@@ -113,7 +113,7 @@ class _Planner:
     Args:
         parsed: the reading.
         statement: it.
-        catalog: the tables before.
+        target_schema: the tables before.
         session: the statement's.
         by_hand: as of `plan`.
     """
@@ -122,13 +122,13 @@ class _Planner:
         self,
         parsed: ast.ParsedStatement,
         statement: Statement,
-        catalog: TargetSchema,
+        target_schema: TargetSchema,
         session: Session,
         *,
         by_hand: bool,
     ) -> None:
         self._parsed = parsed
-        self._catalog = catalog
+        self._target_schema = target_schema
         self._session = session
         self._dialect = ServerDialect(session.mariadb, session.implicit and not by_hand)
         self._by_hand = by_hand
@@ -143,42 +143,44 @@ class _Planner:
         return Plan(command, tuple(operations), after)
 
     def _done(self, command: ast.Command) -> tuple[list[Operation], TargetSchema]:
-        catalog = self._catalog
+        target_schema = self._target_schema
         match command:
             case ast.OtherStatement(doubt):
                 if doubt:
                     raise Unsupported(doubt)
-                return [], catalog
+                return [], target_schema
             case ast.CreateIndexStatement() | ast.AlterSchemaStatement():
-                return [], catalog
+                return [], target_schema
             case ast.CreateSequenceStatement() | ast.AlterSequenceStatement():
                 return stop("a statement that is not known")
             case ast.CreateSchemaStatement(schema, replace, _):
                 if replace:
                     stop("CREATE OR REPLACE DATABASE")
-                return [CreateSchema(schema.text)], catalog
+                return [CreateSchema(schema.text)], target_schema
             case ast.DropSchemaStatement(schema):
                 self._check_end()
-                return _drop_schema(catalog, schema.text)
+                return _drop_schema(target_schema, schema.text)
             case ast.TruncateTableStatement(table, waits):
                 self._check_end()
                 if waits:
                     stop("a TRUNCATE with what MariaDB alone has")
-                return [] if table.name in catalog.excluded else [Truncate(catalog.get(table.name))], catalog
+                return [] if table.name in target_schema.excluded else [
+                    Truncate(target_schema.get(table.name))
+                ], target_schema
             case ast.RenameTablesStatement(pairs, _):
-                return _rename(catalog, pairs)
+                return _rename(target_schema, pairs)
             case ast.DropIndexStatement(table, primary):
-                if not primary or table.name in catalog.excluded:
-                    return [], catalog
+                if not primary or table.name in target_schema.excluded:
+                    return [], target_schema
                 self._check_end()
-                return drop_key(catalog, table.name)
+                return drop_key(target_schema, table.name)
             case ast.CreateTableStatement():
                 return self._create(command)
             case ast.DropTablesStatement(_, _, sequences):
                 return stop("a statement that is not known") if sequences else self._drop(command)
             case ast.AlterTableStatement():
                 self._check_whole()
-                return alter_table(command, catalog, self._dialect, self._session, by_hand=self._by_hand)
+                return alter_table(command, target_schema, self._dialect, self._session, by_hand=self._by_hand)
             case _:
                 assert_never(command)
 
@@ -192,22 +194,22 @@ class _Planner:
 
     def _create(self, command: ast.CreateTableStatement) -> tuple[list[Operation], TargetSchema]:
         if self._failed and command.replace:  # MariaDB has dropped the old one
-            return _dropped(self._catalog, command.table.name)
+            return _dropped(self._target_schema, command.table.name)
         self._check_whole()
-        if command.table.name not in self._catalog.excluded and not isinstance(command.body, NotUnderstood):
+        if command.table.name not in self._target_schema.excluded and not isinstance(command.body, NotUnderstood):
             self._check_end()
-        return create_table(command, self._catalog, self._dialect, self._session)
+        return create_table(command, self._target_schema, self._dialect, self._session)
 
     def _drop(self, command: ast.DropTablesStatement) -> tuple[list[Operation], TargetSchema]:
         """A MariaDB drops those that are there and fails for the others, and logs all of them without saying so."""
         optional = command.optional or self._dialect.mariadb
-        catalog, operations = self._catalog, list[Operation]()
+        target_schema, operations = self._target_schema, list[Operation]()
         for table in command.tables:
-            if not (optional or table.name in catalog.excluded):
-                catalog.get(table.name)
-            dropped, catalog = _dropped(catalog, table.name)
+            if not (optional or table.name in target_schema.excluded):
+                target_schema.get(table.name)
+            dropped, target_schema = _dropped(target_schema, table.name)
             operations += dropped
-        return operations, catalog
+        return operations, target_schema
 
 
 def _check_variables(variables: tuple[str, ...] | NotUnderstood) -> None:
@@ -218,38 +220,38 @@ def _check_variables(variables: tuple[str, ...] | NotUnderstood) -> None:
         stop("a SET STATEMENT of what may change its meaning")
 
 
-def _drop_schema(catalog: TargetSchema, schema: str) -> tuple[list[Operation], TargetSchema]:
+def _drop_schema(target_schema: TargetSchema, schema: str) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
-    applied = [table.name for table in catalog.of_schema(schema)]
-    for name in dict.fromkeys([*applied, *(other for other in catalog.excluded if other.schema == schema)]):
-        dropped, catalog = _dropped(catalog, name)
+    applied = [table.name for table in target_schema.of_schema(schema)]
+    for name in dict.fromkeys([*applied, *(other for other in target_schema.excluded if other.schema == schema)]):
+        dropped, target_schema = _dropped(target_schema, name)
         operations += dropped
-    return [*operations, DropSchema(schema)], catalog
+    return [*operations, DropSchema(schema)], target_schema
 
 
-def _dropped(catalog: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
+def _dropped(target_schema: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:
     """The end of a table, if we have it; one that the applier goes on without is no longer one of these."""
-    excluded, table = name in catalog.excluded, catalog.find(name)
+    excluded, table = name in target_schema.excluded, target_schema.find(name)
     gone: list[Operation] = [] if table is None else [DropTable(table, optional=excluded)]
-    after = catalog if table is None else catalog.without(name)
+    after = target_schema if table is None else target_schema.without(name)
     return gone, after.including(name) if excluded else after
 
 
 def _rename(
-    catalog: TargetSchema, pairs: tuple[tuple[TableReference, TableReference], ...]
+    target_schema: TargetSchema, pairs: tuple[tuple[TableReference, TableReference], ...]
 ) -> tuple[list[Operation], TargetSchema]:
     operations: list[Operation] = []
     for old, new in ((old.name, new.name) for old, new in pairs):
-        table = catalog.find(old)
-        if new in catalog:
+        table = target_schema.find(old)
+        if new in target_schema:
             raise TargetDiffers(f"table {old} is to be renamed to {new}, which is there")
-        entry = catalog.excluded.get(old)
+        entry = target_schema.excluded.get(old)
         if table is None and entry is None and old.schema != new.schema:
-            catalog.get(old)
+            target_schema.get(old)
         if table is not None:
             operations.append(RenameTable(table, new, optional=entry is not None))
-            catalog = catalog.without(old).with_table(table.renamed(new))
+            target_schema = target_schema.without(old).with_table(table.renamed(new))
         if entry is not None:
-            catalog = catalog.including(old).excluding(new, entry)
+            target_schema = target_schema.including(old).excluding(new, entry)
         # Else it is a view, which never leaves its schema; of a table that we lack, the next row stops.
-    return operations, catalog
+    return operations, target_schema

@@ -1,4 +1,4 @@
-"""The session that ran a DDL statement: what its literals and its CURRENT_TIMESTAMP mean."""
+"""The session that ran a DDL statement; it gives literals and CURRENT_TIMESTAMP their meaning."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from connector.mysql.values.collations import charset_of
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is known of it.
+    """The known settings of the session.
 
     Args:
         micros: the statement's time, µs since 1970 UTC.
-        zone: its `time_zone`; "" when not known.
-        modes: those of its `sql_mode` that change what a literal is.
-        client: the character set of the statement's text; "" when not known.
-        connection: the character set of its string literals; "" when not known.
-        mariadb: whether a MariaDB ran it.
-        implicit: whether a TIMESTAMP has a default that nothing says: explicit_defaults_for_timestamp=OFF.
+        zone: its `time_zone`; "" if not known.
+        modes: the modes of its `sql_mode` that affect literals.
+        client: the character set of the statement's text; "" if not known.
+        connection: the character set of its string literals; "" if not known.
+        mariadb: true if MariaDB ran it.
+        implicit: true if a TIMESTAMP has an implicit default: explicit_defaults_for_timestamp=OFF.
     """
 
     micros: int
@@ -38,14 +38,14 @@ class Session:
 
 
 def session_of(statement: Statement, commit_time: int) -> Session:
-    """The session as the statement's options tell it.
+    """The session of a statement, from its options.
 
     Args:
         statement: of the log.
-        commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+        commit_time: µs since 1970 UTC: the time of the statement unless its options have it.
 
     Raises:
-        Unsupported: its text has other spaces in this session than we read.
+        Unsupported: this session has other spaces in its text than the parser reads.
     """
     check_spaces(statement)
     options = statement.options
@@ -61,7 +61,7 @@ def session_of(statement: Statement, commit_time: int) -> Session:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """A session's time zone; None where it cannot be known: SYSTEM."""
+    """A session's time zone; None if it is not known: SYSTEM."""
     if match := fullmatch(r"([+-])(\d{1,2}):(\d\d)", name):
         offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
         return timezone(-offset if match[1] == "-" else offset)

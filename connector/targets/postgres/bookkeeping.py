@@ -1,10 +1,10 @@
-"""The schema `thl` of a PostgreSQL target: what an applier keeps there, and what readers of the target may use.
+"""The schema `thl` of a PostgreSQL target: the applier's tables, and views and functions for readers of the target.
 
-Made when a target is claimed, as far as it is missing. Without the tables of `_NEEDED` nothing works; of the rest, what
-an account may not make is left out and told: it is for those who look, and for commands that say so when they miss it.
+`claim` creates what is missing. The tables of `_NEEDED` are required. If the account may not create one of the others,
+the applier logs a warning and goes on; commands that need it report it.
 
-`thl_wait_for_gtid` compares GTIDs as `log.gtid.mysql` and `log.gtid.mariadb` do; a test holds that both
-say the same. The forms are those of MySQL's manual, "GTID Sets", and of MariaDB's `gtid_binlog_pos`.
+`thl_wait_for_gtid` compares GTIDs as `log.gtid.mysql` and `log.gtid.mariadb` do; a test compares both. The forms are
+those of MySQL's manual, "GTID Sets", and of MariaDB's `gtid_binlog_pos`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ BEGIN
 END $$
 """
 
-# What there is beside the needed tables: its name as the catalogue knows it, and what makes it.
+# The optional relations and functions: their names in pg_catalog, and the statements that create them.
 _RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
     ("thl.thl_progress", _PROGRESS),
     ("thl.thl_requests", _REQUESTS),
@@ -195,13 +195,13 @@ _WITH_MULTIRANGES: Final = 140_000
 
 
 def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
-    """Make what is missing, inside the open transaction.
+    """Create what is missing, inside the open transaction.
 
     Returns:
-        The names of what is still missing.
+        The names of optional relations and functions that are still missing.
 
     Raises:
-        psycopg.Error: the needed tables cannot be made.
+        psycopg.Error: the required tables cannot be created.
     """
     if not _exists(connection, "SELECT to_regnamespace('thl')"):
         connection.execute("CREATE SCHEMA thl")
@@ -218,13 +218,13 @@ def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
 
 
 def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -> bool:
-    """Make something that we can do without; whether we could."""
+    """Create something optional; return False if the account may not."""
     try:
         with connection.transaction():
             connection.execute(statement)
     except errors.InsufficientPrivilege:
         fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …"}
-        log.warning("the account may not make a part of the bookkeeping", extra=fields)
+        log.warning("the account may not create a part of the bookkeeping", extra=fields)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Sessions with PostgreSQL that notice when the server, or the network, is gone without a word."""
+"""Sessions with PostgreSQL that detect a lost server or network."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from connector.addresses import on_this_machine
 from connector.errors import ConfigError
 
-# After a minute, whether we wait for an answer or for the server to take what we send (COPY). Without the last, what
-# is sent into a network that is gone is tried again for a quarter of an hour.
+# Detects it within a minute, both while waiting for an answer and while sending (COPY). Without tcp_user_timeout the
+# kernel would resend for about 15 minutes.
 WATCHED = "connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000"
 
 
 def connect(url: str, name: str) -> psycopg.Connection:
-    """Open a session in autocommit. What the URL says goes before what is said here.
+    """Open a session in autocommit. Parameters of the URL take precedence over the defaults here.
 
     Args:
-        url: as libpq takes it.
-        name: what the server shows of us.
+        url: a URL of libpq.
+        name: the `application_name`.
 
     Raises:
-        ConfigError: the URL is none.
-        psycopg.Error: the server does not answer, or refuses us.
+        ConfigError: the URL is malformed.
+        psycopg.Error: the server does not answer, or refuses the connection.
     """
     given = {**conninfo_to_dict(WATCHED), "application_name": name, **parts_of(url)}
     conninfo = make_conninfo("", **{key: str(value) for key, value in given.items() if value is not None})
@@ -34,10 +34,10 @@ def connect(url: str, name: str) -> psycopg.Connection:
 
 
 def parts_of(url: str) -> dict[str, str | int | None]:
-    """What a URL says, by libpq's names.
+    """The parameters in a URL, by libpq's names.
 
     Raises:
-        ConfigError: it is none; not in libpq's words, which repeat the URL, or what it took for a part of it.
+        ConfigError: the URL is malformed. The message is not libpq's, which may repeat a part of the password.
     """
     try:
         return dict(conninfo_to_dict(url))
@@ -45,28 +45,28 @@ def parts_of(url: str) -> dict[str, str | int | None]:
         known = {one.keyword.decode() for one in pq.Conninfo.get_defaults()}
         given = (name for name in re.findall(r"[?&]([^=&]+)=", url) if name not in known)
         meant = next((near[0] for name in given if (near := get_close_matches(name, known, 1))), "")
-        raise ConfigError(  # with nothing of the URL's own words, which may be a part of a password
-            f"target.url has a parameter that PostgreSQL has not: is {meant} meant?"
+        raise ConfigError(  # without text of the URL, which may be a part of the password
+            f"target.url has a parameter that libpq does not know: is {meant} meant?"
             if meant
-            else "target.url is no URL of PostgreSQL",
+            else "target.url is not a URL of PostgreSQL",
             hint="postgresql://user:password@host:port/database?…",
         ) from None
 
 
 def unverified(url: str) -> str:
-    """Why a password that is sent there can be read by others, as a sentence; "": it cannot, or there is none."""
+    """The reason why others can read the password on its way, as a sentence; "" if they cannot or there is none."""
     given = parts_of(url)
-    defaults = {one.keyword.decode(): one.val for one in pq.Conninfo.get_defaults()}  # PGPASSWORD and the like are in
+    defaults = {one.keyword.decode(): one.val for one in pq.Conninfo.get_defaults()}  # with PGPASSWORD and the like
     known = {name: value.decode() for name, value in defaults.items() if value}
     known |= {name: str(value) for name, value in given.items() if value is not None}
     hosts = known.get("hostaddr") or known.get("host", "")
     if not known.get("password") or all(on_this_machine(host) for host in hosts.split(",")):
         return ""
     mode = known.get("sslmode", "prefer")
-    authority = known.get("sslrootcert", "")  # with one `require` verifies, too; `system` allows nothing less
+    authority = known.get("sslrootcert", "")  # with one, `require` verifies, too; `system` requires it
     if mode in {"verify-ca", "verify-full"} or (mode == "require" and authority) or authority == "system":
         return ""
     return (
-        f"the password for the target at {hosts} is sent to whoever answers: sslmode is {mode}; put "
-        "?sslmode=verify-full&sslrootcert=system, or a file with the authority, behind target.url"
+        f"the password for the target at {hosts} is sent without verifying the server: sslmode is {mode}; append "
+        "?sslmode=verify-full&sslrootcert=system, or a file with the authority, to target.url"
     )

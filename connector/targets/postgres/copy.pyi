@@ -18,7 +18,7 @@ class Kind(IntEnum):
 HEADER: bytes
 TRAILER: bytes
 
-class Unfit(ValueError):
+class ValueDoesNotFit(ValueError):
     image: int
     column: int
     reason: str
@@ -29,7 +29,7 @@ def copy_rows(
     first: int,
     kinds: bytes,
     bits: bytes,
-    wanted: bytes,
+    selected: bytes,
     operation: int,
     limit: int,
 ) -> tuple[bytes, int]: ...

@@ -1,10 +1,10 @@
-"""Row images as PostgreSQL's binary COPY format, straight from their Avro bytes.
+"""Encodes row images in PostgreSQL's binary COPY format, directly from their Avro bytes.
 
 The format is PostgreSQL's manual, "COPY", "Binary Format": per row a count of fields, per field a length (-1: NULL)
 and bytes as the type's receive function takes them; all numbers big-endian. The types' forms are those of the
 receive functions in its source (src/backend/utils/adt).
 
-One function per kind of value, in the files beside. Each refuses what PostgreSQL's type cannot hold exactly.
+One function per kind of value, in `copy_*.pyx`. Each refuses values that PostgreSQL's type cannot store exactly.
 """
 
 from libc.stdint cimport uint64_t
@@ -36,13 +36,13 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 
 
-class Unfit(ValueError):
-    """A value that its column cannot hold.
+class ValueDoesNotFit(ValueError):
+    """Raised for a value that its column cannot store.
 
     Args:
-        image: which image, from 0.
-        column: which of its values.
-        reason: why.
+        image: index of the image.
+        column: index of the value in the image.
+        reason: the cause.
     """
 
     def __init__(self, image, column, reason):
@@ -88,7 +88,7 @@ def copy_rows(
     Py_ssize_t first,
     const unsigned char[::1] kinds,
     const unsigned char[::1] bits,
-    const unsigned char[::1] wanted,
+    const unsigned char[::1] selected,
     int operation,
     Py_ssize_t limit,
 ):
@@ -96,18 +96,18 @@ def copy_rows(
 
     Args:
         data, ends: of `connector.log.compact.net_changes.Images`.
-        first: the image to begin with.
+        first: index of the first image.
         kinds: a `Kind` per value.
-        bits: per value, how many bits a BIT has.
-        wanted: per value, whether it is sent; else NULL is.
+        bits: per value, the number of bits of a BIT.
+        selected: per value, 1 to send it, 0 to send NULL.
         operation: the letter.
-        limit: bytes after which no further image is begun.
+        limit: bytes after which no further image is started.
 
     Returns:
-        The bytes, and the image to go on with.
+        The bytes, and the index of the next image.
 
     Raises:
-        Unfit: a value that its column cannot hold.
+        ValueDoesNotFit: a value that its column cannot store.
         ValueError: the bytes are not a value per kind and image.
     """
     cdef Py_ssize_t columns = kinds.shape[0], image = first, column = 0
@@ -115,8 +115,8 @@ def copy_rows(
     cdef Cursor cursor
     cdef Value value
     cdef Buffer out
-    if bits.shape[0] != columns or wanted.shape[0] != columns:
-        raise ValueError("kinds, bits and wanted are of one length")
+    if bits.shape[0] != columns or selected.shape[0] != columns:
+        raise ValueError("kinds, bits and selected are of one length")
     start = 0 if first == 0 else <Py_ssize_t>ends[first - 1]
     cursor.data = NULL
     if data.shape[0]:
@@ -136,13 +136,13 @@ def copy_rows(
             put_number(&out, <uint64_t>operation, 1)
             for column in range(columns):
                 read_value(&cursor, &value)
-                if not wanted[column]:
+                if not selected[column]:
                     put_field(&out, -1)
                     continue
                 try:
                     put_value(&out, &value, kinds[column], bits[column])
                 except ValueError as error:
-                    raise Unfit(image, column, str(error)) from None
+                    raise ValueDoesNotFit(image, column, str(error)) from None
             if cursor.at != cursor.end:
                 raise ValueError("an image has more values than columns")
             start = cursor.end

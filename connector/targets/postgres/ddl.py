@@ -1,7 +1,7 @@
-"""Operations on PostgreSQL's tables, inside the transaction of the commit.
+"""Applies DDL operations to PostgreSQL, inside the transaction of the commit.
 
-We make no constraint but the primary key, and no index beside it: rows then come in any order within a commit. Only
-where rows are told by another key, there is an index for that one, and it is not unique.
+Tables have no constraint but the primary key, and no other index, so rows of a commit may be applied in any order. Only
+a table whose rows the log identifies by another key has an index on that key, which is not unique.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from connector.targets.operations import (
     Truncate,
     Unknowable,
     Value,
-    would_change,
+    value_would_change,
 )
-from connector.targets.postgres.errors import ours
-from connector.targets.postgres.names import NAMING, column_name, column_names, quoted, table_name
+from connector.targets.postgres.errors import connector_error
+from connector.targets.postgres.names import NAMES, column_name, column_names, quoted, table_name
 from connector.targets.postgres.probes import condition
 from connector.targets.postgres.types import by_bytes, postgres_type
 from connector.targets.table import Table
 from connector.targets.types import parse
 
-_PASSING = "thl_passing"  # the name of a table on its way to another schema
-_BTREE_BYTES = 2600  # an entry has no more than a third of a page
+_MOVING = "thl_passing"  # the temporary name of a table that moves to another schema
+_BTREE_BYTES = 2600  # an entry must fit into a third of a page
 _INDEXED = """
 SELECT 1 FROM pg_index i WHERE i.indrelid = %s::regclass AND %s::text[] = (
-  SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place)
+  SELECT array_agg(a.attname::text ORDER BY k.nth) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
 """
 
@@ -54,7 +54,7 @@ _CALLED = """
 SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('i', 'I')
 """
-# The indexes of a table whose names a schema has already.
+# The indexes of a table whose names exist in a schema.
 _TAKEN = """
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = %s::regclass AND EXISTS (
   SELECT FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace WHERE n.nspname = %s AND o.relname = c.relname)
@@ -69,26 +69,26 @@ WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER
 
 
 def run(connection: psycopg.Connection, operation: Operation) -> None:
-    """Do an operation.
+    """Apply an operation.
 
     Raises:
-        TargetDiffers: a table is there that we did not make, or something that we did not make depends on one.
+        TargetDiffers: a table of another owner has the name, or another owner's object depends on the table.
         Unsupported: existing rows get values that only the source knows.
-        ValueNotRepresentable: existing rows get a value that PostgreSQL has not.
-        TargetUnavailable, PreflightError: the server refuses the statement for a reason of its own.
+        ValueNotRepresentable: existing rows get a value that PostgreSQL cannot store.
+        TargetUnavailable, PreflightError: the server refuses the statement.
     """
     for statement in _statements(connection, operation):
         try:
             connection.execute(statement.encode())
         except DuplicateTable as error:
             raise TargetDiffers(
-                f"a table is there that was not made by us: {error.diag.message_primary}",
-                hint="Rename it or drop it.",
+                f"a table exists that the applier did not create: {error.diag.message_primary}",
+                hint="rename it or drop it",
             ) from error
         except DataError as error:
             raise ValueNotRepresentable(f"PostgreSQL: {error.diag.message_primary}", statement=statement) from error
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise connector_error(error) from error
 
 
 def _statements(connection: psycopg.Connection, operation: Operation) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield from _schema(connection, schema)
         case DropSchema(schema):
             if schema != "public" and _is_empty(connection, schema):
-                yield f"DROP SCHEMA IF EXISTS {quoted(NAMING.column(schema))}"
+                yield f"DROP SCHEMA IF EXISTS {quoted(NAMES.column(schema))}"
         case CreateTable(table):
             yield from _schema(connection, table.name.schema)
             yield from _no_index_called(connection, table.name)
@@ -109,7 +109,7 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
                 return
             yield from _rename(connection, table.name, name)
         case Truncate(table):
-            # Not TRUNCATE: a reader's older snapshot would see an empty table before this commits.
+            # Not TRUNCATE: readers with an older snapshot would see an empty table.
             yield f"DELETE FROM {table_name(table.name)}"
         case AlterTable():
             yield from _alter(connection, operation)
@@ -118,23 +118,23 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
 
 
 def column_names_of(connection: psycopg.Connection, name: TableName) -> set[str]:
-    """The names of a table's columns, as the database has them."""
+    """The names of a table's columns in the database."""
     query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
     return {str(column) for (column,) in connection.execute(query, (table_name(name),))}
 
 
 class PostgresDictionary:
-    """See `connector.targets.ddl.by_hand.Dictionary`.
+    """The data dictionary of the database (`connector.targets.ddl.by_hand.Dictionary`).
 
     Args:
-        connection: the database's.
+        connection: to the database.
     """
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
 
     def real(self, name: TableName) -> RealTable | None:
-        """From the database's own dictionary."""
+        """The table in the database."""
         found = self._connection.execute(_REAL, (table_name(name),)).fetchall()
         if not found:
             return None
@@ -147,33 +147,33 @@ class PostgresDictionary:
         return RealTable(columns, frozenset(str(column) for column, _, key, *_ in found if key), computed)
 
     def expected(self, table: Table) -> RealTable:
-        """What `_create` makes, as the dictionary prints it."""
+        """The table that `_create` makes, as the dictionary prints it."""
         columns = {
-            NAMING.column(column.name): postgres_type(column).replace("numeric(20)", "numeric(20,0)")
+            NAMES.column(column.name): postgres_type(column).replace("numeric(20)", "numeric(20,0)")
             for column in table.stored
         }
-        return RealTable(columns, frozenset(map(NAMING.column, table.key)))
+        return RealTable(columns, frozenset(map(NAMES.column, table.key)))
 
 
 def _plain(table: TableName, column: str, generated: str) -> str:
-    """The statements that make a plain column of one that the server fills."""
+    """The statements that make an ordinary column of one that the server computes."""
     alter = f"ALTER TABLE {table_name(table)}"
     quoted = sql.Identifier(column).as_string(None)
-    if generated == "v":  # of PostgreSQL 18, which cannot take its expression away
+    if generated == "v":  # virtual, since PostgreSQL 18: its expression cannot be dropped
         return f"{alter} DROP COLUMN {quoted}, and ADD COLUMN it plain; then fill it with the source's values"
     return f"{alter} ALTER COLUMN {quoted} DROP {'EXPRESSION' if generated else 'IDENTITY'}"
 
 
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:
-    name = NAMING.table(TableName(schema, ""))[0]
-    # CREATE SCHEMA IF NOT EXISTS asks for the right to create one even where it exists.
+    name = NAMES.table(TableName(schema, ""))[0]
+    # CREATE SCHEMA IF NOT EXISTS needs the privilege to create one even if it exists.
     if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone():
         yield f"CREATE SCHEMA {quoted(name)}"
 
 
 def _is_empty(connection: psycopg.Connection, schema: str) -> bool:
-    """Whether a schema has nothing of anyone's in it."""
-    name = NAMING.table(TableName(schema, ""))[0]
+    """True if a schema contains no object of any owner."""
+    name = NAMES.table(TableName(schema, ""))[0]
     return not connection.execute(
         "SELECT 1 FROM pg_depend d JOIN pg_namespace n ON d.refobjid = n.oid "
         "WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = %s",
@@ -192,7 +192,7 @@ def _create(table: Table) -> str:
 
 
 def _rename(connection: psycopg.Connection, old: TableName, new: TableName) -> Iterator[str]:
-    (before, _), (after, table) = NAMING.table(old), NAMING.table(new)
+    (before, _), (after, table) = NAMES.table(old), NAMES.table(new)
     if before == after:
         yield from _no_index_called(connection, new)
         yield f"ALTER TABLE {table_name(old)} RENAME TO {quoted(table)}"
@@ -201,22 +201,22 @@ def _rename(connection: psycopg.Connection, old: TableName, new: TableName) -> I
     yield from _no_index_called(connection, new)
     for (index,) in connection.execute(_TAKEN, (table_name(old), after)).fetchall():
         yield _renamed_index(connection, str(index), before, after)
-    yield f"ALTER TABLE {table_name(old)} RENAME TO {_PASSING}"
-    yield f"ALTER TABLE {quoted(before)}.{_PASSING} SET SCHEMA {quoted(after)}"
-    yield f"ALTER TABLE {quoted(after)}.{_PASSING} RENAME TO {quoted(table)}"
+    yield f"ALTER TABLE {table_name(old)} RENAME TO {_MOVING}"
+    yield f"ALTER TABLE {quoted(before)}.{_MOVING} SET SCHEMA {quoted(after)}"
+    yield f"ALTER TABLE {quoted(after)}.{_MOVING} RENAME TO {quoted(table)}"
 
 
 def _no_index_called(connection: psycopg.Connection, name: TableName) -> Iterator[str]:
-    """Give an index another name that is called as a table is to be. What it is called matters to no statement."""
-    schema, table = NAMING.table(name)
+    """Rename an index that has the name of a new table. No statement depends on the names of indexes."""
+    schema, table = NAMES.table(name)
     if connection.execute(_CALLED, (schema, table)).fetchone():
         yield _renamed_index(connection, table, schema)
 
 
 def _renamed_index(connection: psycopg.Connection, name: str, *schemas: str) -> str:
-    """Give an index of the first of these schemas a name that none of them has; of a key, its constraint has it too."""
+    """Rename an index of the first schema to a name that none of the schemas has; a key's constraint follows."""
     for number in count(1):
-        free = f"{NAMING.column(name[:40])}_{number}"
+        free = f"{NAMES.column(name[:40])}_{number}"
         if not connection.execute(_ANY_CALLED, (list(schemas), free)).fetchone():
             return f"ALTER INDEX {quoted(schemas[0])}.{quoted(name)} RENAME TO {quoted(free)}"
     raise AssertionError("numbers do not end")
@@ -227,20 +227,20 @@ def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
     name = table_name(change.before.name)
     before = {column.name: (column, column.name in change.before.key) for column in change.before.columns}
     kept = {origin.name: index for index, origin in enumerate(change.origins) if isinstance(origin, Kept)}
-    # The key is the same if its columns are, whatever they are called now.
+    # The key is the same if its columns are, under any name.
     called = {
         origin.name: column.name
         for origin, column in zip(change.origins, change.after.columns, strict=True)
         if isinstance(origin, Kept)
     }
-    another = tuple(called.get(column) for column in change.before.key) != change.after.key
-    if another and change.before.key:
+    key_changes = tuple(called.get(column) for column in change.before.key) != change.after.key
+    if key_changes and change.before.key:
         yield f"ALTER TABLE {name} DROP CONSTRAINT {_key_constraint(connection, change.before.name)}"
         for part in change.before.key:
             yield f"ALTER TABLE {name} ALTER COLUMN {column_name(part)} DROP NOT NULL"
     for gone in before.keys() - kept.keys():
         yield f"ALTER TABLE {name} DROP COLUMN {column_name(gone)}"
-    # Through names of our own, so that columns may swap theirs.
+    # By way of temporary names, so that columns can swap names.
     moved = [
         (old, f"thl_moved_{index}", change.after.columns[index].name)
         for old, index in kept.items()
@@ -259,26 +259,26 @@ def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
                 yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} TYPE {kind}"
         else:
             yield from _add(connection, name, column, origin, key)
-    if another and change.after.key:
+    if key_changes and change.after.key:
         yield f"ALTER TABLE {name} ADD PRIMARY KEY ({column_names(change.after.key)})"
 
 
 def _index(connection: psycopg.Connection, table: Table, names: tuple[str, ...]) -> Iterator[str]:
-    """By bytes, as `postgres_merge` compares. What may be too long for a B-tree has a hash of its longest column."""
+    """Compares by bytes, as `merge` does. A key that may be too long for a B-tree has a hash of its longest column."""
     columns = [column for name in names if (column := table.column(name)) is not None]
     sizes = [_most_bytes(column) for column in columns]
     method = "btree"
     if sum(sizes) > _BTREE_BYTES:
         method, columns = "hash", [columns[sizes.index(max(sizes))]]
     name = table_name(table.name)
-    there = connection.execute(_INDEXED, (name, [NAMING.column(column.name) for column in columns])).fetchone()
-    if there is None:
+    existing = connection.execute(_INDEXED, (name, [NAMES.column(column.name) for column in columns])).fetchone()
+    if existing is None:
         parts = ", ".join(f"{column_name(column.name)}{by_bytes(column)}" for column in columns)
         yield f"CREATE INDEX ON {name} USING {method} ({parts})"
 
 
 def _most_bytes(column: Column) -> int:
-    """How long a value of a key column can be."""
+    """The maximum length in bytes of a value of a key column."""
     kind = parse(column.type)
     if kind.base in ("char", "varchar"):
         return 4 * kind.sizes[0]
@@ -289,17 +289,17 @@ def _add(
     connection: psycopg.Connection, name: str, column: Column, origin: Filled | Unknowable, key: bool
 ) -> Iterator[str]:
     definition = f"{column_name(column.name)} {postgres_type(column, key=key)}"
-    # Of an empty table the value does not matter: it may be one that PostgreSQL has not.
+    # An empty table needs no value, so PostgreSQL need not be able to store it.
     if isinstance(origin, Unknowable) or origin.value is None or not _exists(connection, name):
         yield f"ALTER TABLE {name} ADD COLUMN {definition}"
         return
-    # A constant default fills existing rows without rewriting them; it is not to fill ours.
+    # A constant default fills existing rows without rewriting them; later rows have a value in the log.
     yield f"ALTER TABLE {name} ADD COLUMN {definition} DEFAULT {literal(column, origin.value)}"
     yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} DROP DEFAULT"
 
 
 def literal(column: Column, value: Value) -> str:
-    """A value of the log as an expression of the column's type."""
+    """A value of the log as an SQL expression of the column's type."""
     kind = postgres_type(column)
     if isinstance(value, bytes) and kind.startswith("bit"):
         size = int(kind[4:-1])
@@ -309,7 +309,7 @@ def literal(column: Column, value: Value) -> str:
     if isinstance(value, bytes):
         return f"'\\x{value.hex()}'::bytea"
     if isinstance(value, str) and "\0" in value:
-        raise ValueNotRepresentable(f"column {column.name} gets U+0000, which PostgreSQL's text has not")
+        raise ValueNotRepresentable(f"column {column.name} gets U+0000, which PostgreSQL's text cannot store")
     text = repr(value) if isinstance(value, float) else str(value)
     return f"{sql.Literal(text).as_string(None)}::{kind}"
 
@@ -319,7 +319,7 @@ def _refuse_unknown(connection: psycopg.Connection, change: AlterTable) -> None:
     for origin, column in zip(change.origins, change.after.columns, strict=True):
         match origin:
             case Unknowable(reason) if _exists(connection, name):
-                raise Unsupported(f"rows of {change.before.name} get values that are not known: {reason}")
+                raise Unsupported(f"rows of {change.before.name} get unknown values: {reason}")
             case Kept(old, filled=True) if _exists(connection, name, f"{column_name(old)} IS NULL"):
                 raise Unsupported(f"column {old} of {change.before.name} becomes NOT NULL and has NULLs")
             case Kept(old, unfit=unfit):
@@ -327,7 +327,7 @@ def _refuse_unknown(connection: psycopg.Connection, change: AlterTable) -> None:
                     where = condition(column_name(old), one, column)
                     query = f"SELECT {column_name(old)}::text FROM {name} WHERE {where} LIMIT 1"
                     if found := connection.execute(query.encode()).fetchone():
-                        raise would_change(change, column, found[0])
+                        raise value_would_change(change, column, found[0])
 
 
 def _exists(connection: psycopg.Connection, name: str, where: str = "true") -> bool:

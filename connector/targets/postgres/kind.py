@@ -1,4 +1,4 @@
-"""What `connector.targets.open` asks of this kind of target: see `Kind` there."""
+"""Opens and checks a PostgreSQL target (`connector.targets.open.TargetKind`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECT current_setting('server_version'), current_database(), current_user, curr
 
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> PostgresTarget:
-    """Open a session that applies."""
+    """Open the target for an applier."""
     return PostgresTarget(options.url.get_secret_value(), clock, audit=options.audit, columns=columns)
 
 
@@ -43,5 +43,5 @@ def check(url: str) -> str:
 
 
 def open_session(url: str) -> PostgresSession:
-    """Open a session that claims nothing."""
+    """Open a session for the signal tables."""
     return PostgresSession(url)

@@ -1,14 +1,14 @@
-"""From staging to a table of PostgreSQL: set-based statements, each with the number of rows it must touch.
+"""Statements that merge a staging table into a table of PostgreSQL, each with its expected number of rows.
 
 In staging the operation is `thl_op` ('d', 'u', 'i') and the columns are c0, c1 …, in the layout's order. Rows of which
-only some columns are known are 'c' (changed) and 'm' (moved): `thl_has` is a bit per column, k0, k1 … the old key. What
-is not told of a moved row is read from the table before anything is done to it; it is then a delete and an insert, so
-that keys may be swapped.
+the log has only some columns are 'c' (changed) and 'm' (moved: the key changes): `thl_has` has a bit per column, and
+k0, k1 … are the old key. The absent values of a moved row are read from the table first; the row is then deleted and
+inserted, so that rows can swap keys.
 
-A keyless table loses rows by comparing their text, `ROW(…)::text`: every type we make prints each of its values in
-a way of its own, NULL and '' too, and text can be hashed, which `IS NOT DISTINCT FROM` and json cannot. Of equal rows
-as many go as are to go. That reads the table once a batch. Columns of the transaction are not compared: with them, the
-rows of the newest transactions go first, as they do within a batch.
+Rows of a table without a key are deleted by comparing their text, `ROW(…)::text`. Every type of the applier prints
+different values differently, NULL and '' too; and text can be hashed, unlike `IS NOT DISTINCT FROM` and json. Of equal
+rows as many are deleted as the log has. That reads the table once per batch. Metadata columns are not compared; if the
+table has them, rows of the newest transactions are deleted first, as within a batch.
 """
 
 from __future__ import annotations
@@ -22,53 +22,55 @@ from connector.targets.postgres.names import column_name, column_names, table_na
 
 @dataclass(slots=True)
 class Counts:
-    """How many rows of each operation are staged."""
+    """The number of staged rows of each operation."""
 
     deletes: int = 0
     updates: int = 0
     inserts: int = 0
     changed: int = 0
     moved: int = 0
-    again: bool = False  # rows to delete may be there or not
+    again: bool = False  # rows to delete may be missing
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum."""
         return self.deletes + self.updates + self.inserts + self.changed + self.moved
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement, what it does to which table, and how many rows it must touch (None: any number)."""
+    """A statement, its effect in words for errors, and the number of rows that it must affect (None: any number)."""
 
     sql: str
     done: str = ""
     expected: int | None = None
 
 
-def merge(layout: TableLayout, staging: str, counts: Counts, *, own: int, stamp: Sequence[str] = ()) -> Iterator[Step]:
-    """Deletes, then updates, then inserts; what moved rows take along first.
+def merge(
+    layout: TableLayout, staging: str, counts: Counts, *, own: int, metadata: Sequence[str] = ()
+) -> Iterator[Step]:
+    """The steps of a merge: absent values of moved rows, then deletes, updates and inserts.
 
     Args:
-        layout: what is staged.
-        staging: where.
-        counts: how many rows of each operation.
-        own: how many of the columns, the first, are the source's; those behind are the transaction's.
-        stamp: these as expressions, where all rows are of one transaction that told them at its end.
+        layout: the layout of the staged rows.
+        staging: the staging table.
+        counts: the number of rows of each operation.
+        own: the number of the source's columns; the metadata columns follow.
+        metadata: expressions for the metadata columns, if all rows are of one transaction that set them at its end.
     """
     name = table_name(layout.name)
     columns = [column_name(column.name) for column in layout.columns]
     key = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in layout.key)
-    base = " AND ".join(f"t.{columns[index]} = s.k{place}" for place, index in enumerate(layout.key))
+    base = " AND ".join(f"t.{columns[index]} = s.k{position}" for position, index in enumerate(layout.key))
     others = [index for index in range(len(columns)) if index not in layout.key]
-    staged = [*(f"c{index}" for index in range(len(columns) - len(stamp))), *stamp]
-    values = [*(f"s.c{index}" for index in range(len(columns) - len(stamp))), *stamp]
+    staged = [*(f"c{index}" for index in range(len(columns) - len(metadata))), *metadata]
+    values = [*(f"s.c{index}" for index in range(len(columns) - len(metadata))), *metadata]
 
-    def told(index: int) -> str:
+    def new_or_old(index: int) -> str:
         return f"CASE WHEN get_bit(s.thl_has, {index}) = 1 THEN {values[index]} ELSE t.{columns[index]} END"
 
     if counts.moved:
-        kept = ", ".join(f"c{index} = {told(index)}" for index in others or layout.key)
+        kept = ", ".join(f"c{index} = {new_or_old(index)}" for index in others or layout.key)
         sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}"
         yield Step(sql, f"found in {layout.name} that get another key", counts.moved)
         yield Step(
@@ -87,7 +89,7 @@ def merge(layout: TableLayout, staging: str, counts: Counts, *, own: int, stamp:
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'u' AND {key}"
         yield Step(sql, f"updated in {layout.name}", counts.updates)
     if counts.changed:
-        assignments = ", ".join(f"{columns[index]} = {told(index)}" for index in others or layout.key)
+        assignments = ", ".join(f"{columns[index]} = {new_or_old(index)}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'c' AND {base}"
         yield Step(sql, f"changed in {layout.name}", counts.changed)
     if counts.inserts or counts.moved:
@@ -104,7 +106,7 @@ def _delete_equal(name: str, columns: list[str], own: int, staging: str) -> str:
     return (
         f"WITH gone AS (SELECT ROW({gone})::text AS image, count(*) AS copies "
         f"FROM {staging} WHERE thl_op = 'd' GROUP BY 1), "
-        f"found AS (SELECT t.ctid AS place, g.copies, row_number() OVER (PARTITION BY g.image{newest}) AS nth "
+        f"found AS (SELECT t.ctid AS row_id, g.copies, row_number() OVER (PARTITION BY g.image{newest}) AS nth "
         f"FROM {name} t JOIN gone g ON ROW({there})::text = g.image) "
-        f"DELETE FROM {name} t USING found f WHERE t.ctid = f.place AND f.nth <= f.copies"
+        f"DELETE FROM {name} t USING found f WHERE t.ctid = f.row_id AND f.nth <= f.copies"
     )

@@ -1,8 +1,8 @@
-"""Rows that the log changes and a table of PostgreSQL does not have, by name: asked only once a count was wrong.
+"""Finds rows that the log changes and a PostgreSQL table lacks; runs only after a wrong row count.
 
-By then the commit's transaction is rolled back, so its work is done again up to the table where a row is missing: what
-is staged is still there. The operations of one table of staging are disjoint by key, so whatever they change is there
-before the first of them, or is missing.
+By then the commit's transaction is rolled back, so its work is repeated up to the table with a missing row; the staging
+tables still have their rows. The operations of one staging table are disjoint by key, so every row that they change
+exists before the first of them, or is missing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COUNTED: Final = {"d": "deletes", "u": "updates", "i": "inserts", "c": "changed
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Rows that are to be changed and are not there.
+    """Rows to change that are missing.
 
     Args:
-        table: where.
-        rows: some of them, by their keys; of a table without a key, whole.
+        table: the table that lacks them.
+        rows: some of the rows, by their keys; the whole rows if the table has no key.
     """
 
     table: TableName
@@ -38,11 +38,11 @@ class Missing:
 
 
 def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> Missing | None:
-    """Do a commit's work again until a row is missing; the caller rolls it back.
+    """Repeat a commit's work until a row is missing; the caller rolls it back.
 
     Args:
         connection: in a transaction.
-        work: what the commit had to do, in order.
+        work: the staging tables and operations of the commit, in order.
     """
     for item in work:
         if not isinstance(item, Staged):
@@ -63,11 +63,11 @@ def _counts(connection: psycopg.Connection, staging: str) -> Counts:
 
 def _of_keys(connection: psycopg.Connection, staged: Staged) -> list[str]:
     layout = staged.layout
-    places = [("'d', 'u'", [f"c{index}" for index in layout.key])]
+    keys = [("'d', 'u'", [f"c{index}" for index in layout.key])]
     if staged.partial:
-        places.append(("'c', 'm'", [f"k{place}" for place in range(len(layout.key))]))
+        keys.append(("'c', 'm'", [f"k{position}" for position in range(len(layout.key))]))
     found: list[str] = []
-    for letters, key in places:
+    for letters, key in keys:
         shown = ", ".join(f"left(s.{column}::text, 100)" for column in key)
         query = (
             f"SELECT {shown} FROM {staged.name} s WHERE s.thl_op IN ({letters}) AND NOT EXISTS "
@@ -88,7 +88,7 @@ def _same(layout: TableLayout, key: Sequence[str]) -> str:
 
 
 def _of_images(connection: psycopg.Connection, staged: Staged) -> list[str]:
-    """Of rows that are equal more may be to go than are there."""
+    """The rows of which the log deletes more equal copies than the table has."""
     layout = staged.layout
     there = ", ".join(f"t.{column_name(column.name)}" for column in layout.columns[: staged.own])
     gone = ", ".join(f"c{index}" for index in range(staged.own))

@@ -1,4 +1,4 @@
-"""The values that would not stay what they are under another type, as conditions of PostgreSQL's."""
+"""Conditions of `narrowing` in PostgreSQL's SQL."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from connector.targets.postgres.types import postgres_type
 
 
 def condition(name: str, unfit: Unfit, column: Column) -> str:
-    """What is true of a value that is unfit, and not of NULL.
+    """An SQL condition that values which do not fit satisfy; NULL does not.
 
     Args:
-        name: of the column as it is, quoted.
-        unfit: which values.
-        column: as it is to be.
+        name: the column's current quoted name.
+        unfit: the condition.
+        column: the new column.
     """
     match unfit:
         case Outside(low, high):

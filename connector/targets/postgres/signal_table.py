@@ -1,4 +1,4 @@
-"""The desk's session with a PostgreSQL target."""
+"""The session for the signal tables of a PostgreSQL target."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from connector.targets.postgres.errors import translated
 
 
 class PostgresSession:
-    """See `connector.targets.signal_table.Session`.
+    """A session with the database (`connector.targets.signal_table.SignalSession`).
 
     Args:
-        url: as libpq takes it.
+        url: a URL of libpq.
     """
 
     prefix = "thl."
 
     def __init__(self, url: str) -> None:
         with translated():
-            self._db = connect(url, "thl desk")
+            self._db = connect(url, "thl signals")
 
     def run(self, sql: str, values: Sequence[Value]) -> list[tuple[object, ...]]:
         """Run one statement."""
@@ -29,7 +29,7 @@ class PostgresSession:
             return cursor.fetchall() if cursor.description else []
 
     def has(self, table: str) -> bool:
-        """Whether there is a table."""
+        """True if the table exists."""
         return self.run("SELECT to_regclass(?)", (f"thl.{table}",)) != [(None,)]
 
     def close(self) -> None:

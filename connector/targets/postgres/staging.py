@@ -1,8 +1,8 @@
-"""Staging in PostgreSQL: TEMP tables that belong to our session and are seen by nobody else.
+"""Staging tables in PostgreSQL: TEMP tables of the applier's session, which other sessions do not see.
 
-Rows come by COPY and are committed at once, so that no transaction stays open and no lock is held while an event is
-still coming. They are merged, in order, by the one transaction of the commit; a crash ends the session and takes them
-away. A table of staging is kept and used again; it is emptied by the transaction that merges it.
+Rows are loaded by COPY and committed at once, so no transaction stays open and no lock is held until the end of an
+event. The commit merges them, in order, in one transaction; a crash ends the session and drops them. Staging tables are
+reused; the transaction that merges a table empties it.
 """
 
 from __future__ import annotations
@@ -16,44 +16,45 @@ from connector import failpoints as faults
 from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
-from connector.targets.postgres.copy import HEADER, TRAILER, Kind, Unfit, copy_rows
+from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
 from connector.targets.postgres.merge import Counts, Step, merge
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
 
 CHUNK_BYTES = 1 << 18
-# Beyond so many rows that came and went a table is truncated, which costs some catalogue rows, instead of deleted from.
+# After this many rows a table is truncated, which costs some rows in pg_catalog, instead of emptied by DELETE.
 WORN_ROWS = 5_000
-# How many layouts keep their table of staging.
+# The number of layouts that keep their staging table.
 KEPT_LAYOUTS = 256
 
 
 @dataclass(slots=True)
 class Staged:
-    """One table of staging: what its rows are, and how many were put in since it was last truncated.
+    """One staging table.
 
     Args:
-        own: how many of the layout's columns are the source's; those behind are the transaction's.
-        partial: whether it has columns for rows of which only some are known.
-        stamp: the transaction's columns as expressions, where they were told after rows were staged.
+        own: the number of the source's columns in the layout; the metadata columns follow.
+        partial: true if it can store rows of which the log has only some columns.
+        metadata: expressions for the metadata columns, if their values came after the rows were staged.
+        worn: the number of rows added since the last TRUNCATE.
     """
 
     name: str
     layout: TableLayout
     own: int
     partial: bool = False
-    stamp: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     worn: int = 0
 
 
 class Staging:
-    """What is staged, in order.
+    """The staging tables of a session.
 
     Args:
-        connection: the session; in autocommit.
-        transaction: how many columns of the transaction each table has.
+        connection: the session, in autocommit.
+        transaction: the number of metadata columns of each table.
     """
 
     def __init__(self, connection: psycopg.Connection, transaction: int) -> None:
@@ -63,18 +64,18 @@ class Staging:
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
     def put(self, net: NetChanges, before: Staged | None) -> Staged:
-        """Take net operations.
+        """Stage net changes.
 
         Args:
-            net: what to stage.
-            before: the table that this layout was last staged to since the last commit, if any: inserts alone are
-                added to it, because inserts come last in a merge.
+            net: the changes.
+            before: the staging table of the layout's last changes since the last commit, if any. It takes further
+                changes if they are only inserts, because a merge applies inserts last.
 
         Returns:
-            The table they are in.
+            The staging table of the changes.
 
         Raises:
-            ValueNotRepresentable: a value that its column cannot hold.
+            ValueNotRepresentable: a value that its column cannot store.
         """
         partial = net.partial
         if before is not None and partial is None and not len(net.deletes) and not len(net.updates):
@@ -111,8 +112,8 @@ class Staging:
             copy.write(TRAILER)
 
     def merged(self, table: Staged) -> Iterator[Step]:
-        """The statements that merge a table of staging and empty it."""
-        yield from merge(table.layout, table.name, table.counts, own=table.own, stamp=table.stamp)
+        """The statements that merge a staging table and empty it."""
+        yield from merge(table.layout, table.name, table.counts, own=table.own, metadata=table.metadata)
         kind = table.layout, table.partial
         if kind in self._idle or len(self._idle) >= KEPT_LAYOUTS:
             yield Step(f"DROP TABLE {table.name}")
@@ -123,17 +124,17 @@ class Staging:
         else:
             yield Step(f"DELETE FROM {table.name}")
         table.counts = Counts()
-        table.stamp = ()
+        table.metadata = ()
         self._idle[kind] = table
 
     def forget(self) -> None:
-        """Drop every idle table: layouts are others now."""
+        """Drop every idle table, because layouts have changed."""
         for table in self._idle.values():
             self._connection.execute(f"DROP TABLE {table.name}")
         self._idle.clear()
 
     def drop(self, table: Staged) -> None:
-        """Drop a table with what is in it."""
+        """Drop a staging table and its rows."""
         self._connection.execute(f"DROP TABLE {table.name}")
 
     def _create(self, layout: TableLayout, partial: bool) -> Staged:
@@ -144,7 +145,7 @@ class Staging:
         columns = [f"{name} {kind}" for name, kind in zip(_columns(layout), types, strict=True)]
         if partial:
             columns.append("thl_has bytea")
-            columns += [f"k{place} {types[index]}" for place, index in enumerate(layout.key)]
+            columns += [f"k{position} {types[index]}" for position, index in enumerate(layout.key)]
         self._connection.execute(
             f'CREATE TEMP TABLE thl_stage_{self._made} (thl_op "char", {", ".join(columns)})'.encode()
         )
@@ -156,29 +157,29 @@ def _columns(layout: TableLayout) -> list[str]:
 
 
 def _parts(layout: TableLayout, images: Images, letter: str) -> Iterator[bytes]:
-    """Images of some columns, with their bitmap and old key."""
+    """COPY data of partial images, with their bitmap and old key."""
     columns = [*layout.columns, Column("thl_has", "longblob"), *(layout.columns[index] for index in layout.key)]
     wide = TableLayout(layout.name, tuple(columns), tuple(range(len(layout.columns) + 1, len(columns))))
     yield from _chunks(wide, images, bytes([1]) * len(columns), letter)
 
 
-def _chunks(layout: TableLayout, images: Images, wanted: bytes, letter: str) -> Iterator[bytes]:
+def _chunks(layout: TableLayout, images: Images, selected: bytes, letter: str) -> Iterator[bytes]:
     kinds = bytes(copy_kind(column) for column in layout.columns)
     bits = bytes(bit_count(column) for column in layout.columns)
     done = 0
     while done < len(images):
         try:
-            chunk, done = copy_rows(images.data, images.ends, done, kinds, bits, wanted, ord(letter), CHUNK_BYTES)
-        except Unfit as unfit:
+            chunk, done = copy_rows(images.data, images.ends, done, kinds, bits, selected, ord(letter), CHUNK_BYTES)
+        except ValueDoesNotFit as unfit:
             raise _located(layout, images, unfit) from unfit
         yield chunk
 
 
 def _ways_out(layout: TableLayout, column: Column, value: object) -> str:
-    """How to go on: the value is in the log, so the source and its filters decide on later events alone."""
+    """The hint for a value that cannot be stored: it is in the log already, so the source affects later events only."""
     ways = (
-        f"PostgreSQL has no such value, and it is in the log already; {go_on_without(layout.name)}; what changes on "
-        "the source or in source.filters is for later events alone"
+        f"PostgreSQL cannot store this value, and it is in the log already; {go_on_without(layout.name)}; changes of "
+        "the source or of source.filters affect later events only"
     )
     if copy_kind(column) in (Kind.DATE, Kind.TIMESTAMP) and "00" in str(value)[:10].split("-")[1:]:
         ways += (
@@ -188,8 +189,8 @@ def _ways_out(layout: TableLayout, column: Column, value: object) -> str:
     return ways
 
 
-def _located(layout: TableLayout, images: Images, unfit: Unfit) -> ValueNotRepresentable:
-    """Which row and column of which table it is."""
+def _located(layout: TableLayout, images: Images, unfit: ValueDoesNotFit) -> ValueNotRepresentable:
+    """The error with the table, row and column of the value."""
     row = decoded(images.data, images.ends, len(layout.columns))[unfit.image]
     shown = layout.key or range(len(layout.columns))
     return ValueNotRepresentable(

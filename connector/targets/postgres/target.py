@@ -1,12 +1,13 @@
 """PostgreSQL as a target.
 
-Rows go to TEMP tables of the session as they come (`postgres_staging`); DDL waits. The commit is one transaction:
-the position first, under our token, which also keeps a newer applier waiting; then everything in order, each
-statement's row count compared with the log's; then COMMIT. A small commit is a COPY per table and two round trips.
+Rows go to TEMP tables of the session at once (`staging`); DDL waits for the commit. The commit is one transaction: it
+writes the position under the token of `claim`, which also makes a newer applier wait; then it applies everything in
+order and compares each statement's row count with the log; then COMMIT. A small commit is a COPY per table and two
+round trips.
 
-Fencing: a newer claim changes the token, so the older one's position is not found and its transaction ends. A newer
-applier waits for an older one's running commit; one that is stopped inside of it is ended by the server after
-`IDLE_SECONDS`, and when it wakes up it exits as fenced.
+Fencing: a newer claim changes the token, so the older applier does not find its position and its transaction fails. A
+newer applier waits for the running commit of an older one. If that one is stopped inside its commit, the server ends
+its session after `IDLE_SECONDS`; it exits as fenced when it continues.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
-from connector.targets.add_metadata_columns import adopted
+from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.plan import located, plan
-from connector.targets.default_values import completed
+from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
 from connector.targets.operations import DropTable, Operation, Value
 from connector.targets.postgres.bookkeeping import ensure_bookkeeping
@@ -43,7 +44,7 @@ from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, 
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.missing import missing_rows
-from connector.targets.postgres.names import NAMING, column_name, table_name
+from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table, from_json, to_json
@@ -68,10 +69,10 @@ class PostgresTarget:
     """A database of a PostgreSQL server.
 
     Args:
-        url: as libpq takes it.
+        url: a URL of libpq.
         clock: for `applied_at`.
-        audit: whether to keep `thl.thl_applied`.
-        columns: those of the transaction that each table has; the layouts of what is staged have them, too.
+        audit: true to write `thl.thl_applied`.
+        columns: the metadata columns of every table and of the layouts of staged rows.
     """
 
     def __init__(self, url: str, clock: Clock, *, audit: bool = False, columns: MetadataColumns | None = None) -> None:
@@ -82,13 +83,13 @@ class PostgresTarget:
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
         self._saved = TargetSchema()  # as the last commit left it
-        self._catalog = TargetSchema()
+        self._tables = TargetSchema()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
-        self._told_keys = UniqueKeyIndex()
+        self._unique_key_indexes = UniqueKeyIndex()
         self._left_out: list[LeftOut] = []
-        self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
-        self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
+        self._uncounted = Counter[TableName]()  # row changes of excluded tables since the last commit
+        self._counted = Counter[TableName]()  # of earlier commits, not yet in the schemas
         with translated():
             self._db = connect(url, "thl")
             self._db.execute(_SESSION)
@@ -97,12 +98,12 @@ class PostgresTarget:
         self._staging = Staging(self._db, len(self._columns))
 
     @property
-    def catalog(self) -> TargetSchema:
-        """The tables we made."""
-        return self._catalog
+    def target_schema(self) -> TargetSchema:
+        """The tables that the applier created, after the staged changes."""
+        return self._tables
 
-    def claim(self, service: str, held: int = 0) -> TargetPosition:
-        """Take the target over. Waits for an older applier's running commit."""
+    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+        """Claim the target. Waits for the running commit of an older applier."""
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
@@ -111,10 +112,10 @@ class PostgresTarget:
             claimed = self._db.execute(
                 "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
                 f"DO UPDATE SET token = p.token + 1 WHERE %s::bigint IN (0, p.token) RETURNING {columns}, token",
-                (service, held),
+                (service, previous_token),
             ).fetchone()
             if claimed is None:
-                raise _fenced(service, held)
+                raise _fenced(service, previous_token)
             *row, self.token = claimed
             self._service = service
             head = None
@@ -132,105 +133,105 @@ class PostgresTarget:
             if "thl.thl_excluded" not in missing:
                 query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
                 excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
-            self._catalog = self._saved = self._adopted(tables, excluded)
+            self._tables = self._saved = self._add_metadata_columns(tables, excluded)
             self._counted.clear()
-            self._passed.clear()
+            self._uncounted.clear()
         faults.point("target.after_claim")
         return position
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
-        """Copy the changes to staging. No lock on a table of the target is taken, whatever `last` says."""
+        """Copy the changes to staging tables. Takes no lock on a table of the target, whatever `last` is."""
         with translated():
             if not last:
-                self._check_token()  # the commit, which would find out, may be far away
+                self._check_token()  # the commit, which checks it, may be far away
             for net in changes:
-                if net.layout.name in self._catalog.excluded:
-                    self._passed[net.layout.name] += net.changes
+                if net.layout.name in self._tables.excluded:
+                    self._uncounted[net.layout.name] += net.changes
                     continue
-                self._catalog.check(net.layout)
-                made = self._catalog.get(net.layout.name)
-                if (index := self._told_keys.missing(net, made)) is not None:
+                self._tables.check(net.layout)
+                made = self._tables.get(net.layout.name)
+                if (index := self._unique_key_indexes.missing(net, made)) is not None:
                     self._pending.append((index, lambda error: error))
                 before = self._last.get(net.layout)
-                table = self._staging.put(completed(net, made), before)
+                table = self._staging.put(with_whole_inserts(net, made), before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table
 
     def ddl(self, ddl: Ddl) -> None:
-        """Plan the statements' operations; the commit does them."""
+        """Plan the statements' operations; the commit applies them."""
         self._count()
         for statement in ddl.statements:
 
-            def place(
-                error: ConnectorError, at: Statement = statement, before: TargetSchema = self._catalog
+            def locate(
+                error: ConnectorError, at: Statement = statement, before: TargetSchema = self._tables
             ) -> ConnectorError:
                 return located(error, ddl.seqno, at, before)
 
             try:
-                found = plan(statement, self._catalog, ddl.commit_time)
+                found = plan(statement, self._tables, ddl.commit_time)
                 if not found.operations:
                     metrics.ignored_ddl.labels(self._service, found.command).inc()
-                check_names(NAMING, found.catalog)
+                check_names(NAMES, found.target_schema)
             except ConnectorError as error:
-                raise place(error) from error
-            self._pending += [(operation, place) for operation in found.operations]
-            self._catalog = found.catalog
+                raise locate(error) from error
+            self._pending += [(operation, locate) for operation in found.operations]
+            self._tables = found.target_schema
         self._last.clear()
-        self._told_keys.forget()
+        self._unique_key_indexes.forget()
 
-    def stamp(self, values: Sequence[TransactionValue]) -> None:
-        """The commit writes them into what is staged."""
-        stamp = tuple(
+    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+        """Keep the values; the commit writes them into the staged rows."""
+        metadata = tuple(
             literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
             for column, value in zip(self._columns, values, strict=True)
         )
         for item in self._pending:
             if isinstance(item, Staged):
-                item.stamp = stamp
-        self._last.clear()  # what comes may be of other transactions
+                item.metadata = metadata
+        self._last.clear()  # later rows may be of other transactions
 
     def begin_snapshot(self) -> None:
-        """Drop every table we made, at the commit."""
+        """Drop every table of the applier with the commit."""
         self._count()
-        excluded = self._catalog.excluded
+        excluded = self._tables.excluded
         self._pending += [
-            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._catalog
+            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._tables
         ]
-        self._catalog = self._catalog.loading(self._columns, Seqno(self._position.seqno + 1))
+        self._tables = self._tables.loading(self._columns, Seqno(self._position.seqno + 1))
         self._last.clear()
-        self._told_keys.forget()
+        self._unique_key_indexes.forget()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
-        """Compare now; the commit notes it."""
+        """Compare the definitions now; the commit records the event."""
         self._count()
         with translated():
-            found = done_by_hand(ddl, self._catalog, PostgresDictionary(self._db))
-            check_names(NAMING, found.catalog)
-        self._catalog = found.catalog
+            found = done_by_hand(ddl, self._tables, PostgresDictionary(self._db))
+            check_names(NAMES, found.target_schema)
+        self._tables = found.target_schema
         self._last.clear()
-        self._told_keys.forget()
+        self._unique_key_indexes.forget()
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
-        """The commit notes it."""
+        """Record the exclusions with the next commit."""
         self._count()
         for name, entry in tables.items():
-            if name not in self._catalog.excluded:
-                self._catalog = self._catalog.excluding(name, entry)
+            if name not in self._tables.excluded:
+                self._tables = self._tables.excluding(name, entry)
 
     def leave_out(self, event: LeftOut) -> None:
-        """The commit notes it."""
+        """Record the event with the next commit."""
         self._left_out.append(event)
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Write the position under our token, merge what is staged, and commit."""
+        """Write the position under the token of `claim`, merge the staging tables, and commit."""
         faults.point("target.before_merge")
         with translated():
             try:
                 self._merge(position, events)
             except (ConnectorError, psycopg.Error) as failure:
-                # Whatever it is, it matters less than that the target is no longer ours.
+                # A newer applier's claim matters more than any other failure.
                 with suppress(psycopg.Error):
                     self._db.execute("ROLLBACK")
                     self._check_token()
@@ -240,52 +241,52 @@ class PostgresTarget:
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             faults.point("target.after_commit")
-            if self._saved is not self._catalog:
+            if self._saved is not self._tables:
                 self._staging.forget()
-        self._saved = self._catalog
+        self._saved = self._tables
         self._position = position
-        self._counted += self._passed
-        self._passed.clear()
+        self._counted += self._uncounted
+        self._uncounted.clear()
         self._left_out.clear()
         self._pending.clear()
         self._last.clear()
 
     def discard(self) -> None:
-        """Drop what is staged."""
+        """Drop the staged changes."""
         with translated():
             for item in self._pending:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
         self._pending.clear()
-        self._passed.clear()
+        self._uncounted.clear()
         self._left_out.clear()
         self._last.clear()
-        self._catalog = self._saved
-        self._told_keys.forget()
+        self._tables = self._saved
+        self._unique_key_indexes.forget()
 
     def close(self) -> None:
-        """End the session; what is staged goes with it."""
+        """End the session, and its staging tables with it."""
         self._db.close()
 
     def _count(self) -> None:
-        """Give the catalogues what was counted, before an exclusion goes under another name or ends."""
+        """Add the counts to the schemas, before an exclusion gets another name or ends."""
         if self._counted:
-            same = self._catalog is self._saved
+            same = self._tables is self._saved
             self._saved = self._saved.counted(self._counted)
-            self._catalog = self._saved if same else self._catalog.counted(self._counted)
+            self._tables = self._saved if same else self._tables.counted(self._counted)
             self._counted.clear()
 
-    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
-        """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
-        found = adopted(
+    def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
+        """Add missing metadata columns to tables; excluded tables stay as they are."""
+        found = missing_columns(
             tables,
             self._columns,
             excluded,
-            there=lambda name: column_names_of(self._db, name),
+            existing_columns=lambda name: column_names_of(self._db, name),
             name=table_name,
             column=lambda column: (column_name(column.name), postgres_type(column)),
         )
-        check_names(NAMING, found.catalog)
+        check_names(NAMES, found.target_schema)
         for statement in found.statements:
             self._db.execute(statement.encode())
         for table in found.tables:
@@ -293,10 +294,10 @@ class PostgresTarget:
                 "UPDATE thl.thl_tables SET definition = %s WHERE service = %s AND schema_name = %s AND table_name = %s",
                 (to_json(table), self._service, *table.name),
             )
-        return found.catalog
+        return found.target_schema
 
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Everything of a commit but COMMIT, in as few round trips as DDL allows."""
+        """Run everything of a commit but COMMIT, in as few round trips as DDL allows."""
         faults.point("target.before_position")
         steps = [Step("BEGIN"), *self._bookkeeping(position, events)]
         for item in self._pending:
@@ -305,11 +306,11 @@ class PostgresTarget:
                 continue
             self._run(steps)
             steps = []
-            operation, place = item
+            operation, locate = item
             try:
                 run(self._db, operation)
             except ConnectorError as error:
-                raise place(error) from error
+                raise locate(error) from error
         self._run(steps)
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
@@ -328,19 +329,19 @@ class PostgresTarget:
                 yield _insert("thl.thl_rewound", (self._service, position.head))
         if position.seqno < self._position.seqno:
             yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
-        gone, new = changed(self._saved, self._catalog)
+        gone, new = changed(self._saved, self._tables)
         for name in gone:
-            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {_called(name)}")
+            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {_same_table(name)}")
         for table in new:
-            target_name = ".".join(NAMING.table(table.name))
+            target_name = ".".join(NAMES.table(table.name))
             yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
-        included, excluded = exclusions(self._saved, self._catalog)
+        included, excluded = exclusions(self._saved, self._tables)
         for name in included:
-            yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_called(name)}")
+            yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_same_table(name)}")
         for name, entry in excluded.items():
             yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self._service, name, entry))
-        for name, count in self._passed.items():
-            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_called(name)}")
+        for name, count in self._uncounted.items():
+            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_same_table(name)}")
         for event in self._left_out:
             skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
             yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")
@@ -352,7 +353,7 @@ class PostgresTarget:
                 yield _insert("thl.thl_applied", row)
 
     def _run(self, steps: Sequence[Step]) -> None:
-        """Run statements in one round trip, and compare how many rows each touched."""
+        """Run statements in one round trip, and compare the number of rows of each with the expected one."""
         if not steps:
             return
         cursor = self._db.cursor()
@@ -363,7 +364,7 @@ class PostgresTarget:
             cursor.nextset()
 
     def _name_rows(self, error: TargetDiffers) -> None:
-        """Say which rows are missing, where that is what is wrong."""
+        """Add the missing rows to an error, if rows are missing."""
         work = [item if isinstance(item, Staged) else item[0] for item in self._pending]
         with suppress(ConnectorError, psycopg.Error), self._db.transaction(force_rollback=True):
             if (found := missing_rows(self._db, work)) is not None:
@@ -376,10 +377,10 @@ class PostgresTarget:
 
 
 def _fenced(service: str, token: int) -> Fenced:
-    return Fenced("a newer applier has taken the target over", service=service, token=token)
+    return Fenced("a newer applier has claimed the target", service=service, token=token)
 
 
-def _called(name: TableName) -> str:
+def _same_table(name: TableName) -> str:
     return f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
 
 

@@ -1,4 +1,4 @@
-"""What MySQL's types are in PostgreSQL, and how their values are sent.
+"""PostgreSQL's types for MySQL's, and the COPY formats of their values.
 
 | MySQL | PostgreSQL |
 |---|---|
@@ -17,7 +17,7 @@
 | binary … longblob, geometry, vector | bytea |
 | bit(n) | bit(n) |
 
-What PostgreSQL has no value for stops with table, key and column: dates with a zero in them, U+0000 in text.
+Values that PostgreSQL lacks stop the applier with table, key and column: dates with a zero part, U+0000 in text.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ def postgres_type(column: Column, *, key: bool = False) -> str:
 
 
 def by_bytes(column: Column) -> str:
-    """The collation of an index for a key of text: staging has keys by bytes, and so PostgreSQL compares by bytes,
-    whatever the table has."""
+    """The collation of an index on a text column: by bytes, because staging's keys are, and so are comparisons."""
     return ' COLLATE "C"' if postgres_type(column, key=True).startswith("text") else ""
 
 
 def copy_kind(column: Column) -> Kind:
-    """How a column's values are sent."""
+    """The COPY format of a column's values."""
     base = parse(column.type).base
     if base in INTEGERS or base == "year":
         return _whole(column)[1]
@@ -66,7 +65,7 @@ def copy_kind(column: Column) -> Kind:
 
 
 def bit_count(column: Column) -> int:
-    """How many bits a bit column has; 0 for others."""
+    """The number of bits of a bit column; 0 for other types."""
     kind = parse(column.type)
     return kind.sizes[0] if kind.base == "bit" else 0
 
@@ -84,7 +83,7 @@ _KINDS = {
 
 
 def _whole(column: Column) -> tuple[str, Kind]:
-    """The narrowest integer that has all values: an unsigned one needs a bit more."""
+    """The narrowest integer type for all values; an unsigned type needs one more bit."""
     bits = INTEGERS.get(parse(column.type).base, 15) + column.unsigned
     for width, found in _WHOLE.items():
         if bits <= width:

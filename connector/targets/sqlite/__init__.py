@@ -1,1 +1,11 @@
-"""SQLite as a target."""
+"""SQLite as a target.
+
+- `kind`: opens and checks the target.
+- `target`: the target itself.
+- `rows`: applies row changes; `missing` names the rows that a change does not find.
+- `ddl`: applies DDL operations.
+- `types`: SQLite's types for MySQL's.
+- `bookkeeping`: the applier's tables.
+- `signal_table`: the session for the signal tables.
+- `errors`: SQLite's errors as the connector's.
+"""

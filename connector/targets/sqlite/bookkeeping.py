@@ -1,4 +1,4 @@
-"""The tables and views that an applier keeps in a SQLite target, beside those of the source. As PostgreSQL's."""
+"""The applier's tables and views in a SQLite target; the same as in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ STATEMENTS: Final = (
   (nullif(applied_at, 0) - nullif(commit_time, 0)) / 1e6 AS latency
 FROM thl_position""",
 )
-"""Each makes one thing where it is missing."""
+"""Each statement creates one table or view if it is missing."""

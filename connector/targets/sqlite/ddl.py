@@ -1,4 +1,4 @@
-"""Operations on SQLite's tables. A table whose columns change is built anew, unless nothing stored changes."""
+"""Applies DDL operations to SQLite. A table whose stored columns change is rebuilt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
-from connector.targets.names import SqliteNaming
+from connector.targets.names import SqliteNames
 from connector.targets.operations import (
     AlterTable,
     CreateSchema,
@@ -23,39 +23,39 @@ from connector.targets.operations import (
     Truncate,
     Unknowable,
     Value,
-    would_change,
+    value_would_change,
 )
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 
-_NAMING = SqliteNaming()
-# Bear no dot, so no table of the source can have them.
+_NAMES = SqliteNames()
+# Names without a dot, which no table of the source has.
 _REBUILT = "thl_rebuilt"
 _INDEX = "thl_key_"
-_GENERATED = (2, 3)  # what pragma_table_xinfo calls hidden: VIRTUAL and STORED
-_REMADE = "SQLite cannot make {} plain: make the table anew with a plain column, and copy the rows into it"
+_GENERATED = (2, 3)  # `hidden` in pragma_table_xinfo: VIRTUAL and STORED
+_REMADE = "SQLite cannot change {} to an ordinary column: create a new table with it and copy the rows"
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """A quoted name."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def table_name(name: TableName) -> str:
     """A table's quoted name."""
-    return quoted(*_NAMING.table(name))
+    return quoted(*_NAMES.table(name))
 
 
 def names(columns: Sequence[str]) -> str:
-    """Quoted names with commas between."""
+    """Quoted names, separated by commas."""
     return ", ".join(quoted(name) for name in columns)
 
 
 def run(connection: sqlite3.Connection, operation: Operation) -> None:
-    """Do an operation, inside the open transaction.
+    """Apply an operation inside the open transaction.
 
     Raises:
-        TargetDiffers: a table is there that we did not make, or a NULL where the source has none.
+        TargetDiffers: a table of another owner has the name, or a NOT NULL column has a NULL.
         Unsupported: existing rows get values that only the source knows.
     """
     match operation:
@@ -79,24 +79,24 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
 
 
 def column_names_of(connection: sqlite3.Connection, name: TableName) -> set[str]:
-    """The names of a table's columns, as the file has them."""
-    return {str(one) for (one,) in connection.execute("SELECT name FROM pragma_table_info(?)", _NAMING.table(name))}
+    """The names of a table's columns in the file."""
+    return {str(one) for (one,) in connection.execute("SELECT name FROM pragma_table_info(?)", _NAMES.table(name))}
 
 
 class SqliteDictionary:
-    """See `connector.targets.ddl.by_hand.Dictionary`.
+    """The data dictionary of the file (`connector.targets.ddl.by_hand.Dictionary`).
 
     Args:
-        connection: the file's.
+        connection: to the file.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def real(self, name: TableName) -> RealTable | None:
-        """From the file's own dictionary."""
+        """The table in the file."""
         query = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)"
-        found = self._connection.execute(query, _NAMING.table(name)).fetchall()
+        found = self._connection.execute(query, _NAMES.table(name)).fetchall()
         if not found:
             return None
         columns = {str(column): str(kind).removesuffix(" GENERATED ALWAYS") for column, kind, *_ in found}
@@ -104,14 +104,16 @@ class SqliteDictionary:
         return RealTable(columns, frozenset(str(column) for column, _, key, _ in found if key), computed)
 
     def expected(self, table: Table) -> RealTable:
-        """What `_create` makes."""
+        """The table that `_create` makes."""
         return RealTable({column.name: sqlite_type(column) for column in table.stored}, frozenset(table.key))
 
 
 def _refuse_foreign(connection: sqlite3.Connection, name: TableName) -> None:
-    (text,) = _NAMING.table(name)
+    (text,) = _NAMES.table(name)
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (text,)).fetchone():
-        raise TargetDiffers(f"{text} is there and was not made by us", hint=f"DROP TABLE {quoted(text)}, or rename it")
+        raise TargetDiffers(
+            f"table {text} exists and the applier did not create it", hint=f"DROP TABLE {quoted(text)}, or rename it"
+        )
 
 
 def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
@@ -132,7 +134,7 @@ def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
     filled = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0]
     for origin, column in zip(change.origins, change.after.columns, strict=True):
         if isinstance(origin, Unknowable) and filled:
-            raise Unsupported(f"rows of {change.before.name} get values that are not known: {origin.reason}")
+            raise Unsupported(f"rows of {change.before.name} get unknown values: {origin.reason}")
         if isinstance(origin, Kept) and origin.filled:
             _refuse_nulls(connection, change, origin.name)
         if isinstance(origin, Kept):
@@ -159,29 +161,29 @@ def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: st
 
 
 def _refuse_unfit(connection: sqlite3.Connection, change: AlterTable, origin: Kept, column: Column) -> None:
-    """Look for a value that would not stay what it is."""
+    """Stop if the new type would change a value."""
     name, table = quoted(origin.name), table_name(change.before.name)
     for unfit in origin.unfit:
-        connection.create_function("thl_unfit", 1, unfit.holds, deterministic=True)
+        connection.create_function("thl_unfit", 1, unfit.matches, deterministic=True)
         sql = f"SELECT {name} FROM {table} WHERE {name} IS NOT NULL AND thl_unfit({name}) LIMIT 1"
         if found := connection.execute(sql).fetchone():
-            raise would_change(change, column, found[0])
+            raise value_would_change(change, column, found[0])
 
 
 def _index(connection: sqlite3.Connection, table: TableName, columns: tuple[str, ...]) -> None:
-    (name,) = _NAMING.table(table)
+    (name,) = _NAMES.table(table)
     for (index,) in connection.execute("SELECT name FROM pragma_index_list(?)", (name,)).fetchall():
         found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index,)).fetchall()
         if tuple(column for (column,) in found) == columns:
             return
-    # An index keeps its name when its table gets another: so that none is in the way, they are numbered.
+    # An index keeps its name when its table is renamed; numbers keep the names unique.
     numbers = "SELECT 1 + coalesce(max(CAST(substr(name, ?) AS INTEGER)), 0) FROM sqlite_master WHERE name GLOB ?"
     (number,) = connection.execute(numbers, (len(_INDEX) + 1, f"{_INDEX}[0-9]*")).fetchone()
     connection.execute(f"CREATE INDEX {_INDEX}{number} ON {table_name(table)} ({names(columns)})")
 
 
 def _same_storage(change: AlterTable) -> bool:
-    """Whether only MySQL's view of the columns changes: a longer varchar, an int that becomes a bigint."""
+    """True if only MySQL's definition changes, not the stored columns: a longer varchar, an int to a bigint."""
     before, after = change.before, change.after
     return (
         before.key == after.key
@@ -210,5 +212,5 @@ def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
                 values.append(value)
             case Unknowable():
                 parts.append("NULL")
-    parts += [quoted(column.name) for column in change.after.transaction]  # no row is another's because of a DDL
+    parts += [quoted(column.name) for column in change.after.transaction]  # DDL does not change who wrote a row
     return ", ".join(parts), values

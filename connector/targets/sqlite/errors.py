@@ -1,4 +1,4 @@
-"""SQLite's errors as ours, by result code: which pass by themselves, and which no second attempt can mend."""
+"""SQLite's errors as the connector's, by result code, with those that a retry may solve."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import Final
 
 from connector.errors import ConnectorError, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 
-# Another process's lock, a full disk, a disk that fails, no memory.
+# A lock of another process, a full or failing disk, no memory.
 _PASSING: Final = (
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM),
     *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT),
 )
 _FORBIDDEN: Final = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOTADB)
-# Of a file that is open these pass, as far as that tells: descriptors that ran out, a file that was moved. The next
-# attempt opens it anew, and sees.
+# For an open file these may pass (no free file descriptors, a moved file); the next attempt opens it again.
 _AT_OPENING: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 _DEPENDENTS: Final = (
-    "it was not made by thl: drop it (DROP VIEW …), run thl apply, which goes on with this event, and make it again"
+    "thl did not create it: drop it (DROP VIEW …), run thl apply, which continues with this event, and create it again"
 )
-_DAMAGED: Final = "the file is damaged: fill the target again from nothing, or from a copy of the file"
+_DAMAGED: Final = "the file is damaged: start with an empty target, or with a copy of the file"
 
 
 @contextmanager
@@ -32,16 +31,16 @@ def translated(opening: Path | None = None) -> Iterator[None]:
     """Raise what SQLite raises as an error of `connector.errors`.
 
     Args:
-        opening: the file that is being opened, or written to for the first time; None: it was.
+        opening: the file that is being opened or first written to; None later.
     """
     try:
         yield
     except (sqlite3.Error, OverflowError) as error:
-        raise ours(error, opening) from error
+        raise connector_error(error, opening) from error
 
 
-def ours(error: sqlite3.Error | OverflowError, opening: Path | None = None) -> ConnectorError:
-    """The error of `connector.errors` that says the same; see `translated`."""
+def connector_error(error: sqlite3.Error | OverflowError, opening: Path | None = None) -> ConnectorError:
+    """The equivalent error of `connector.errors`; see `translated`."""
     text = f"SQLite: {error}"
     if isinstance(error, OverflowError | sqlite3.DataError):
         return ValueNotRepresentable(text)
@@ -57,5 +56,5 @@ def ours(error: sqlite3.Error | OverflowError, opening: Path | None = None) -> C
 
 
 def _permitted(file: Path) -> bool:
-    """Whether it is no right that a file lacks which cannot be opened: then descriptors may have run out."""
+    """True if the user may read and write the file, so opening failed for another cause (no free descriptors)."""
     return file.is_file() and os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)

@@ -1,4 +1,4 @@
-"""What `connector.targets.open` asks of this kind of target: see `Kind` there."""
+"""Opens and checks a SQLite target (`connector.targets.open.TargetKind`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from connector.targets.sqlite.target import SqliteTarget
 
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> SqliteTarget:
-    """Open the file, which is created if it is not there."""
+    """Open the file; create it if it does not exist."""
     return SqliteTarget(_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
 
 
 def open_session(url: str) -> SqliteSession:
-    """Open the file as it is."""
+    """Open the existing file."""
     return SqliteSession(_file(url))
 
 
@@ -32,7 +32,7 @@ def check(url: str) -> str:
         raise ConfigError(
             f"target.url: {file} cannot be written to"
             if file.exists()
-            else f"target.url: {folder} is no folder that can be written to",
+            else f"target.url: {folder} is not a writable folder",
             hint="name another file in target.url, or create the folder and let this user write to it",
         )
     if not file.exists():
@@ -46,7 +46,7 @@ def check(url: str) -> str:
 
 
 def unverified(url: str) -> str:
-    """Nothing is sent anywhere."""
+    """Return "": no password is sent."""
     _file(url)
     return ""
 

@@ -1,4 +1,4 @@
-"""Rows that the log changes and a table of SQLite does not have, by key: asked only once a count was wrong."""
+"""Keys of rows that the log changes and a SQLite table lacks; read only after a wrong row count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from connector.log.transaction.layout import TableLayout
-from connector.targets.names import SqliteNaming
+from connector.targets.names import SqliteNames
 from connector.targets.operations import Value
 from connector.targets.sqlite.ddl import quoted, table_name
 
@@ -19,26 +19,26 @@ Key = Sequence[Value]
 def missing_rows(
     connection: sqlite3.Connection, layout: TableLayout, keys: Sequence[Key], lacking: int, *, deleted: bool
 ) -> str:
-    """Those of these keys that the table does not have, a few of them; empty where that cannot be told.
+    """Some of the keys that the table lacks; "" if they are not known.
 
     Args:
-        connection: in the open transaction, in which the rows were changed.
+        connection: in the open transaction that changed the rows.
         layout: the table's, with a key.
-        keys: of the rows that were to be changed.
-        lacking: how many of them were not.
-        deleted: so those that were there are gone. Then the last commit is looked at, which does not know what came in
-            the same transaction before: where another number is missing there, nobody is named.
+        keys: the keys of the rows to change.
+        lacking: the number of rows that were not found.
+        deleted: the rows were deleted, so the last commit is read instead. It lacks earlier changes of the same
+            transaction: if the number of missing rows there differs, no key is named.
     """
     if not deleted:
         return _named(layout, _absent(connection, layout, keys), lacking)
     (file,) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
     with closing(sqlite3.connect(file)) as committed:
-        there = committed.execute("SELECT 1 FROM sqlite_master WHERE name = ?", SqliteNaming().table(layout.name))
-        return _named(layout, _absent(committed, layout, keys), lacking) if there.fetchone() else ""
+        exists = committed.execute("SELECT 1 FROM sqlite_master WHERE name = ?", SqliteNames().table(layout.name))
+        return _named(layout, _absent(committed, layout, keys), lacking) if exists.fetchone() else ""
 
 
 def shown(layout: TableLayout, key: Key) -> str:
-    """A key, for people."""
+    """A key as text for error messages."""
     names = [layout.columns[index].name for index in layout.key]
     return ", ".join(f"{name}={value!r:.100}" for name, value in zip(names, key, strict=True))
 

@@ -1,8 +1,8 @@
-"""Net operations on a table in SQLite, each checked by its count.
+"""Applies net changes to a SQLite table, and checks the number of rows of each statement.
 
-A keyless table loses rows by comparing all columns with IS, so that NULLs are equal; of rows that are equal as many
-go as are to go, the oldest first. That reads the table once a batch. Columns of the transaction are not compared: with
-them, the rows of the newest transactions go first, as they do within a batch.
+Rows of a table without a key are deleted by comparing all columns with IS, under which NULLs are equal. Of equal rows
+as many are deleted as the log has, the oldest first. That reads the table once per batch. Metadata columns are not
+compared; if the table has them, rows of the newest transactions are deleted first, as within a batch.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
 
 _GONE = "temp.thl_gone"
-_CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # as SQLite's "Result and Error Codes" call it
+_CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # SQLite's manual, "Result and Error Codes"
 
 
 def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) -> None:
-    """Do deletes, then updates, then inserts, inside the open transaction. Inserts are whole (`completing`).
+    """Apply deletes, then updates, then inserts, inside the open transaction. Inserts have all columns.
 
     Raises:
-        TargetDiffers: a row to delete or update is missing, or one to insert is there.
-        ValueNotRepresentable: a text of the source was not valid in its character set, and is bytes.
+        TargetDiffers: a row to delete or update is missing, or a row to insert exists.
+        ValueNotRepresentable: a text was not valid in its character set on the source, so its value is bytes.
     """
     columns = [column.name for column in net.layout.columns]
     name = table_name(table.name)
@@ -74,10 +74,10 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) ->
 def _moved(
     connection: sqlite3.Connection, name: str, matches: str, net: NetChanges, partial: Partial
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
-    """Old key and whole new row of each row that gets another key: what is absent is read."""
+    """The old key and the complete new row of each row whose key changes; absent values are read from the table."""
     columns = [column.name for column in net.layout.columns]
     found = []
-    for values, absent, base in _told(partial.moved, net):
+    for values, absent, base in _partial_rows(partial.moved, net):
         row = list(values)
         if absent:
             sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {matches}"
@@ -91,25 +91,27 @@ def _moved(
 
 
 def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetChanges, partial: Partial) -> None:
-    """Set the columns that are told, of each row."""
+    """Set the columns that the log has of each row."""
     columns, key = net.layout.columns, net.layout.key
     statements: dict[tuple[int, ...], str] = {}
-    for values, absent, base in _told(partial.changed, net):
-        told = tuple(index for index in range(len(columns)) if index not in absent and index not in key) or key
-        if told not in statements:
-            assignments = ", ".join(f"{quoted(columns[index].name)} = ?" for index in told)
-            statements[told] = f"UPDATE {name} SET {assignments} WHERE {matches}"
-        row = (*(values[index] for index in told), *base)
+    for values, absent, base in _partial_rows(partial.changed, net):
+        present = tuple(index for index in range(len(columns)) if index not in absent and index not in key) or key
+        if present not in statements:
+            assignments = ", ".join(f"{quoted(columns[index].name)} = ?" for index in present)
+            statements[present] = f"UPDATE {name} SET {assignments} WHERE {matches}"
+        row = (*(values[index] for index in present), *base)
         try:
-            count = connection.execute(statements[told], row).rowcount
+            count = connection.execute(statements[present], row).rowcount
         except sqlite3.IntegrityError as error:
             raise _refused(error, net, "updated") from error
         if count != 1:
             raise _missing(net, base)
 
 
-def _told(images: Images, net: NetChanges) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
-    """Of each image its values, the columns that are absent, and the key under which its row stands."""
+def _partial_rows(
+    images: Images, net: NetChanges
+) -> Iterator[tuple[tuple[Value, ...], tuple[int, ...], tuple[Value, ...]]]:
+    """For each image its values, the indexes of absent columns, and the row's current key."""
     width = len(net.layout.columns)
     for row in decoded(images.data, images.ends, width + 1 + len(net.layout.key)):
         bits = row[width]
@@ -120,12 +122,12 @@ def _told(images: Images, net: NetChanges) -> Iterator[tuple[tuple[Value, ...], 
 
 
 def _missing(net: NetChanges, base: tuple[Value, ...]) -> TargetDiffers:
-    what = f"a row of {net.layout.name} is to be changed and is not there"
+    what = f"a row of {net.layout.name} to change is missing"
     return TargetDiffers(what, table=net.layout.name, rows=shown(net.layout, base))
 
 
-def _tuples(images: Images, columns: int, wanted: Sequence[int] | None) -> list[tuple[Value, ...]]:
-    return decoded(images.data, images.ends, columns, wanted)
+def _tuples(images: Images, columns: int, selected: Sequence[int] | None) -> list[tuple[Value, ...]]:
+    return decoded(images.data, images.ends, columns, selected)
 
 
 def _delete(connection: sqlite3.Connection, sql: str, keys: list[tuple[Value, ...]], net: NetChanges) -> None:
@@ -149,10 +151,10 @@ def _many(connection: sqlite3.Connection, sql: str, values: list[tuple[Value, ..
 
 
 def _refused(error: sqlite3.IntegrityError, net: NetChanges, done: str) -> ConnectorError:
-    if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes, where a text is wanted
+    if error.sqlite_errorcode == _CONSTRAINT_DATATYPE:  # bytes in a text column
         what = f"a row of {net.layout.name} could not be {done}: {error}"
-        return ValueNotRepresentable(what, hint=go_on_without(net.layout.name))
-    return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}")
+        return ValueNotRepresentable(what, hint=go_on_without(net.layout.name), table=net.layout.name)
+    return TargetDiffers(f"rows of {net.layout.name} could not be {done}: {error}", table=net.layout.name)
 
 
 def _miscounted(count: int, expected: int, net: NetChanges, done: str, rows: str = "") -> TargetDiffers:
@@ -169,7 +171,7 @@ def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: 
     connection.execute(f"CREATE TEMP TABLE thl_gone ({types}, thl_copies INTEGER) STRICT")
     counted: dict[tuple[tuple[Value, ...], tuple[bytes | None, ...]], int] = {}
     for row in _tuples(net.deletes, len(net.layout.columns), range(len(columns))):
-        # -0.0 and 0.0 are equal and not the same value.
+        # -0.0 and 0.0 compare equal but are different values.
         identity = (row, tuple(_bits(value) for value in row if isinstance(value, float)))
         counted[identity] = counted.get(identity, 0) + 1
     connection.executemany(
@@ -177,7 +179,7 @@ def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: 
         ((*row, copies) for (row, _), copies in counted.items()),
     )
     matches = " AND ".join(f"t.{quoted(column.name)} IS g.{alias}" for column, alias in zip(columns, gone, strict=True))
-    # Reals are compared once more by their bits: no function of SQLite's tells -0.0 from 0.0.
+    # Reals are compared by their bits, too: SQLite has no function that distinguishes -0.0 and 0.0.
     connection.create_function("thl_bits", 1, _bits, deterministic=True)
     signs = "".join(
         f" AND thl_bits(t.{quoted(column.name)}) IS thl_bits(g.{alias})"
@@ -185,8 +187,8 @@ def _delete_equal(connection: sqlite3.Connection, table: Table, name: str, net: 
         if column.type in FLOATS
     )
     sql = (
-        f"DELETE FROM {name} WHERE {rowid} IN (SELECT place FROM ("
-        f"SELECT t.{rowid} AS place, g.thl_copies AS copies, "
+        f"DELETE FROM {name} WHERE {rowid} IN (SELECT row_id FROM ("
+        f"SELECT t.{rowid} AS row_id, g.thl_copies AS copies, "
         f"row_number() OVER (PARTITION BY g.rowid ORDER BY {newest}t.{rowid}) AS nth "
         f"FROM {name} AS t CROSS JOIN {_GONE} AS g ON {matches}{signs}) WHERE nth <= copies)"
     )
@@ -201,16 +203,16 @@ def _bits(value: Value) -> bytes | None:
 
 
 def rowid_name(columns: Sequence[str]) -> str:
-    """A name by which SQLite knows the rowid of a table with these columns.
+    """A name of the rowid that no column has.
 
     Raises:
-        ValueNotRepresentable: the columns have all of them.
+        ValueNotRepresentable: columns have all names of the rowid.
     """
     taken = {name.lower() for name in columns}
     for name in ("rowid", "_rowid_", "oid"):
         if name not in taken:
             return name
-    raise ValueNotRepresentable("a table without a key has columns rowid, _rowid_ and oid", hint=OTHER_COLUMN)
+    raise ValueNotRepresentable("a table without a key has columns named rowid, _rowid_ and oid", hint=OTHER_COLUMN)
 
 
 def _marks(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The desk's session with a SQLite target."""
+"""The session for the signal tables of a SQLite target."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from connector.errors import TargetUnavailable
 from connector.targets.operations import Value
 from connector.targets.sqlite.errors import translated
 
-WAIT_SECONDS: Final = 30.0  # for an applier's open transaction, when something is to be noted
+WAIT_SECONDS: Final = 30.0  # for an applier's open transaction, before a write
 
 
 class SqliteSession:
-    """See `connector.targets.signal_table.Session`.
+    """A session with the file (`connector.targets.signal_table.SignalSession`).
 
     Args:
         path: the file.
@@ -41,7 +41,7 @@ class SqliteSession:
             return self._db.execute(sql, values).fetchall()
 
     def has(self, table: str) -> bool:
-        """Whether there is a table."""
+        """True if the table exists."""
         return bool(self.run("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
-"""SQLite as a target: one file, readable by others while we write.
+"""SQLite as a target: one file, which others can read while the applier writes.
 
-What is staged is done at once inside the one open write transaction: nobody sees it before its commit, and nobody
-else writes meanwhile, because the file has one write lock. So a newer applier waits for an older one's open
-transaction (it says so), and gives up after a while: fencing here is the lock first and the token then.
+Staged changes are applied at once in the open write transaction. Other sessions do not see them before the commit and
+cannot write, because the file has one write lock. A newer applier therefore waits for an older one's open transaction
+(and logs it) and fails after a time limit. The lock fences first, the token afterwards.
 
-The file is in WAL mode with synchronous=FULL: a commit survives a power cut.
+The file is in WAL mode with synchronous=FULL: a commit survives a power failure.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
-from connector.targets.add_metadata_columns import adopted
+from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.plan import located, plan
-from connector.targets.default_values import completed
-from connector.targets.names import SqliteNaming, check_names
+from connector.targets.default_values import with_whole_inserts
+from connector.targets.names import SqliteNames, check_names
 from connector.targets.operations import DropTable
 from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, quoted, run, table_name
@@ -53,11 +53,11 @@ class SqliteTarget:
     """A SQLite file.
 
     Args:
-        path: the file; made where it is missing.
+        path: the file; created if it is missing.
         clock: for `applied_at`, and for waiting.
-        audit: whether to keep `thl_applied`.
+        audit: true to write `thl_applied`.
         wait: seconds to wait for the file's write lock.
-        columns: those of the transaction that each table has; the layouts of what is staged have them, too.
+        columns: the metadata columns of every table and of the layouts of staged rows.
     """
 
     def __init__(
@@ -71,49 +71,49 @@ class SqliteTarget:
     ) -> None:
         self._clock = clock
         self._columns = columns.columns if columns else ()
-        self._written: set[TableName] = set()  # tables of which rows are staged
+        self._written: set[TableName] = set()  # tables with staged rows
         self._audit = audit
         self._wait = wait
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
         self._saved = TargetSchema()  # as the last commit left it
-        self._catalog = TargetSchema()
-        self._naming = SqliteNaming()
-        self._told_keys = UniqueKeyIndex()
-        self._passed = Counter[TableName]()  # row changes of excluded tables since the last commit
-        self._counted = Counter[TableName]()  # those of earlier commits that the catalogues do not have yet
+        self._tables = TargetSchema()
+        self._names = SqliteNames()
+        self._unique_key_indexes = UniqueKeyIndex()
+        self._uncounted = Counter[TableName]()  # row changes of excluded tables since the last commit
+        self._counted = Counter[TableName]()  # of earlier commits, not yet in the schemas
         if sqlite3.sqlite_version_info < OLDEST:
-            raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 is the oldest that does")
+            raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 or later is needed")
         self._path = path
         _private(path)
         with translated(path):
-            # autocommit: transactions are begun and ended by us alone
+            # autocommit: the applier begins and ends transactions itself
             self._db = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
-                self._patiently(f"PRAGMA {pragma}")
+                self._run_waiting(f"PRAGMA {pragma}")
 
     @property
-    def catalog(self) -> TargetSchema:
-        """The tables we made."""
-        return self._catalog
+    def target_schema(self) -> TargetSchema:
+        """The tables that the applier created, after the staged changes."""
+        return self._tables
 
-    def claim(self, service: str, held: int = 0) -> TargetPosition:
-        """Take the file over. Waits for a transaction that another applier has open, and says so."""
+    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+        """Claim the file. Waits for the open transaction of another applier, and logs that."""
         self._service = service
         with translated(self._path):
-            self._patiently("BEGIN IMMEDIATE")
+            self._run_waiting("BEGIN IMMEDIATE")
             for statement in sqlite_bookkeeping.STATEMENTS:
                 self._db.execute(statement)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl_position (service, token) VALUES (?, 1) ON CONFLICT (service) "
                 f"DO UPDATE SET token = token + 1 WHERE ? IN (0, token) RETURNING {columns}, token",
-                (service, held),
+                (service, previous_token),
             ).fetchone()
             if claimed is None:
                 self._db.execute("ROLLBACK")
-                raise self._fenced(held)
+                raise self._fenced(previous_token)
             *row, self.token = claimed
             head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
@@ -127,50 +127,50 @@ class SqliteTarget:
             excluded = bookkeeping.excluded_from(
                 self._db.execute(f"SELECT {bookkeeping.EXCLUDED} FROM thl_excluded WHERE service = ?", (service,))
             )
-            self._catalog = self._saved = self._adopted(tables, excluded)
+            self._tables = self._saved = self._add_metadata_columns(tables, excluded)
             self._counted.clear()
-            self._passed.clear()
+            self._uncounted.clear()
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
-        """Do the changes in the open transaction: invisible until it commits. `last` makes no difference here."""
+        """Apply the changes in the open transaction; they are invisible until the commit. Ignores `last`."""
         del last
         with translated():
             self._begin()
             for net in changes:
-                if net.layout.name in self._catalog.excluded:
-                    self._passed[net.layout.name] += net.changes
+                if net.layout.name in self._tables.excluded:
+                    self._uncounted[net.layout.name] += net.changes
                     continue
-                self._catalog.check(net.layout)
-                table = self._catalog.get(net.layout.name)
-                if (index := self._told_keys.missing(net, table)) is not None:
+                self._tables.check(net.layout)
+                table = self._tables.get(net.layout.name)
+                if (index := self._unique_key_indexes.missing(net, table)) is not None:
                     run(self._db, index)
-                write_rows(self._db, table, completed(net, table))
+                write_rows(self._db, table, with_whole_inserts(net, table))
                 self._written.add(table.name)
                 faults.point("target.mid_stage")
 
     def ddl(self, ddl: Ddl) -> None:
-        """Do the statements' operations in the open transaction."""
-        self._told_keys.forget()
+        """Apply the statements' operations in the open transaction."""
+        self._unique_key_indexes.forget()
         self._count()
         with translated():
             self._begin()
             for statement in ddl.statements:
                 try:
-                    found = plan(statement, self._catalog, ddl.commit_time)
+                    found = plan(statement, self._tables, ddl.commit_time)
                     if not found.operations:
                         metrics.ignored_ddl.labels(self._service, found.command).inc()
-                    check_names(self._naming, found.catalog)
+                    check_names(self._names, found.target_schema)
                     for operation in found.operations:
                         run(self._db, operation)
                 except ConnectorError as error:
-                    raise located(error, ddl.seqno, statement, self._catalog) from error
-                self._catalog = found.catalog
+                    raise located(error, ddl.seqno, statement, self._tables) from error
+                self._tables = found.target_schema
 
-    def stamp(self, values: Sequence[TransactionValue]) -> None:
-        """Write them into the rows that have the event's seqno: that reads the tables once more."""
+    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+        """Update the rows that have the event's seqno; that reads the tables again."""
         first, *rest = (quoted(column.name) for column in self._columns)
         if not rest:
             return
@@ -182,36 +182,36 @@ class SqliteTarget:
                 )
 
     def begin_snapshot(self) -> None:
-        """Drop every table we made, in the open transaction."""
-        self._told_keys.forget()
+        """Drop every table of the applier, in the open transaction."""
+        self._unique_key_indexes.forget()
         self._count()
         with translated():
             self._begin()
-            for table in self._catalog:
-                run(self._db, DropTable(table, optional=table.name in self._catalog.excluded))
-            self._catalog = self._catalog.loading(self._columns, Seqno(self._position.seqno + 1))
+            for table in self._tables:
+                run(self._db, DropTable(table, optional=table.name in self._tables.excluded))
+            self._tables = self._tables.loading(self._columns, Seqno(self._position.seqno + 1))
             self._written.clear()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
-        """Compare, in the open transaction."""
+        """Compare the definitions in the open transaction."""
         self._count()
-        self._told_keys.forget()
+        self._unique_key_indexes.forget()
         with translated():
             self._begin()
-            found = done_by_hand(ddl, self._catalog, SqliteDictionary(self._db))
-            check_names(self._naming, found.catalog)
-        self._catalog = found.catalog
+            found = done_by_hand(ddl, self._tables, SqliteDictionary(self._db))
+            check_names(self._names, found.target_schema)
+        self._tables = found.target_schema
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
-        """The commit notes it."""
+        """Record the exclusions with the next commit."""
         self._count()
         for name, entry in tables.items():
-            if name not in self._catalog.excluded:
-                self._catalog = self._catalog.excluding(name, entry)
+            if name not in self._tables.excluded:
+                self._tables = self._tables.excluding(name, entry)
 
     def leave_out(self, event: LeftOut) -> None:
-        """Note it in the open transaction. Of a table that is marked already the older mark stays."""
+        """Record it in the open transaction. An older mark of a table stays."""
         with translated():
             self._begin()
             skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, self._clock.now())
@@ -219,12 +219,12 @@ class SqliteTarget:
             self._db.executemany("INSERT OR IGNORE INTO thl_inconsistent VALUES (?, ?, ?, ?, ?)", inconsistent)
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Write the position under our token, and commit."""
+        """Write the position under the token of `claim`, and commit."""
         with translated():
             self._begin()
-            faults.point("target.before_merge")  # it was done while staging; here is its end
+            faults.point("target.before_merge")  # rows were applied while staging; this is its end
             faults.point("target.before_position")
-            self._write_catalog()
+            self._write_tables()
             now = self._clock.now()
             assignments = ", ".join(f"{column} = ?" for column in (*bookkeeping.POSITION, "applied_at"))
             updated = self._db.execute(
@@ -233,7 +233,7 @@ class SqliteTarget:
             )
             if updated.rowcount != 1:
                 raise self._fenced(self.token)
-            self._take_back(position)
+            self._record_rewind(position)
             if self._audit:
                 self._db.executemany(
                     "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -242,9 +242,9 @@ class SqliteTarget:
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._written.clear()
-            self._saved = self._catalog
-            self._counted += self._passed
-            self._passed.clear()
+            self._saved = self._tables
+            self._counted += self._uncounted
+            self._uncounted.clear()
             self._position = position
             faults.point("target.after_commit")
 
@@ -253,56 +253,56 @@ class SqliteTarget:
         with translated():
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            self._catalog = self._saved
-            self._passed.clear()
+            self._tables = self._saved
+            self._uncounted.clear()
             self._written.clear()
-            self._told_keys.forget()
+            self._unique_key_indexes.forget()
 
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""
         self._db.close()
 
     def _count(self) -> None:
-        """Give the catalogues what was counted, before an exclusion goes under another name or ends."""
+        """Add the counts to the schemas, before an exclusion gets another name or ends."""
         if self._counted:
-            same = self._catalog is self._saved
+            same = self._tables is self._saved
             self._saved = self._saved.counted(self._counted)
-            self._catalog = self._saved if same else self._catalog.counted(self._counted)
+            self._tables = self._saved if same else self._tables.counted(self._counted)
             self._counted.clear()
 
-    def _adopted(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
-        """Give tables what they lack of the transaction's columns; those that are excluded stay as they are."""
-        found = adopted(
+    def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
+        """Add missing metadata columns to tables; excluded tables stay as they are."""
+        found = missing_columns(
             tables,
             self._columns,
             excluded,
-            there=lambda name: column_names_of(self._db, name),
+            existing_columns=lambda name: column_names_of(self._db, name),
             name=table_name,
             column=lambda column: (quoted(column.name), sqlite_type(column)),
         )
-        check_names(self._naming, found.catalog)
+        check_names(self._names, found.target_schema)
         for statement in found.statements:
             self._db.execute(statement)
         self._db.executemany(
             "UPDATE thl_tables SET definition = ? WHERE service = ? AND schema_name = ? AND table_name = ?",
             ((to_json(table), self._service, *table.name) for table in found.tables),
         )
-        return found.catalog
+        return found.target_schema
 
     def _begin(self) -> None:
-        """Open the transaction, unless it is; and see that nobody has taken the file over."""
+        """Open the transaction unless it is open, and check that no newer applier has claimed the file."""
         if self._db.in_transaction:
             return
-        self._patiently("BEGIN IMMEDIATE")
+        self._run_waiting("BEGIN IMMEDIATE")
         row = self._db.execute("SELECT token FROM thl_position WHERE service = ?", (self._service,)).fetchone()
         if row != (self.token,):
             raise self._fenced(self.token)
 
     def _fenced(self, token: int) -> Fenced:
-        return Fenced("a newer applier has taken the target over", service=self._service, token=token)
+        return Fenced("a newer applier has claimed the target", service=self._service, token=token)
 
-    def _take_back(self, position: TargetPosition) -> None:
-        """What a position that is before the last one, or comes up to where it was, changes beside itself."""
+    def _record_rewind(self, position: TargetPosition) -> None:
+        """Update `thl_rewound` and `thl_applied` for a rewind, or for its end."""
         if position.head != self._position.head:
             self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
             if position.head != NO_SEQNO:
@@ -311,18 +311,18 @@ class SqliteTarget:
             later = (self._service, position.seqno)
             self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
 
-    def _write_catalog(self) -> None:
-        gone, new = changed(self._saved, self._catalog)
+    def _write_tables(self) -> None:
+        gone, new = changed(self._saved, self._tables)
         self._db.executemany(
             "DELETE FROM thl_tables WHERE service = ? AND schema_name = ? AND table_name = ?",
             ((self._service, *name) for name in gone),
         )
         self._db.executemany(
             "INSERT INTO thl_tables VALUES (?, ?, ?, ?, ?)",
-            ((self._service, *table.name, *self._naming.table(table.name), to_json(table)) for table in new),
+            ((self._service, *table.name, *self._names.table(table.name), to_json(table)) for table in new),
         )
         where = "WHERE service = ? AND schema_name = ? AND table_name = ?"
-        included, excluded = exclusions(self._saved, self._catalog)
+        included, excluded = exclusions(self._saved, self._tables)
         self._db.executemany(f"DELETE FROM thl_excluded {where}", ((self._service, *name) for name in included))
         self._db.executemany(
             "INSERT INTO thl_excluded VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -330,11 +330,11 @@ class SqliteTarget:
         )
         self._db.executemany(
             f"UPDATE thl_excluded SET changes = changes + ? {where}",
-            ((count, self._service, *name) for name, count in self._passed.items()),
+            ((count, self._service, *name) for name, count in self._uncounted.items()),
         )
 
-    def _patiently(self, sql: str) -> None:
-        """Run a statement that needs a lock, waiting for it up to `wait` seconds."""
+    def _run_waiting(self, sql: str) -> None:
+        """Run a statement that needs a lock; wait up to `wait` seconds for the lock."""
         deadline = self._clock.monotonic() + self._wait
         pause = 0.001
         while True:
@@ -346,7 +346,7 @@ class SqliteTarget:
                 if self._clock.monotonic() > deadline:
                     raise TargetUnavailable(
                         f"another process has held the file's write lock for {self._wait:g} s",
-                        hint="An older applier that is stopped (SIGSTOP) inside a transaction holds it: end it.",
+                        hint="An older applier may be stopped (SIGSTOP) inside a transaction: end its process.",
                         service=self._service or None,
                     ) from error
                 if pause > 0.1:
@@ -358,6 +358,6 @@ class SqliteTarget:
 
 
 def _private(path: Path) -> None:
-    """Make a file that is missing, for its owner alone; SQLite gives the same mode to those that it puts beside it."""
-    with suppress(OSError):  # it is there already, or cannot be made: SQLite says why
+    """Create a missing file that only its owner can read; SQLite gives the same mode to the files beside it."""
+    with suppress(OSError):  # it exists, or SQLite reports why it cannot be created
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

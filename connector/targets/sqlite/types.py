@@ -1,4 +1,4 @@
-"""What MySQL's types are in SQLite, in STRICT tables.
+"""SQLite's types for MySQL's, in STRICT tables.
 
 | MySQL | SQLite | how |
 |---|---|---|
@@ -9,7 +9,7 @@
 | char … longtext, enum, set, json | TEXT | |
 | binary … longblob, bit, geometry, vector | BLOB | bit: big-endian |
 
-A STRICT table converts nothing that is not already of its type, and ANY converts nothing at all.
+A STRICT table refuses values of another type, and ANY stores every value unconverted.
 """
 
 from __future__ import annotations

@@ -419,7 +419,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     assert not thread.is_alive()
     assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
     assert applier.request is not None
-    assert applier.request.because == "an upgrade"
+    assert applier.request.reason == "an upgrade"
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, request=request(config))
     assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
     assert cli.run([*offline, "--timeout", "0.1"]) == TargetUnavailable.exit_code
@@ -517,8 +517,8 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
         assert position.seqno == 10
     assert found(config) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
     assert applied(config) == list(range(11))
-    with open_signal_table(config.target) as desk:
-        doubtful = desk.inconsistent(config.service)
+    with open_signal_table(config.target) as signals:
+        doubtful = signals.inconsistent(config.service)
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, inconsistent=doubtful)
@@ -573,11 +573,11 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         with pytest.raises(Unsupported, match="n"):
             applier(9, skips=done(4))
     assert found(config) == [1, 2, 3, 5]
-    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as desk:
+    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
         with pytest.raises(Unsupported) as not_undone:
-            undo(config, target, desk, Seqno(2))
+            undo(config, target, signals, Seqno(2))
         assert not_undone.value.where["left_out"] == 4
-        assert [(one.table, one.since) for one in desk.inconsistent(config.service)] == [("orders", 4)]
+        assert [(one.table, one.since) for one in signals.inconsistent(config.service)] == [("orders", 4)]
     with pytest.raises(Unsupported) as not_again:
         applier(9, first=Seqno(3))
     assert not_again.value.where["seqno"] == 4
@@ -588,8 +588,8 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         assert end is not None
         assert end.consistent
     assert found(config) == [1, 2, 3, 5]
-    with open_signal_table(config.target) as desk:
-        excluded = desk.excluded(config.service)
+    with open_signal_table(config.target) as signals:
+        excluded = signals.excluded(config.service)
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
     assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
@@ -599,10 +599,10 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         assert db.execute('SELECT id FROM "shop.other"').fetchall() == [(9,)]
     with (
         closing(open_target(config.target, SystemClock())) as target,
-        open_signal_table(config.target) as desk,
+        open_signal_table(config.target) as signals,
         pytest.raises(Unsupported) as excluded_since,
     ):
-        undo(config, target, desk, Seqno(4))
+        undo(config, target, signals, Seqno(4))
     assert excluded_since.value.where == {"excluded": TableName("shop", "orders"), "since_seqno": 6}
 
 
@@ -646,8 +646,8 @@ def written_by(config: Config) -> dict[int, Any]:
 
 
 def request(config: Config) -> Request | None:
-    with open_signal_table(config.target) as desk:
-        return desk.request(config.service)
+    with open_signal_table(config.target) as signals:
+        return signals.request(config.service)
 
 
 def applied_or_none(config: Config) -> list[int] | None:

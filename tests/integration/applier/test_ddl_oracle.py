@@ -67,7 +67,7 @@ def table_of(cursor: Cursor, schema: str = SCHEMA) -> Table:
     """Table t as SHOW CREATE TABLE says it, read by our own parser."""
     cursor.execute("SHOW CREATE TABLE t")
     ((_, sql),) = cursor.fetchall()
-    return plan(Statement(schema, sql), TargetSchema(), 0).catalog.get(TableName(schema, "t"))
+    return plan(Statement(schema, sql), TargetSchema(), 0).target_schema.get(TableName(schema, "t"))
 
 
 @pytest.mark.parametrize(("definition", "column", "value"), FILLED, ids=[line[0] for line in FILLED])
@@ -122,7 +122,7 @@ def test_types_are_what_the_server_makes_of_them(mysql: Cursor, definition: str)
     mysql.execute("DROP TABLE IF EXISTS t")
     sql = f"CREATE TABLE t (c {definition}) CHARACTER SET utf8mb4"
     mysql.execute(sql)
-    ours = plan(Statement(SCHEMA, sql), TargetSchema(), 0).catalog.get(TableName(SCHEMA, "t"))
+    ours = plan(Statement(SCHEMA, sql), TargetSchema(), 0).target_schema.get(TableName(SCHEMA, "t"))
     shown = table_of(mysql)
     assert [(family(column), column.type, column.labels) for column in ours.columns] == [
         (family(column), column.type, column.labels) for column in shown.columns

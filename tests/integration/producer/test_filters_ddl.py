@@ -122,11 +122,11 @@ DEFAULTS = ("{o}", "{s}", "")
 class Shown:
     """The captured tables as the log shows them: their columns, and the first value of each row."""
 
-    catalog: TargetSchema
+    target_schema: TargetSchema
     rows: dict[TableName, list[Any]]
 
     def statement(self, statement: Statement) -> None:
-        found = plan(statement, self.catalog, 0)
+        found = plan(statement, self.target_schema, 0)
         for operation in found.operations:
             match operation:
                 case CreateTable(table=table):
@@ -139,18 +139,18 @@ class Shown:
                     self.rows[table.name] = []
                 case _:
                     pass
-        self.catalog = found.catalog
+        self.target_schema = found.target_schema
 
     def changed(self, rows: Rows) -> None:
         assert rows.action is Action.INSERT
-        self.catalog.check(rows.layout)
+        self.target_schema.check(rows.layout)
         self.rows[rows.layout.name] += [after[0] for _, after in images(rows) if after is not None]
 
     @property
     def tables(self) -> dict[str, tuple[list[str], list[Any]]]:
         return {
             str(table.name): ([column.name for column in table.columns], sorted(self.rows[table.name]))
-            for table in self.catalog
+            for table in self.target_schema
         }
 
 

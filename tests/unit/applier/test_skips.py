@@ -35,7 +35,7 @@ def test_one_event_of_a_range_is_left_out(skip: int) -> None:
     target = applied(*(record(n, [insert(n), insert(n, table="items")]) for n in range(4)), skip=skip)
     assert ids(target) == ids(target, "shop.items") == set(range(4)) - {skip}
     assert noted(target) == [(skip, ["shop.items", "shop.orders"])]
-    assert (target.left_out[0].by, target.left_out[0].because) == ("me@here", "it does not fit")
+    assert (target.left_out[0].by, target.left_out[0].reason) == ("me@here", "it does not fit")
     assert [event.seqno for event in target.events] == [0, 1, 2, 3]
     assert f"commit {skip}" in target.log
     assert target.position is not None

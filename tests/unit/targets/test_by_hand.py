@@ -16,20 +16,20 @@ from connector.targets.target_schema import TargetSchema
 
 
 def tables(*texts: str) -> TargetSchema:
-    catalog = TargetSchema()
+    target_schema = TargetSchema()
     for text in texts:
-        catalog = plan(Statement("shop", text, {}), catalog, 0).catalog
-    return catalog
+        target_schema = plan(Statement("shop", text, {}), target_schema, 0).target_schema
+    return target_schema
 
 
 class Beside:
     """A target that has the tables of a catalogue, under the source's types."""
 
-    def __init__(self, catalog: TargetSchema) -> None:
-        self._catalog = catalog
+    def __init__(self, target_schema: TargetSchema) -> None:
+        self._tables = target_schema
 
     def real(self, name: TableName) -> RealTable | None:
-        table = self._catalog.find(name)
+        table = self._tables.find(name)
         return None if table is None else self.expected(table)
 
     def expected(self, table: Table) -> RealTable:
@@ -48,17 +48,21 @@ PARTS = ("DROP TABLE IF EXISTS `shop`.`a`", "RENAME TABLE b TO c")
 
 def test_of_several_statements_the_definitions_after_the_last_count() -> None:
     found = done(tables(A, B), tables(C), *PARTS)
-    assert [str(table.name) for table in found.catalog] == ["shop.c"]
+    assert [str(table.name) for table in found.target_schema] == ["shop.c"]
     assert found.tables == (TableName("shop", "c"),)
 
 
 @pytest.mark.parametrize(
-    ("real", "told"),
-    [((A, C), "shop.a is still on the target"), ((B,), "shop.b is still on the target"), ((), "shop.c is not on")],
+    ("real", "table", "missing"),
+    [((A, C), "shop.a", False), ((B,), "shop.b", False), ((), "shop.c", True)],
 )
-def test_each_of_several_statements_must_be_done(real: tuple[str, ...], told: str) -> None:
-    with pytest.raises(TargetDiffers, match=told) as refused:
+def test_one_of_several_statements_not_done_is_refused_with_its_table(
+    real: tuple[str, ...], table: str, missing: bool
+) -> None:
+    with pytest.raises(TargetDiffers) as refused:
         done(tables(A, B), tables(*real), *PARTS)
+    assert str(refused.value.where["table"]) == table
+    assert bool(refused.value.hint) is missing  # a table that must exist is described
     assert (refused.value.where["seqno"], refused.value.where["sql"]) == (7, "; ".join(PARTS))
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from connector.errors import ConnectorError
 from connector.log.transaction.batch import Statement
-from connector.targets.ddl.characters import decoded, encoded, holds
+from connector.targets.ddl.characters import decoded, encoded, representable
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, Filled, Value
 from connector.targets.table import Table
 from connector.targets.target_schema import TargetSchema
 
-BEFORE = plan(Statement("s", "CREATE TABLE t (id INT) CHARACTER SET utf8mb4"), TargetSchema(), 0).catalog
+BEFORE = plan(Statement("s", "CREATE TABLE t (id INT) CHARACTER SET utf8mb4"), TargetSchema(), 0).target_schema
 UTF8 = {"character_set_client": "utf8mb4", "collation_connection": "255", "time_zone": "+05:30"}
 LATIN1 = {"character_set_client": "latin1", "collation_connection": "8"}
 MIXED = {"character_set_client": "utf8mb4", "collation_connection": "8"}
@@ -189,7 +189,7 @@ def test_bytes_of_characters() -> None:
     assert encoded("\u6f22", "gbk") is None  # several codes may be one character
     assert decoded(b"\xe9", "utf32") == "\u00e9"
     assert decoded(b"\xe9", "utf8mb4") is None
-    assert not holds("\U0001f600", "utf8mb3")
+    assert not representable("\U0001f600", "utf8mb3")
 
 
 TYPES = """INT;BIGINT UNSIGNED;DECIMAL(65,30);FLOAT(7,2);DOUBLE;YEAR;BIT(9);DATE;TIME(2);DATETIME(6);TIMESTAMP NULL

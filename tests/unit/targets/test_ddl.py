@@ -32,8 +32,8 @@ from connector.targets.target_schema import Excluded, TargetSchema
 T = TableName("shop", "t")
 
 
-def planned(sql: str, catalog: TargetSchema | None = None, *, schema: str = "shop", **options: str) -> Plan:
-    return plan(Statement(schema, sql, options), catalog or TargetSchema(), 1_700_000_000_000_000)
+def planned(sql: str, target_schema: TargetSchema | None = None, *, schema: str = "shop", **options: str) -> Plan:
+    return plan(Statement(schema, sql, options), target_schema or TargetSchema(), 1_700_000_000_000_000)
 
 
 def made(sql: str, **options: str) -> Table:
@@ -44,10 +44,10 @@ def made(sql: str, **options: str) -> Table:
 
 
 def tables(*statements: str) -> TargetSchema:
-    catalog = TargetSchema()
+    target_schema = TargetSchema()
     for sql in statements:
-        catalog = planned(sql, catalog).catalog
-    return catalog
+        target_schema = planned(sql, target_schema).target_schema
+    return target_schema
 
 
 CATALOG = tables(
@@ -130,7 +130,7 @@ WITHOUT_EFFECT = [
 def test_without_effect(sql: str) -> None:
     found = planned(sql, CATALOG)
     assert found.operations == ()
-    assert list(found.catalog) == list(CATALOG)
+    assert list(found.target_schema) == list(CATALOG)
 
 
 STOPS = [
@@ -366,7 +366,7 @@ def test_schemas() -> None:
     ).operations == (CreateSchema("s"),)
     dropped = planned("DROP DATABASE IF EXISTS shop", CATALOG)
     assert dropped.operations == (*(DropTable(table) for table in CATALOG), DropSchema("shop"))
-    assert not list(dropped.catalog)
+    assert not list(dropped.target_schema)
 
 
 def test_drop_rename_and_truncate() -> None:
@@ -375,7 +375,7 @@ def test_drop_rename_and_truncate() -> None:
     assert planned("TRUNCATE t", CATALOG).operations == (Truncate(table),)
     swapped = planned("RENAME TABLE t TO x, u TO t, x TO u", CATALOG)
     assert [operation.name.table for operation in swapped.operations if isinstance(operation, RenameTable)] == [*"xtu"]
-    assert swapped.catalog.get(T).columns == other.columns
+    assert swapped.target_schema.get(T).columns == other.columns
     assert planned("ALTER TABLE t RENAME AS attic.t", CATALOG).operations == (
         RenameTable(table, TableName("attic", "t")),
     )
@@ -443,7 +443,7 @@ def test_timestamps_without_explicit_defaults(options: dict[str, str], type_: st
 
 
 def test_modify_of_a_timestamp_without_explicit_defaults_forbids_null() -> None:
-    before = planned("ALTER TABLE t ADD at TIMESTAMP NULL", CATALOG).catalog
+    before = planned("ALTER TABLE t ADD at TIMESTAMP NULL", CATALOG).target_schema
     options = {"explicit_defaults_for_timestamp": "0"}
     (operation,) = planned("ALTER TABLE t MODIFY at TIMESTAMP(3)", before, **options).operations
     assert isinstance(operation, AlterTable)
@@ -466,10 +466,10 @@ def test_a_statement_that_failed_is_done_as_far_as_it_was() -> None:
 
 
 def test_mariadbs_conditions_before_names_are_no_names() -> None:
-    assert not planned("DROP INDEX IF EXISTS `PRIMARY` ON t", CATALOG, dialect="mariadb").catalog.get(T).key
+    assert not planned("DROP INDEX IF EXISTS `PRIMARY` ON t", CATALOG, dialect="mariadb").target_schema.get(T).key
     before = tables("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) DEFAULT 'a')")
     sql = "ALTER TABLE t ALTER COLUMN IF EXISTS name SET DEFAULT 'x'"
-    assert "name" not in planned(sql, before, dialect="mariadb").catalog.get(T).defaults_of()
+    assert "name" not in planned(sql, before, dialect="mariadb").target_schema.get(T).defaults_of()
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(1,2,3)", "TEXT(99999999999)", "VARCHAR"])
@@ -506,8 +506,8 @@ def test_whatever_is_said_is_understood_or_stops(sql: str) -> None:
 def test_what_only_mariadb_says_beside_the_tables() -> None:
     told = {DIALECT: MARIADB_DIALECT}
 
-    def mariadb(catalog: TargetSchema, sql: str) -> TargetSchema:
-        return plan(Statement("s", sql, told), catalog, 0).catalog
+    def mariadb(target_schema: TargetSchema, sql: str) -> TargetSchema:
+        return plan(Statement("s", sql, told), target_schema, 0).target_schema
 
     there = mariadb(mariadb(TargetSchema(), "CREATE TABLE t (id INT)"), "CREATE TABLE u (id INT)")
     waited = mariadb(
@@ -522,11 +522,11 @@ def test_what_only_mariadb_says_beside_the_tables() -> None:
         plan(Statement("s", "DROP TABLE t, missing"), there, 0)
 
 
-def without(catalog: TargetSchema, *names: str) -> TargetSchema:
+def without(target_schema: TargetSchema, *names: str) -> TargetSchema:
     for name in names:
-        entry = Excluded(since=Seqno(1), at=0, by="me@here", because="why")
-        catalog = catalog.excluding(TableName("shop", name), entry)
-    return catalog
+        entry = Excluded(since=Seqno(1), at=0, by="me@here", reason="why")
+        target_schema = target_schema.excluding(TableName("shop", name), entry)
+    return target_schema
 
 
 EXCHANGES = [

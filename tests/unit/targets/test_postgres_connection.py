@@ -18,9 +18,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_server_that_is_gone_without_a_word_is_noticed_whoever_is_to_speak(asked: list[str]) -> None:
-    connect("postgresql://u:p@h:1/d", "thl desk")
+    connect("postgresql://u:p@h:1/d", "thl signals")
     (found,) = map(conninfo_to_dict, asked)
-    assert (found["host"], found["application_name"]) == ("h", "thl desk")
+    assert (found["host"], found["application_name"]) == ("h", "thl signals")
     told = [int(found[f"keepalives_{name}"] or 0) for name in ("idle", "interval", "count")]
     assert told[0] + told[1] * told[2] == 60  # when it is to answer
     assert found["tcp_user_timeout"] == "60000"  # when it is to take what we send
@@ -35,7 +35,7 @@ def test_what_the_url_says_goes_before(asked: list[str]) -> None:
 def test_what_is_no_url_is_said(asked: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"target\.url"):
         connect("postgresql://h/d?nothing=1", "thl")
-    with pytest.raises(ConfigError, match="is sslmode meant") as caught:
+    with pytest.raises(ConfigError, match="sslmode") as caught:
         connect("postgresql://u:hidden@h/d?sslmod=require", "thl")
     assert "hidden" not in str(caught.value)
     assert not asked

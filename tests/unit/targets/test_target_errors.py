@@ -41,7 +41,7 @@ from connector.targets.sqlite.target import SqliteTarget
     ],
 )
 def test_what_postgresql_says(state: str, kind: type[ConnectorError]) -> None:
-    assert type(postgres_errors.ours(errors.lookup(state)("as it says"))) is kind
+    assert type(postgres_errors.connector_error(errors.lookup(state)("as it says"))) is kind
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_another_sessions_definition_that_came_between(
     state: str, field: DiagnosticField, told: str, retry: bool
 ) -> None:
     error = errors.lookup(state)("as it says", info={int(field): told.encode()})
-    assert postgres_errors.ours(error).retry == retry
+    assert postgres_errors.connector_error(error).retry == retry
 
 
 def test_what_postgresql_cannot_say_is_tried_again() -> None:
-    gone = postgres_errors.ours(psycopg.OperationalError("the connection is lost"))
+    gone = postgres_errors.connector_error(psycopg.OperationalError("the connection is lost"))
     assert (type(gone), gone.retry) == (TargetUnavailable, True)
 
 
@@ -102,7 +102,7 @@ def several(*attempts: tuple[str, str]) -> str:
     ],
 )
 def test_a_connection_that_is_not_made(text: str, kind: type[ConnectorError]) -> None:
-    assert type(postgres_errors.ours(psycopg.OperationalError(text))) is kind
+    assert type(postgres_errors.connector_error(psycopg.OperationalError(text))) is kind
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_a_connection_that_is_not_made(text: str, kind: type[ConnectorError]) ->
 def test_what_sqlite_says(code: int, kind: type[ConnectorError]) -> None:
     error = sqlite3.OperationalError("as it says")
     error.sqlite_errorcode = code
-    assert type(sqlite_errors.ours(error, Path("missing"))) is kind
+    assert type(sqlite_errors.connector_error(error, Path("missing"))) is kind
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DBMOVED])
 def test_what_sqlite_says_of_a_file_that_was_open_is_tried_again(code: int) -> None:
     error = sqlite3.OperationalError("as it says")
     error.sqlite_errorcode = code
-    assert sqlite_errors.ours(error).retry
+    assert sqlite_errors.connector_error(error).retry
 
 
 def test_a_lack_of_descriptors_passes_and_a_folder_does_not(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connector.errors import LogDamaged, Unsupported
 from connector.log.compact.compact import Compactor
 from connector.log.compact.net_changes import NetChanges
-from connector.targets.default_values import completed
+from connector.targets.default_values import with_whole_inserts
 from connector.targets.table import make_table
 from tests.support.compact_model import Counted, Partly, Row, decoded
 from tests.support.fragments import change, encoded, record, scanned
@@ -84,7 +84,7 @@ def applied(changes: list[tuple[int, dict[str, Any]]], target: Partly | Counted)
             table = make_table(
                 net.layout.name, net.layout.columns, [], defaults=dict(zip(COLUMNS, DEFAULTS, strict=True))
             )
-            target.do(completed(net, table))
+            target.do(with_whole_inserts(net, table))
 
 
 @given(histories(KEY))
@@ -161,8 +161,9 @@ def test_what_cannot_be_applied_stops(made: list[dict[str, Any]], error: type[Ex
 def test_a_default_that_is_not_known_stops() -> None:
     (net,) = net_of(minimal("insert", (None, [1]), after_present=b"\1"))
     table = make_table(net.layout.name, net.layout.columns, ["id"])
-    with pytest.raises(Unsupported, match=r"shop\.orders does not tell column v"):
-        completed(net, table)
+    with pytest.raises(Unsupported) as stopped:
+        with_whole_inserts(net, table)
+    assert (str(stopped.value.where["table"]), stopped.value.where["column"]) == ("shop.orders", "v")
     known = make_table(net.layout.name, net.layout.columns, ["id"], defaults={"v": b"\xff"})
-    whole = completed(net, known)
+    whole = with_whole_inserts(net, known)
     assert (whole.partial, decoded(whole.inserts, 2)) == (None, [(1, b"\xff")])

@@ -42,7 +42,7 @@ def test_a_comment_of_another_charset_is_shown_and_the_definition_applied() -> N
     last = statements[-1]
     assert last.sql == "CREATE TABLE c2 (id INT) /* caf\\xe9 */"
     assert replay.TEXT not in last.options
-    assert TableName("n", "c2") in plan(last, TargetSchema(), 0).catalog
+    assert TableName("n", "c2") in plan(last, TargetSchema(), 0).target_schema
 
 
 def test_a_procedure_of_an_ignored_schema_stops_nothing() -> None:
