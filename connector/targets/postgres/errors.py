@@ -72,7 +72,8 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
         return TargetDiffers(text, hint=_DEPENDENTS)
     if state[:2] in ("22", "54"):
         return ValueNotRepresentable(text)
-    return TargetDiffers(text, sqlstate=state)
+    table = f"{error.diag.schema_name}.{error.diag.table_name}" if error.diag.table_name else None
+    return TargetDiffers(text, sqlstate=state, table=table)
 
 
 def _crossed(error: psycopg.Error, state: str) -> bool:
