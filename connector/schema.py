@@ -28,7 +28,7 @@ SCHEMA_FILE: Final = "fragment.avsc"
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How a producer's messages begin.
+    """The first bytes of a producer's messages.
 
     Args:
         opening: the bytes before each value.
@@ -75,7 +75,7 @@ def schema_fingerprint() -> str:
 
 
 def framing(number: int | None = None) -> Framing:
-    """How messages begin.
+    """Return the framing of a producer with or without a registry.
 
     Args:
         number: of our schema in the registry; None: there is no registry.

@@ -23,7 +23,7 @@ UNKNOWN_SHARD: Final = ShardId("#UNKNOWN")
 
 
 class Kind(IntEnum):
-    """What an event is. The numbers are the Avro enum's indexes."""
+    """The kind of an event. The numbers are the Avro enum's indexes."""
 
     TRANSACTION = 0
     DDL = 1
@@ -32,7 +32,7 @@ class Kind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How an event ended, told by its last fragment. The numbers are the Avro enum's indexes."""
+    """The outcome of an event, in its last fragment. The numbers are the Avro enum's indexes."""
 
     COMMIT = 0
     ROLLBACK = 1
@@ -40,7 +40,7 @@ class Outcome(IntEnum):
 
 
 class Action(IntEnum):
-    """What happened to the rows of a change. The numbers are the Avro enum's indexes."""
+    """The action of a row change. The numbers are the Avro enum's indexes."""
 
     INSERT = 0
     UPDATE = 1
@@ -48,5 +48,5 @@ class Action(IntEnum):
 
 
 def is_barrier(kind: Kind, shard: ShardId) -> bool:
-    """Whether everything before this event precedes it and everything after follows it."""
+    """Return whether an event is a barrier: all events before it are applied before it, all after it after it."""
     return kind is Kind.DDL or shard == UNKNOWN_SHARD

@@ -179,7 +179,7 @@ cdef class Compactor:
         return first
 
     def take(self):
-        """What remains to be done, table by table, an earlier layout of a table before a later one; then empty."""
+        """Drain the net changes, table by table, an earlier layout of a table before a later one."""
         net = [drained(table, self.stamps) for table in self.tables]
         self._begin()
         return [rows for rows in net if len(rows)]
@@ -493,7 +493,7 @@ cdef bytes key_of(Table table, Reader r):
 
 
 cdef bint same_key(Table table, Reader r, bytes key) except -1:
-    """Whether the image walked last has this key."""
+    """Return whether the image walked last has this key."""
     cdef Py_ssize_t i, column, size, at = 0
     cdef Py_ssize_t length = len(key)
     cdef const char *have = key

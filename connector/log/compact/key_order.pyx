@@ -53,7 +53,7 @@ cdef uint64_t beginning(const unsigned char* key, Py_ssize_t size, Py_ssize_t* a
 
 
 cdef void rank(Rank* found, const unsigned char* key, Py_ssize_t size) noexcept:
-    """What is compared of a key."""
+    """Fill in the bytes of a key that are compared."""
     cdef uint64_t* words[2]
     cdef Py_ssize_t at = 0
     cdef unsigned char branch

@@ -58,7 +58,7 @@ cdef class PartialMerger:
         return 0
 
     cdef bint sealed(self, unsigned char action) except -1:
-        """Whether a change must come in another table's net rows, after what is held here.
+        """Return whether a change must go to another table's net rows, after those that are kept here.
 
         Without a key a row with defaults, which only the target knows, may be what is deleted next.
         """

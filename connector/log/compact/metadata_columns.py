@@ -29,7 +29,7 @@ Value = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class MetadataColumns:
-    """Which of them there are, in this module's order: the seqno first, so that it tells which of two rows is newer.
+    """Put the columns in this module's order: the seqno first, so that it tells which of two rows is newer.
 
     Args:
         kinds: what each holds.
@@ -44,7 +44,7 @@ class MetadataColumns:
         return replace(layout, columns=layout.columns + self.columns)
 
     def values(self, header: FragmentHeader) -> list[Value]:
-        """What they hold in rows of an event, as far as one of its fragments tells: else None."""
+        """The columns' values in rows of an event, as far as one of its fragments has them; else None."""
         return [_value(kind, header) for kind in self.kinds]
 
 

@@ -8,7 +8,7 @@ from connector.log.format import avro
 
 
 cdef class MetadataValues:
-    """What they hold in rows of one event."""
+    """The metadata columns' values in rows of one event."""
 
 
 cdef class MetadataValuesOf:

@@ -1,4 +1,4 @@
-"""What `reassemble` gives to `write`: net operations per key, in a form every target turns into its own bulk format."""
+"""Net changes per key, in a form that every target turns into its own bulk format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Partial:
 
 @dataclass(slots=True)
 class NetChanges:
-    """What remains to be done to one table after a run of events was collapsed by key.
+    """The net changes of one table after a range of events was compacted by key.
 
     With a key: `inserts` are new keys, `updates` existing keys with their full new images, `deletes` existing keys
     (before images). The three are disjoint by key; keys are compared by the bytes of the image. A changed key
@@ -80,7 +80,7 @@ class NetChanges:
     again: bool = False
 
     def __len__(self) -> int:
-        """How many rows of the target this touches."""
+        """The number of rows of the target that this touches."""
         return (
             len(self.inserts)
             + len(self.updates)

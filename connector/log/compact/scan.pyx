@@ -36,7 +36,7 @@ cdef enum:
 
 
 cdef class ScannedBatch:
-    """What the headers of one Arrow buffer's messages say, and where each stands."""
+    """The headers and positions of one Arrow buffer's messages."""
 
     def __cinit__(self, Py_ssize_t count):
         self.items = <ScannedMessage*>calloc(count or 1, sizeof(ScannedMessage))
@@ -81,7 +81,7 @@ cdef class Messages:
         return self.one(index).header
 
     def run(self):
-        """What the ledger is to know of them."""
+        """Describe them for `EventSequencer`."""
         cdef ScannedMessage* message = self.at(0)
         return EventRange(
             message.partition,
@@ -94,7 +94,7 @@ cdef class Messages:
         )
 
     def rows(self, Py_ssize_t first, Py_ssize_t end):
-        """How many rows the headers of some count."""
+        """The number of rows of some, by their headers."""
         cdef long long rows = 0
         cdef Py_ssize_t index
         for index in range(first, end):
@@ -292,7 +292,7 @@ cdef bint next_gtid(const unsigned char[::1] data, Span before, Span after) exce
 
 
 cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except -1:
-    """How many bytes stand before a message's body."""
+    """The number of bytes before a message's body."""
     cdef const char *prefix = PREFIX
     if data[start] == 0:
         return REGISTERED_SIZE

@@ -1,4 +1,4 @@
-"""What a record or a fragment holds is what its type says: for values that come from outside, decoded.
+"""Checks that decoded values from outside are of the types that their record or fragment declares.
 
 Avro and JSON hold whatever somebody wrote with a right checksum. What is wrong is found where it is read, and said with
 its place, not where it is used.

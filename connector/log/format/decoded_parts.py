@@ -35,7 +35,7 @@ class DecodedParts:
         self._size = 0  # of the change that is incomplete
 
     def whole(self, fragno: int, changes: Sequence[Change]) -> Sequence[Change]:
-        """What a fragment adds: its changes; of a part nothing, or with the last one the change.
+        """Return what a fragment adds: its changes; for a part nothing, or with the last part the whole change.
 
         Args:
             fragno: the fragment's; with 0 an event begins, or begins again.

@@ -1,4 +1,4 @@
-"""How a message of the event topic begins, and with which schema it is written.
+"""The first bytes of a message of the event topic, and the schema that they name.
 
     C3 01  8 bytes, the schema's CRC-64-AVRO fingerprint     Avro's single-object encoding
     00     4 bytes, the schema's number in a registry        Confluent's wire format
@@ -25,7 +25,7 @@ SCHEMA: Final = "schema"
 
 
 def body_at(value: bytes) -> int:
-    """Where a message's Avro value begins.
+    """Find where a message's Avro value begins.
 
     Raises:
         ValueError: it begins as no message of the event topic does.

@@ -1,4 +1,4 @@
-"""What every fragment starts with, so that a reader can route it from its first bytes."""
+"""The header of a fragment: a reader can route the fragment by its first bytes."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class FragmentHeader:
 
     @property
     def barrier(self) -> bool:
-        """Whether this event is a barrier between all shards."""
+        """True for a barrier between all shards."""
         return is_barrier(self.kind, self.shard)

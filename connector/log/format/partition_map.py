@@ -23,7 +23,7 @@ SINCE: Final = "shards_since"
 
 @dataclass(frozen=True, slots=True)
 class ShardRule:
-    """Which shard a table belongs to.
+    """The rule by which tables belong to shards.
 
     Args:
         by: BY_SCHEMA or BY_TABLE: of what no pattern finds.
@@ -46,7 +46,7 @@ class ShardRule:
 
 
 def finds(pattern: str, table: TableName) -> bool:
-    """Whether a pattern means a table: `schema.table`, or `schema`, split at its first dot; case does not matter."""
+    """Return whether a pattern matches a table: `schema.table`, or `schema`, split at its first dot, in any case."""
     schema, dot, name = pattern.partition(".")
     return bool(glob(schema, ignore_case=True).fullmatch(table.schema)) and (
         not dot or bool(glob(name, ignore_case=True).fullmatch(table.table))

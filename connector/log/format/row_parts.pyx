@@ -38,7 +38,7 @@ cdef class RowParts:
         self.size = 0
 
     def whole(self, Message message not None):
-        """What a fragment adds.
+        """Return what a fragment adds.
 
         Args:
             message: the next one of its event; with its fragment 0 an event begins, or begins again.
@@ -93,7 +93,7 @@ cdef Reader reader(Message message):
 
 
 cdef bint is_part(Message message) except -1:
-    """Whether a message's one change is a part of one."""
+    """Return whether a message's one change is a row part."""
     cdef Py_ssize_t at = message.changes
     return message.end - at > 2 and message.block.data[at] == ONE and message.block.data[at + 1] == CHUNK
 

@@ -1,4 +1,4 @@
-"""Which shard an event belongs to, and which partition a shard goes to."""
+"""Shards: the one that an event belongs to, and the partition of each."""
 
 from __future__ import annotations
 

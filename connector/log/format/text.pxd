@@ -36,7 +36,7 @@ cdef inline int reserve(Text* out, Py_ssize_t more) except -1:
 
 
 cdef inline bytes taken(Text* out):
-    """What was written. A buffer that has grown large is given back; whoever writes anew sets the size."""
+    """Return what was written. A buffer that has grown large is freed; the caller sets the size before writing again."""
     cdef bytes found = PyBytes_FromStringAndSize(<const char*>out.data, out.size)
     if out.room > KEEP:
         free(out.data)

@@ -33,7 +33,7 @@ cdef class GtidRange:
             self.count = 1
 
     cpdef bint goes_on(self, str gtid) except -1:
-        """Whether this one is the next, which is counted then."""
+        """Count a GTID if it is the next of the range; return whether it is."""
         cdef Py_ssize_t size
         cdef const char* text
         if self.first is None:

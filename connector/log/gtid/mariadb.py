@@ -56,7 +56,7 @@ class Missing:
         self._spans = spans
 
     def count(self) -> int:
-        """How many, at most: a domain's numbers may have holes."""
+        """The number of GTIDs, at most: a domain's numbers may have holes."""
         return sum(count for _, count in self._spans)
 
     def __bool__(self) -> bool:
@@ -71,7 +71,7 @@ class Missing:
 
 
 class DomainPosition:
-    """How far a log has come in each domain; also the builder of one.
+    """The position of a log in each domain; also the builder of one.
 
     A number of 0 says that nothing of a domain was there yet: a position that is empty still tells whose it is.
     """
@@ -119,7 +119,7 @@ class DomainPosition:
             self._domains[gone.domain] = {gone.server: max(gone.number - 1, 0)}
 
     def contains(self, gtid: str) -> bool:
-        """Whether a GTID was come past.
+        """Return whether a GTID is at or before this position.
 
         Raises:
             Unsupported: not a GTID of MariaDB.
@@ -135,7 +135,7 @@ class DomainPosition:
     __contains__ = contains
 
     def issubset(self, other: DomainPosition) -> bool:
-        """Whether the other position has come as far in every domain, by the same servers."""
+        """Return whether the other position is as far in every domain, by the same servers."""
         return not self - other
 
     def copy(self) -> DomainPosition:
@@ -145,11 +145,11 @@ class DomainPosition:
         return result
 
     def count(self) -> int:
-        """How many GTIDs it has come past, at most: a domain's numbers may have holes."""
+        """The number of GTIDs up to here, at most: a domain's numbers may have holes."""
         return sum(last.number for last in self)
 
     def __sub__(self, other: DomainPosition) -> Missing:
-        """What this position has come past and the other has not: the last of a domain must be there by its server."""
+        """The GTIDs up to this position that the other lacks: it must have the last of a domain by the same server."""
         spans = []
         for last in self:
             servers = other._domains.get(last.domain, {})

@@ -103,7 +103,7 @@ class GtidSet:
             self._sources.pop(source, None)
 
     def contains(self, gtid: str) -> bool:
-        """Whether one GTID is in.
+        """Return whether the set has a GTID.
 
         Raises:
             Unsupported: not a GTID of MySQL.
@@ -116,7 +116,7 @@ class GtidSet:
     __contains__ = contains
 
     def issubset(self, other: GtidSet) -> bool:
-        """Whether every GTID of this set is in the other."""
+        """Return whether the other set has every GTID of this one."""
         return not self - other
 
     def copy(self) -> GtidSet:
@@ -124,7 +124,7 @@ class GtidSet:
         return self._of((source, list(spans)) for source, spans in self._sources.items())
 
     def count(self) -> int:
-        """How many GTIDs."""
+        """The number of GTIDs."""
         return sum(last - first + 1 for spans in self._sources.values() for first, last in spans)
 
     def __or__(self, other: GtidSet) -> GtidSet:

@@ -16,11 +16,11 @@ class HasGtids(Protocol):
     """Some GTIDs."""
 
     def __contains__(self, gtid: str) -> bool:
-        """Whether one is in."""
+        """Return whether a GTID is in."""
 
 
 class Gtids(Protocol):
-    """What a log has, or has passed over; grows as it is read."""
+    """The GTIDs that a log has, or has passed over; grows as the log is read."""
 
     def add(self, gtid: str, count: int = 1) -> None:
         """Add a GTID and those that follow it, `count` in all."""
@@ -29,16 +29,16 @@ class Gtids(Protocol):
         """Take one out, if it is in; of MariaDB's also those behind it in its domain."""
 
     def contains(self, gtid: str) -> bool:
-        """Whether one is in."""
+        """Return whether a GTID is in."""
 
     def __contains__(self, gtid: str) -> bool:
-        """Whether one is in."""
+        """Return whether a GTID is in."""
 
     def count(self) -> int:
-        """How many."""
+        """The number of GTIDs."""
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """True unless empty."""
 
     def __str__(self) -> str:
         """The text that it can be made from again."""
@@ -48,17 +48,17 @@ class Lacking(Protocol):
     """GTIDs that are missing somewhere."""
 
     def count(self) -> int:
-        """How many."""
+        """The number of GTIDs."""
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """True unless empty."""
 
     def __str__(self) -> str:
         """For people."""
 
 
 def of_mariadb(text: str) -> bool:
-    """Whether a GTID, or a text of several, is MariaDB's. MySQL's empty set is not: MariaDB's is never empty here."""
+    """Return whether a GTID, or a text of several, is MariaDB's. The empty text is MySQL's."""
     return _OF_MARIADB.fullmatch(text) is not None
 
 
@@ -72,7 +72,7 @@ def parse_gtids(text: str) -> Gtids:
 
 
 def lacking(wanted: str, there: str) -> Lacking:
-    """What is in one text and not in another.
+    """The GTIDs of one text that another lacks.
 
     Raises:
         HistoriesDiffer: one is MySQL's and the other MariaDB's, and neither is empty.

@@ -42,7 +42,7 @@ class EventRange(Generic[R]):
 
 
 def is_plain(header: FragmentHeader) -> bool:
-    """Whether an event is whole in this fragment, and rows are all there is to it."""
+    """Return whether this fragment is a whole event that has nothing but rows."""
     return (
         header.fragno == 0
         and header.last_frag
@@ -53,7 +53,7 @@ def is_plain(header: FragmentHeader) -> bool:
 
 
 def follows(before: FragmentHeader, after: FragmentHeader) -> bool:
-    """Whether one plain event is the next of a run after another."""
+    """Return whether one plain event directly follows another, so that both are of one range."""
     return (
         is_plain(before)
         and is_plain(after)

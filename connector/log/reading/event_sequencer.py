@@ -1,4 +1,4 @@
-"""Which events are finished, contiguous and not given up: the reader's side of the protocol, as pure code.
+"""Releases the events that are finished, contiguous and not given up: the reader's side of the protocol, as pure code.
 
 What the log promises, and what is checked here of it:
 
@@ -106,11 +106,11 @@ class EventSequencer(Generic[B, R]):
 
     @property
     def partitions(self) -> int:
-        """How many the log has."""
+        """The number of partitions of the log."""
         return len(self._partitions)
 
     def ahead(self, partition: int) -> bool:
-        """Whether a partition has given an event that waits for one before it: that one is in another partition.
+        """Return whether a partition is ahead: it has an event that waits for one before it, in another partition.
 
         A partition's events ascend; and what a producer gave up is the event that its successor begins with, so what
         comes before that is not behind it either.
@@ -181,7 +181,7 @@ class EventSequencer(Generic[B, R]):
         return True
 
     def release(self) -> list[Release[B] | EventRange[R] | Voided]:
-        """What may be taken now, in seqno order; each thing is given once. Every event of a run may be committed.
+        """Drain what may be applied now, in seqno order. Every event of a range may be committed.
 
         The event after the last complete one is given in parts as its fragments come, so that nobody holds a large
         one whole; should it be given up, a `Voided` follows its parts.
@@ -197,7 +197,7 @@ class EventSequencer(Generic[B, R]):
         return ready
 
     def resumable(self, upto: Seqno) -> dict[int, int]:
-        """Where to read on from, once everything up to and including `upto` is committed on the target.
+        """Return the offsets to resume from, once everything up to and including `upto` is committed on the target.
 
         An event after `upto` of which anything was read keeps its partition's offset at its fragment 0, however many
         later events of that partition are finished.

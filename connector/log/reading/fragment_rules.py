@@ -1,4 +1,4 @@
-"""What may come after what in one partition: the rules that whoever reads one holds each message against.
+"""Rules of the order of messages within one partition; `partition_state` applies them.
 
 Every fragment names the finished event before its own, the fragments of an event count from 0, an epoch begins with a
 marker of the log. The rules say what is wrong in words, None when nothing is: who reads knows where it stood, and
@@ -14,7 +14,7 @@ from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, pa
 
 
 def unlinked(header: FragmentHeader, tail: Seqno | None, taken: Seqno) -> str | None:
-    """Why an event or a marker cannot begin here.
+    """Return the reason why an event or a marker cannot begin here.
 
     Args:
         header: of its first message.
@@ -33,7 +33,7 @@ def unlinked(header: FragmentHeader, tail: Seqno | None, taken: Seqno) -> str | 
 
 
 def interrupted(header: FragmentHeader, seqno: Seqno, fragno: int, rows: int, tail: Seqno | None) -> str | None:
-    """Why a fragment cannot go on with an unfinished event.
+    """Return the reason why a fragment cannot continue an unfinished event.
 
     Args:
         header: the fragment's.
@@ -54,7 +54,7 @@ def interrupted(header: FragmentHeader, seqno: Seqno, fragno: int, rows: int, ta
 
 
 def unannounced(header: FragmentHeader, epoch: Epoch) -> str | None:
-    """Why a fragment's epoch cannot be met here, after one or after NO_EPOCH."""
+    """Return the reason why a fragment's epoch cannot follow `epoch` without a marker; NO_EPOCH: nothing was read."""
     if header.epoch < epoch:
         return f"An older producer wrote after epoch {epoch} had begun here"
     if header.epoch > epoch != NO_EPOCH:
@@ -63,7 +63,7 @@ def unannounced(header: FragmentHeader, epoch: Epoch) -> str | None:
 
 
 def unexpected(header: FragmentHeader, epoch: Epoch) -> str | None:
-    """Why a marker's epoch cannot begin here, after one or after NO_EPOCH."""
+    """Return the reason why a marker's epoch cannot follow `epoch`; NO_EPOCH: nothing was read."""
     if header.epoch != epoch + 1 and epoch != NO_EPOCH:
         return f"An epoch is missing or came late: the last one here is {epoch}"
     return None

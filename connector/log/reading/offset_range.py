@@ -27,7 +27,7 @@ from connector.log.writing.fork import Range, meets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """What of a partition is read.
+    """A range of a partition's offsets, and the events of it that are read.
 
     Args:
         partition: its number.
@@ -50,7 +50,7 @@ class OffsetRange:
     trapped: tuple[Range, ...] = ()
 
     def wants(self, seqno: Seqno) -> bool:
-        """Whether an event is wanted, wherever it stands."""
+        """Return whether an event is read, whatever its offset."""
         return self.after < seqno <= self.upto and not (self.trapped and meets(self.trapped, seqno, seqno))
 
 
@@ -80,12 +80,12 @@ class OffsetRangeReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the last event that can be wanted has been read, so that no further message is needed."""
+        """True when the last event of the range has been read, so that no further message is needed."""
         tail = self._state.tail
         return not self._state.unfinished and tail is not None and tail >= self._bounds.last
 
     def take_run(self, run: EventRange[Any]) -> bool:
-        """Whether all events of a run are wanted, and simply come next. If not, nothing has changed."""
+        """Accept events that are all read and come next. Returns False, and changes nothing, where they are not."""
         bounds, state = self._bounds, self._state
         if (
             self._from_within
@@ -103,7 +103,7 @@ class OffsetRangeReader:
         return True
 
     def take(self, header: FragmentHeader, offset: int) -> str:
-        """What the next message is.
+        """Accept the next message and tell what it is.
 
         Raises:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.

@@ -23,7 +23,7 @@ REREAD: Final = "The partition was read again from an earlier offset"
 
 @dataclass(slots=True)
 class PartitionState:
-    """What a reader knows of one partition. After an error it is of no use.
+    """One partition as far as it was read. After an error it is of no use.
 
     Args:
         topic: for errors.

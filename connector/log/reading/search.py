@@ -1,4 +1,4 @@
-"""Where an event stands in a partition, found in few reads.
+"""Finds the offset of an event in a partition by binary search.
 
 From one offset to the next the numbers of a partition never fall: its events ascend, what was given up is given again
 under the same number, and a marker bears the first number that its epoch will give. So a number is looked for by

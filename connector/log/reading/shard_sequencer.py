@@ -152,7 +152,7 @@ class ShardSequencer(Generic[B]):
         return None
 
     def place(self) -> tuple[dict[int, int], dict[int, Seqno]]:
-        """Where to read on from after what was given: partition → offset, and → the last event before it."""
+        """Return where to resume after the released events: partition → offset, and → the last event before it."""
         offsets, tails = {}, {}
         for number, strand in self._strands.items():
             first = strand.waiting[0] if strand.waiting else strand.open
@@ -231,7 +231,7 @@ class ShardSequencer(Generic[B]):
         self._forks.add(header.epoch)
 
     def _ready(self, strand: ShardPartition[B], event: ShardEvent[B]) -> bool:
-        """Whether an event that stands first in its partition may be given."""
+        """Return whether the first waiting event of its partition may be released."""
         header = event.header
         given = self._floor if self._barrier is None else self._barrier
         if header.last_barrier > given:

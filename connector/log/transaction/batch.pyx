@@ -1,4 +1,4 @@
-"""What `capture` gives to `encode`: a transaction of the source in pieces of bounded size.
+"""A transaction of the source in batches of bounded size, from its reader to the encoder.
 
 A small transaction is one piece with `begin` and `ending`. A large one is a first piece with `begin`, any
 number of middle ones, and a last one with `ending`. Pieces of two transactions never mix. A piece without
@@ -79,7 +79,7 @@ cdef class Statement:
 @cython.final
 @dataclass(frozen=True)
 cdef class TransactionStart:
-    """What is known of a transaction when it begins.
+    """The facts of a transaction that are known when it begins.
 
     Args:
         start: where its first event (its GTID event, if any) stands.
@@ -98,7 +98,7 @@ cdef class TransactionStart:
 @cython.final
 @dataclass(frozen=True)
 cdef class TransactionEnd:
-    """What is known only when a transaction has ended.
+    """The facts of a transaction that are known only when it has ended.
 
     Args:
         end: the place after its last event; with file and offset as the source numbers them.

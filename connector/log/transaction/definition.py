@@ -31,7 +31,7 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Redefined:
-    """What the transaction before it has changed. Stands behind its last piece, or behind what was passed.
+    """The definitions that the transaction before it has changed; follows its last batch, or the position advance.
 
     Args:
         tables: by name; None: there is no such table.

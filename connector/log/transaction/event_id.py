@@ -13,7 +13,7 @@ _FORM: Final = re.compile(r"(?P<file>[^:;]+):(?P<end>\d{16,20});(?P<thread>\d+)"
 
 @dataclass(frozen=True, slots=True, order=True)
 class EventId:
-    """Where an event ended and which connection made it.
+    """The end position of an event in the binary log, and the connection that made it.
 
     Args:
         file: the binary log's file.

@@ -10,7 +10,7 @@ from connector.log.transaction.source_position cimport SourcePosition
 @cython.final
 @dataclass(frozen=True)
 cdef class Digest:
-    """What a transaction contained, whatever its fragments were: to recognise it when it is read again.
+    """The digest of a transaction's content, however it was cut into fragments: recognises it when it is read again.
 
     Args:
         rows: how many rows.

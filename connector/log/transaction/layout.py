@@ -1,4 +1,4 @@
-"""How the rows of one table are laid out in a change: its columns and which of them are the key."""
+"""The layout of a table's rows in a change: its columns, and those of the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is prepared and not decided: pure, the same for the producer and for its model.
+"""XA transactions that are prepared and not decided: pure, the same for the producer and for its model.
 
 The pieces of a prepared transaction are written to a topic of their own as they are read, under the name of this
 *attempt* to read it, which is never given twice. They count only when the closing record (`Pending`) is there; it is
@@ -61,7 +61,7 @@ class Pending:
 
     @property
     def check(self) -> int:
-        """What it adds to `Kept.check`."""
+        """The part of `Kept.check` that this transaction adds."""
         return crc32(f"{self.xid}/{self.attempt}/{self.pieces}/{self.messages}".encode())
 
 
@@ -105,7 +105,7 @@ class PendingSet:
 
     @property
     def oldest(self) -> int | None:
-        """When the one was prepared that waits longest; None: none waits."""
+        """The time at which the oldest pending one was prepared; None: there is none."""
         return min((pending.time for pending in self._by_xid.values()), default=None)
 
     def prepare(self, pending: Pending) -> Pending | None:

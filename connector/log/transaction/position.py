@@ -1,4 +1,4 @@
-"""What the producer remembers of how far it came, and what a target remembers.
+"""The positions of the producer and of a target.
 
 `SourcePosition` is a place in the source's log: *seen*. `PositionRecord` is what is safe to start again from.
 They are two types so that neither can be taken for the other.
@@ -63,7 +63,7 @@ class PositionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPosition:
-    """How far a target is: written in the same target transaction as its data.
+    """The position of a target, written in the same target transaction as its data.
 
     Args:
         service: whose log.

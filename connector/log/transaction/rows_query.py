@@ -1,4 +1,4 @@
-"""How the metadata of a fragment tells which statement made its rows, where the source logged that.
+"""The statement that made a fragment's rows, in its metadata, where the source logged it.
 
 `rows_query.N` is the text of the statement that made the fragment's change N (from 0) and those behind it, also in the
 event's next fragments, up to the next such key; an empty text: from there on it is not known. Each stands once, where

@@ -34,7 +34,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """What an epoch goes on without.
+    """The trapped events that an epoch goes on without.
 
     Args:
         trapped: the GTIDs, as text.
@@ -114,12 +114,12 @@ def parse_ranges(text: str, at: str) -> tuple[Range, ...]:
 
 
 def meets(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:
-    """Whether any seqno from `first` to `last` is in one of the ranges."""
+    """Return whether any seqno from `first` to `last` is in one of the ranges."""
     return any(low <= last and first <= high for low, high in ranges)
 
 
 def outside(ranges: Iterable[Range], first: Seqno, last: Seqno) -> int:
-    """How many seqnos from `first` to `last` are in none of the ranges."""
+    """The number of seqnos from `first` to `last` that are in none of the ranges."""
     count, at = 0, int(first)
     for low, high in sorted(ranges):
         if low > last:
@@ -185,5 +185,5 @@ def accept(
 
 
 def without(gtid_set: str | None, forked: Forked) -> str | None:
-    """What the log has, as its new source sees it: a trapped GTID that comes again is another transaction."""
+    """The GTID set of the log for its new source: a trapped GTID that comes again is another transaction."""
     return None if gtid_set is None else str(GtidSet.parse(gtid_set) - GtidSet.parse(forked.trapped))

@@ -1,4 +1,4 @@
-"""What `encode` gives to `publish`: one encoded fragment and what must be remembered with it."""
+"""One encoded fragment, and the facts that the position needs of it."""
 
 cimport cython
 from cython.dataclasses cimport dataclass

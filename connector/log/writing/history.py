@@ -21,7 +21,7 @@ from connector.log.writing.fork import Range, meets, ranges_text
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a log went through, as its control topic tells.
+    """The history of a log: its epochs and forks, from its control topic.
 
     A target is compared with a history that was read *after* the target was claimed: an older applier may have
     gone on until then.
@@ -85,7 +85,7 @@ class History:
         return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
 
     def beginning(self, first: Seqno) -> Seqno:
-        """Where a reader that wants an event, and what is behind it, may begin: there, or before what is trapped.
+        """Return the seqno from which to read an event and all after it: its own, or that of a trapped event before it.
 
         Between the first trapped event and the epoch that goes on without it nobody can stand: who stops there with
         an older epoch has taken what is trapped, as far as `prove` can tell.
@@ -224,7 +224,7 @@ def check_offsets(
 
 
 def _has_all(position: TargetPosition, partition: int, log: PositionRecord | None) -> bool:
-    """Whether a target has every event of a partition, also the one that is being written."""
+    """Return whether a target has every event of a partition, also the one that is being written."""
     if log is None or position.seqno == NO_SEQNO or (log.open is not None and log.open.partition == partition):
         return False
     return log.tails.get(partition, NO_SEQNO) <= position.seqno

@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """What the producer brings along.
+    """The facts of the producer that goes online, and of its source.
 
     Args:
         source_id: the source's host:port, as configured.
@@ -74,7 +74,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlinePlan:
-    """What is written, in one Kafka transaction, before the first event.
+    """The records that are written, in one Kafka transaction, before the first event.
 
     Args:
         log: to the control topic, when the log is new.
@@ -96,7 +96,7 @@ class OnlinePlan:
 
     @property
     def new(self) -> bool:
-        """Whether the log begins with this."""
+        """True where the log begins with this epoch."""
         return self.log is not None
 
     @property
@@ -164,7 +164,7 @@ def comparable(control: ControlState, position: PositionRecord) -> Finished | No
 
 
 def incomparable(control: ControlState, position: PositionRecord) -> str:
-    """Why the source cannot show the log's last event again as it was; "" where it can, or where there is none.
+    """Return why the source cannot show the log's last event again as it was; "" where it can, or where there is none.
 
     An event is what filters made of a transaction: under others it is another event, or none.
 

@@ -1,4 +1,4 @@
-"""How the producer's position moves while it publishes. Compiled: every event moves it.
+"""The producer's position while it publishes. Compiled: every event moves it.
 
 The one rule: while an event is open, nothing of the position moves but `open` itself. So the record that stands in
 Kafka beside an unfinished event always leads back to the event's beginning.

@@ -1,4 +1,4 @@
-"""What a producer finds at the partitions' ends, and whether the log's topics still belong together.
+"""Checks the partitions' ends against the position, and that the log's topics still belong together.
 
 The newest record of a partition tells all that is needed, whatever it is: the last fragment of an event is the
 partition's last event; a marker, or a fragment of an unfinished event, names it. And as every epoch has a marker on
@@ -31,7 +31,7 @@ REPARTITIONED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TailFound:
-    """What stands last in a partition.
+    """The last message of a partition.
 
     Args:
         seqno: the partition's last finished event, NO_SEQNO if it never had one.
@@ -54,7 +54,7 @@ class TailFound:
 
     @property
     def readable(self) -> bool:
-        """Whether there is any record."""
+        """True where there is any record."""
         return self.epoch != NO_EPOCH
 
 

@@ -1,4 +1,4 @@
-"""Whether the source still has what the log took from it, and the same.
+"""Checks that the source still has the log's transactions, unchanged.
 
 Two ways lead away: another server took the source's place without the last transactions (they are *trapped* in the
 log), or the source itself crashed with `sync_binlog≠1`, lost its last transactions and gave their GTIDs to others.

@@ -55,7 +55,7 @@ cdef enum:
 
 
 cdef class Buffers:
-    """What every column has: its bytes, and which rows are not null."""
+    """The part that all columns share: their bytes, and which rows are not null."""
 
     cdef Text data
     cdef Text valid  # a byte a row
@@ -120,7 +120,7 @@ cdef class Texts(Buffers):
         free(self.ends.data)
 
     cdef int end(self, bint is_there) except -1:
-        """What was written to `data` since the last one is a row's text."""
+        """End a row: its text is what was written to `data` since the row before."""
         cdef int32_t at
         if self.data.size > LARGEST:
             raise ValueError("rows are too large for one batch of Arrow")
@@ -244,7 +244,7 @@ cdef class Changes:
         return number, rows
 
     def take(self, object schema):
-        """What was collected, as a batch; then empty.
+        """Drain the collected changes as a batch.
 
         Args:
             schema: of Arrow; the columns are those of `connector.spark.source.columns`.
@@ -288,7 +288,7 @@ cdef class Changes:
 
     cdef int told(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
                   long long rows) except -1:
-        """What is the same in all rows of a change."""
+        """Add the values that are the same in all rows of a change."""
         cdef long long row
         cdef int64_t seqno = last.seqno, epoch = last.epoch, server_id = last.server_id
         cdef bytes kind = last.kind.name.lower().encode()
