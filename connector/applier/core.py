@@ -164,9 +164,9 @@ class ApplyCore:
             The messages that it got one by one.
         """
         single: list[Message] = []
-        while len(messages) == 1 or not self._sequencer.take_run(messages.run()):
+        while len(messages) == 1 or not self._sequencer.accept_range(messages.event_range()):
             message = messages.message(0)
-            self._sequencer.take(message.header, message.partition, message.offset, message)
+            self._sequencer.accept(message.header, message.partition, message.offset, message)
             single.append(message)
             if len(messages) == 1:
                 break
@@ -207,7 +207,7 @@ class ApplyCore:
                     at += 1
                     continue
                 upto = skip
-            first, at = at, compactor.add_run(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
+            first, at = at, compactor.add_range(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
             self._open.events.add_range(messages, first, at)
             if self._gtids is not None:
                 for gtid, count in messages.gtids(first, at):
@@ -337,7 +337,7 @@ class ApplyCore:
             self._commit()
 
     def _stage(self, *, last: bool) -> None:
-        changes = self._compactor.take()
+        changes = self._compactor.drain()
         if not changes:
             return
         if self.position.head != NO_SEQNO:
@@ -395,7 +395,7 @@ class ApplyCore:
 
     def _forget(self) -> None:
         """Drop an unfinished event, which is void; no other event is collected beside it."""
-        self._compactor.take()
+        self._compactor.drain()
         self._row_parts.forget()
         if self._open.staged:
             self._target.discard()

@@ -76,12 +76,12 @@ class ReplayCheck:
         """
         for part in batch.to_batches():
             for message in (one for messages in self._scanner.scan(part) for one in messages):
-                self._sequencer.take(message.header, message.partition, message.offset, message)
+                self._sequencer.accept(message.header, message.partition, message.offset, message)
         for release in self._sequencer.release():
             if isinstance(release, Release) and release.seqno <= self._last:
                 self._check_event(release)
         if self._compactor.size >= CHECK_BYTES:
-            self._compactor.take()
+            self._compactor.drain()
 
     def check(self, *, keyless: bool = False) -> None:
         """Check the tables, after the last event.

@@ -129,8 +129,8 @@ def _undo_step(
         if header.outcome is not Outcome.VOID:
             compact_inverse(compactor, config.topic, fragments)
         if compactor.size >= STAGE_BYTES:
-            target.stage(compactor.take(), last=False)
-    target.stage(compactor.take(), last=True)
+            target.stage(compactor.drain(), last=False)
+    target.stage(compactor.drain(), last=True)
     before = replace(
         position,
         seqno=first.seqno,
@@ -186,7 +186,7 @@ def _events(
             for part in batch.to_batches():
                 messages = (one for found in scanner.scan(part) for one in found)
                 for message, value in zip(messages, part["value"].to_pylist(), strict=True):
-                    sequencer.take(message.header, message.partition, message.offset, value or b"")
+                    sequencer.accept(message.header, message.partition, message.offset, value or b"")
             for release in sequencer.release():
                 if not isinstance(release, Release):
                     held = []

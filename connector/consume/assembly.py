@@ -80,7 +80,7 @@ class WholeLog:
 
     def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
         """As `Order`."""
-        self._sequencer.take(header, partition, offset, fragments)
+        self._sequencer.accept(header, partition, offset, fragments)
         for item in self._sequencer.release():
             # Parts of an unfinished event, and their withdrawal, are ignored: nothing of it was returned.
             if isinstance(item, Release) and item.complete:
@@ -147,7 +147,7 @@ class SomeShards:
 
     def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
         """As `Order`."""
-        self._sequencer.take(header, partition, offset, fragments)
+        self._sequencer.accept(header, partition, offset, fragments)
         self._partitions.add(partition)
         if header.last_frag and header.kind is not Kind.EPOCH:
             self._epochs.setdefault(partition, deque()).append((header.seqno, header.epoch))
@@ -157,7 +157,7 @@ class SomeShards:
         item = self._sequencer.next()
         if item is None:
             return None
-        offsets, tails = self._sequencer.place()
+        offsets, tails = self._sequencer.resume_point()
         self._pass(tails)
         seqno, epoch = self._last
         barrier = self._sequencer.barrier
@@ -166,7 +166,7 @@ class SomeShards:
 
     def ahead(self, limit: int) -> Collection[int]:
         """As `Order`. A partition never waits for one that itself waits: barriers are released in order."""
-        return [p for p in self._partitions if sum(each.size for each in self._sequencer.held(p)) > limit]
+        return [p for p in self._partitions if sum(each.size for each in self._sequencer.waiting_bodies(p)) > limit]
 
     @property
     def released(self) -> Seqno:

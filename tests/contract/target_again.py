@@ -129,7 +129,7 @@ def test_undone_it_is_as_it_was_and_goes_forward_again(place: Place, seed: int) 
         for seqno in range(at.seqno, to, -1):
             end = starts[seqno + 1] if seqno + 1 < events else len(values)
             compact_inverse(collapse, "thl.shop", values[starts[seqno] : end])
-        target.stage(collapse.take(), last=True)
+        target.stage(collapse.drain(), last=True)
         target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
         assert place.read(ORDERS) == sorted(states[to].items())
         rig, end = Rig(target, history([0], events - 1)), random.randint(to + 1, events - 1)

@@ -203,7 +203,7 @@ def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> N
     collapse = Compactor("thl.shop", ALL, known=False)
     for seqno in range(at.seqno, to, -1):
         compact_inverse(collapse, "thl.shop", values[starts[seqno] : starts[seqno] + 1])
-    target.stage(collapse.take(), last=True)
+    target.stage(collapse.drain(), last=True)
     target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
 
 

@@ -52,7 +52,7 @@ def scan(value: bytes) -> list[Any]:
 
 
 def heads(value: bytes) -> object:
-    return [(m.run(), m.gtids(0, len(m)), [(one.header, one.size) for one in m]) for m in scan(value)]
+    return [(m.event_range(), m.gtids(0, len(m)), [(one.header, one.size) for one in m]) for m in scan(value)]
 
 
 def statements(value: bytes) -> object:
@@ -65,13 +65,13 @@ def collapsed(columns: MetadataColumns | None, *, run: bool) -> Reader:
         collapse, parts = Compactor(TOPIC, columns), RowParts(TOPIC)
         for found in scan(value):
             if run:
-                collapse.add_run(found, 0, len(found), 1 << 40, 1 << 40)
+                collapse.add_range(found, 0, len(found), 1 << 40, 1 << 40)
                 continue
             for one in found:
                 whole = parts.whole(one)
                 if whole is not None:
                     collapse.add(whole)
-        return [(net.layout, len(net)) for net in collapse.take()]
+        return [(net.layout, len(net)) for net in collapse.drain()]
 
     return read
 
@@ -81,7 +81,7 @@ def spark_rows(value: bytes) -> object:
     for found in scan(value):
         for one in found:
             changes.add(one, one.header, 0, 0)
-    return changes.take(arrow_schema(layout=True)).to_pylist()
+    return changes.drain(arrow_schema(layout=True)).to_pylist()
 
 
 def consumed(value: bytes) -> object:
@@ -99,7 +99,7 @@ def joined(value: bytes) -> object:
     one: ShardSequencer[bytes] = ShardSequencer(
         topic=TOPIC, log_id=LOG_ID, shards=("shop",), offsets={0: 0}, floor=Seqno(-1), tails={}, barrier=None
     )
-    one.take(DECODER.header(value, AT), 0, 0, value)
+    one.accept(DECODER.header(value, AT), 0, 0, value)
     return list(iter(one.next, None))
 
 
@@ -123,7 +123,7 @@ def undone(value: bytes) -> object:
     collapse = Compactor(TOPIC)
     scan(value)
     undo.compact_inverse(collapse, TOPIC, [value])
-    return len(collapse.take())
+    return len(collapse.drain())
 
 
 MESSAGE_READERS: dict[str, Reader] = {

@@ -16,7 +16,7 @@ Where the target has columns of the transaction, each image that remains gets th
 without a key are then equal and not the same: a delete takes the newest, and what is there before the run is older.
 Once an image of a table does not have all columns, what follows of that table is folded by column (`fold`).
 
-Values are walked, not decoded. Images stay where Kafka's messages have them until `take` copies those that remain.
+Values are walked, not decoded. Images stay where Kafka's messages have them until `drain` copies those that remain.
 """
 
 from array import array
@@ -145,7 +145,7 @@ cdef class Compactor:
             self.failed(error, message)
         return before
 
-    def add_run(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
+    def add_range(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
         """Take whole events, one fragment each, until there are as many rows or bytes as one commit is to have.
 
         Args:
@@ -178,7 +178,7 @@ cdef class Compactor:
                 break
         return first
 
-    def take(self):
+    def drain(self):
         """Drain the net changes, table by table, an earlier layout of a table before a later one."""
         net = [drained(table, self.stamps) for table in self.tables]
         self._begin()

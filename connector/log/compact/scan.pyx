@@ -80,7 +80,7 @@ cdef class Messages:
         """One's header."""
         return self.one(index).header
 
-    def run(self):
+    def event_range(self):
         """Describe them for `EventSequencer`."""
         cdef ScannedMessage* message = self.at(0)
         return EventRange(

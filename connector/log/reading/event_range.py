@@ -1,7 +1,7 @@
-"""Runs: whole events that simply follow each other, which is what nearly all of a log is.
+"""Ranges of whole events that directly follow each other: nearly all of a log.
 
-The ledger decides about a run at once what it would decide about each of its events. Which events make one is said
-here; readers that look at many headers quickly follow the same rule.
+`EventSequencer` accepts a range at once as it would accept each of its events. `follows` is the rule by which events
+are of one range; the compiled scan applies the same rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connector.log.ids import Kind, Outcome, Seqno
 R = TypeVar("R")
 
 EDGES: Final = ("begin", "end")
-"""What `snapshot` says in the metadata of the events around an initial load, which change more than rows."""
+"""The values of `snapshot` in the metadata of the events around an initial load, which change more than rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class EventRange(Generic[R]):
     """Events of one partition and epoch, each whole in one fragment, each the next of the log after the one before.
 
     Args:
-        partition: where they were read.
+        partition: the one that they are in.
         first: the first one's seqno.
         prev_seqno, last_barrier: what the first one names.
         offsets: of each event, ascending.
         header: the last one's.
-        body: whatever is to be released with them.
+        body: released with them.
     """
 
     partition: int

@@ -8,11 +8,11 @@ What the log promises, and what is checked here of it:
   older epoch had not finished below the marker is given up; its seqno is given again, perhaps on another partition.
 - So event N is the work of the newest epoch whose first seqno is not above N; a fragment of N from an older epoch
   belongs to an event that was given up. A reader learns an epoch's first seqno from the history, from any
-  partition's marker, or as an upper bound from the first thing of that epoch it meets.
-- An epoch that goes on without trapped events tells which; these are passed over as if they were not there. Whoever has
-  taken one before is told that his history is another.
+  partition's marker, or as an upper bound from the first message of that epoch that it reads.
+- An epoch that goes on without trapped events names them; they are passed over as if they were not there. A reader that
+  has accepted one before fails: its history is another.
 
-Partitions are read independently: a reader may meet the new N of one partition before the given up N of another.
+Partitions are read independently: a reader may read the new N of one partition before the given up N of another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from connector.log.writing.history import History
 
 @dataclass(slots=True)
 class Release(Generic[B]):
-    """An event, or the next part of one, that may be taken.
+    """An event, or the next part of one, that may be applied.
 
     Args:
         seqno, epoch: which event.
@@ -59,9 +59,9 @@ class Voided:
 
 
 class EventSequencer(Generic[B, R]):
-    """The events of one run of an applier, from its target's position on.
+    """Releases the events of a log in the order of their seqnos, from a target's position on.
 
-    After any error the ledger is of no use: read again from the target's position.
+    After any error it is of no use: read again from the target's position.
 
     Args:
         topic: for messages.
@@ -113,21 +113,21 @@ class EventSequencer(Generic[B, R]):
         """Return whether a partition is ahead: it has an event that waits for one before it, in another partition.
 
         A partition's events ascend; and what a producer gave up is the event that its successor begins with, so what
-        comes before that is not behind it either.
+        precedes that one is not after it either.
         """
         state = self._partitions[partition].state
         if state.unfinished:
             return state.seqno > self._next
         return state.tail is not None and state.tail >= self._next
 
-    def take(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
-        """Take the next message of a partition.
+    def accept(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
+        """Accept the next message of a partition.
 
         Args:
             header: the fragment's.
-            partition: where it was read.
-            offset: its place there; ascending, with the gaps that Kafka's transaction markers leave.
-            body: whatever is to be released with it.
+            partition: the one that it was read from.
+            offset: ascending, with the gaps that Kafka's transaction markers leave.
+            body: released with it.
 
         Raises:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
@@ -149,11 +149,11 @@ class EventSequencer(Generic[B, R]):
         elif header.last_frag:
             self._check_limit(read, offset, header)
 
-    def take_run(self, run: EventRange[R]) -> bool:
-        """Do for a run what `take` does for each of its events, where they simply come next.
+    def accept_range(self, run: EventRange[R]) -> bool:
+        """Accept events as `accept` does for each of them, where they directly come next.
 
         Returns:
-            Whether they were taken. If not, nothing has changed, and `take` of the first one tells more.
+            True if they were accepted. If not, nothing has changed, and `accept` of the first one has the reason.
         """
         read, header = self._partitions[run.partition], run.header
         state = read.state
@@ -183,8 +183,8 @@ class EventSequencer(Generic[B, R]):
     def release(self) -> list[Release[B] | EventRange[R] | Voided]:
         """Drain what may be applied now, in seqno order. Every event of a range may be committed.
 
-        The event after the last complete one is given in parts as its fragments come, so that nobody holds a large
-        one whole; should it be given up, a `Voided` follows its parts.
+        The event after the last complete one is released in parts as its fragments come, so that a large one is never
+        in memory whole; if it is given up, a `Voided` follows its parts.
         """
         ready, self._ready = self._ready, []
         event = self._events.get(self._next)

@@ -1,8 +1,7 @@
 """Rules of the order of messages within one partition; `partition_state` applies them.
 
 Every fragment names the finished event before its own, the fragments of an event count from 0, an epoch begins with a
-marker of the log. The rules say what is wrong in words, None when nothing is: who reads knows where it stood, and
-raises. They do not ask how many partitions are read, nor what is done with an event.
+marker of the log. A rule returns what is wrong, None when nothing is; the reader knows the offset and raises.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def unlinked(header: FragmentHeader, tail: Seqno | None, taken: Seqno) -> str | 
     Args:
         header: of its first message.
         tail: the last finished event that was read of the partition, None while nothing was.
-        taken: events up to this one may stand before where reading began.
+        taken: events up to this one may precede the offset where reading began.
     """
     prev = header.prev_seqno
     if tail is None:
@@ -70,12 +69,12 @@ def unexpected(header: FragmentHeader, epoch: Epoch) -> str | None:
 
 
 def log_of(header: FragmentHeader, expected: LogId, at: str) -> LogId:
-    """The log that a marker is of.
+    """Return the log id of a marker.
 
     Args:
         header: the marker's.
-        expected: the log that is followed, "" while it is not known.
-        at: where the marker stands.
+        expected: the log that is read, "" while it is not known.
+        at: topic-partition@offset of the marker.
 
     Raises:
         HistoriesDiffer: it is of another one, or of none.
@@ -83,7 +82,7 @@ def log_of(header: FragmentHeader, expected: LogId, at: str) -> LogId:
     log_id = LogId(header.metadata.get("log_id", ""))
     if not log_id or log_id != (expected or log_id):
         raise HistoriesDiffer(
-            "The topic holds another log than the one that is followed: it was made anew",
+            "The log was deleted or re-created: the topic has another log than the one that was read",
             at=at,
             log_id=log_id,
             expected=expected,
@@ -92,16 +91,16 @@ def log_of(header: FragmentHeader, expected: LogId, at: str) -> LogId:
 
 
 def trapped_by(header: FragmentHeader, taken: Seqno, at: str, *, message: str, hint: str) -> tuple[Range, ...]:
-    """The events that an epoch goes on without, as its marker tells.
+    """Return the events that an epoch goes on without, by its marker.
 
     Args:
         header: the marker's.
-        taken: the last event that was taken.
-        at: where the marker stands.
-        message, hint: for who has taken one of them.
+        taken: the last event that was accepted.
+        at: topic-partition@offset of the marker.
+        message, hint: of the error.
 
     Raises:
-        HistoriesDiffer: he has.
+        HistoriesDiffer: one of them was accepted before.
     """
     trapped = parse_ranges(header.metadata[TRAPPED_EVENTS], at)
     if meets(trapped, Seqno(0), taken):
@@ -118,7 +117,7 @@ def trapped_by(header: FragmentHeader, taken: Seqno, at: str, *, message: str, h
 
 
 def damaged(message: str, at: str, header: FragmentHeader) -> LogDamaged:
-    """The error that a message of the log is, with what it says of itself."""
+    """Return the error of a damaged message, with its header's fields."""
     return LogDamaged(
         message,
         at=at,

@@ -1,15 +1,13 @@
-"""A portion of one partition, read by itself: so that many can read a log at once, without anyone reading it all first.
+"""Reads a range of one partition's offsets by itself, so that many tasks can read a log at once.
 
-A partition is cut at any offsets. An event belongs to the portion that its fragment 0 stands in: who reads a portion
-passes over what begins before it, and goes on behind its end until what began in it is finished or given up. So every
-event is whole in one portion, however it is cut, and nothing has to be known beforehand of where events begin.
+A partition is cut at any offsets. An event belongs to the range that has its fragment 0: the reader of a range passes
+over events that begin before it, and reads past its end until the event that began in it is finished or given up. So
+every event is whole in one range, wherever the cuts are.
 
-What is checked is what the ledger checks of a partition: fragments without gaps, each event and marker naming the one
-before it, markers that count by one and are of this log. Behind its end a portion looks at the next beginning, so the
-link between two portions is checked too, and portions that follow each other leave no hole between them.
+The order of fragments is checked as everywhere (`partition_state`). The reader also looks at the first event after the
+end of its range, so adjacent ranges leave no hole between them.
 
-Whether everything before an event is finished is not asked here: `upto` says so, of which the producer's position
-tells that it is.
+The caller knows that everything up to `upto` is finished, from the producer's position.
 """
 
 from __future__ import annotations
@@ -31,12 +29,12 @@ class OffsetRange:
 
     Args:
         partition: its number.
-        begin, end: offsets; an event is wanted whose fragment 0 stands at one of them, `end` not included.
-        after, upto: seqnos; an event is wanted that is above the first and not above the second.
+        begin, end: offsets; an event is read whose fragment 0 is at one of them, `end` not included.
+        after, upto: seqnos; an event is read that is above the first and not above the second.
         tail: the partition's last event before `begin`; None: not known, or `begin` is somewhere within an event.
-        last: the partition's last event that is not above `upto`: it is finished, and stands before what is not wanted.
+        last: the partition's last event that is not above `upto`; it is finished.
         log_id: of the log.
-        trapped: events that a later epoch goes on without: passed over.
+        trapped: events that a later epoch goes on without; they are passed over.
     """
 
     partition: int
@@ -54,21 +52,19 @@ class OffsetRange:
         return self.after < seqno <= self.upto and not (self.trapped and meets(self.trapped, seqno, seqno))
 
 
-TAKE: Final = "take"  # a fragment of a wanted event, which is not whole yet
+TAKE: Final = "take"  # a fragment of an event of the range, which is not whole yet
 WHOLE: Final = "whole"  # the last one
-OTHER: Final = "other"  # nothing that is wanted
-GIVE_UP: Final = "give up"  # what was taken of an event is void
-DONE: Final = "done"  # nothing that is wanted stands at this message or behind it
+OTHER: Final = "other"  # not of the range
+GIVE_UP: Final = "give up"  # forget the fragments of the unfinished event
+DONE: Final = "done"  # neither this message nor a later one is of the range
 
 
 class OffsetRangeReader:
-    """Tells of each message of a partition, in its order from `begin` on, what it is.
-
-    After an error it is of no use.
+    """Classifies each message of a partition, in its order from `begin` on. After an error it is of no use.
 
     Args:
         topic: for messages.
-        bounds: which portion.
+        bounds: the range.
     """
 
     def __init__(self, topic: str, bounds: OffsetRange) -> None:
@@ -84,7 +80,7 @@ class OffsetRangeReader:
         tail = self._state.tail
         return not self._state.unfinished and tail is not None and tail >= self._bounds.last
 
-    def take_run(self, run: EventRange[Any]) -> bool:
+    def accept_range(self, run: EventRange[Any]) -> bool:
         """Accept events that are all read and come next. Returns False, and changes nothing, where they are not."""
         bounds, state = self._bounds, self._state
         if (
@@ -102,7 +98,7 @@ class OffsetRangeReader:
         state.next_offset = run.offsets[-1] + 1
         return True
 
-    def take(self, header: FragmentHeader, offset: int) -> str:
+    def accept(self, header: FragmentHeader, offset: int) -> str:
         """Accept the next message and tell what it is.
 
         Raises:

@@ -2,10 +2,10 @@
 
 From one offset to the next the numbers of a partition never fall: its events ascend, what was given up is given again
 under the same number, and a marker bears the first number that its epoch will give. So a number is looked for by
-halving what is left, whatever offsets Kafka's own markers, aborted transactions and compaction have taken out.
+binary search, whatever offsets Kafka's own markers, aborted transactions and compaction have removed.
 
-Commit times may fall: servers have clocks. They are taken to fall by no more than a `slack`; then an event that is
-earlier by more than that has only earlier ones before it, and halving works for times, too.
+Commit times may fall: servers have clocks. They are assumed to fall by no more than a `slack`; then an event that is
+earlier by more than that has only earlier ones before it, and binary search works for times, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from connector.log.ids import Seqno
 
 
 class HasSeqno(Protocol):
-    """A fragment, as far as looking for a number wants to know it."""
+    """The part of a fragment that a search by seqno needs."""
 
     @property
     def seqno(self) -> Seqno:
@@ -26,7 +26,7 @@ class HasSeqno(Protocol):
 
 
 class HasCommitTime(HasSeqno, Protocol):
-    """A fragment, as far as looking for a time wants to know it."""
+    """The part of a fragment that a search by time needs."""
 
     @property
     def commit_time(self) -> int | None:
@@ -39,7 +39,7 @@ T = TypeVar("T", bound=HasCommitTime)
 
 @dataclass(frozen=True, slots=True)
 class Probe(Generic[H]):
-    """A fragment that was met at an offset."""
+    """A fragment and its offset."""
 
     offset: int
     header: H

@@ -1,17 +1,17 @@
-"""Some partitions of a log, joined by its barriers: what one reads who wants some shards alone.
+"""Releases the events of some shards: some partitions of a log, joined by its barriers.
 
-The ledger gives every event by its number, for which it needs every partition. Here partition 0 and those of the wanted
-shards are read. Within a partition nothing can be missing, because every fragment names the event before it. Between
-partitions only barriers tell the order, and they are all in partition 0: an event is given when the last barrier that
-it names has been given, and a barrier when nothing before it can still come from any of the partitions. That a
-partition has nothing more before a barrier shows when it goes on behind it; or its reader finds it read to the end that
-it had when the barrier was met already, and says so.
+`EventSequencer` releases every event by its seqno and needs every partition. This class reads partition 0 and those of
+some shards. Within a partition nothing can be missing, because every fragment names the event before it. Between
+partitions only barriers define the order, and they are all in partition 0: an event is released after the last barrier
+that it names, and a barrier when no partition can still have an event before it. A partition has none once a later
+message of it was read, or once its reader calls `reached`: it read to an end that the partition had after the barrier
+was read.
 
-Shards have their names by a rule, and by another one from the first event of a generation on. Who wants some by name
-wants those of one generation: beyond its end nothing is given.
+Shards are named by a rule, and by another one from the first event of the next partition-map version on. The names that
+are asked for are those of one version: after its end nothing is released.
 
-So a partition that loses its tail while it is read (an unclean election) is noticed here when it goes on, not when a
-barrier is given past it; its reader compares it with the producer's position where it begins, ends, or waits in vain.
+A partition that loses its tail while it is read (an unclean election) is noticed when it continues, not when a barrier
+is released past it; its reader compares it with the producer's position when it begins, ends, or waits in vain.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class ShardSequencer(Generic[B]):
     Args:
         topic: for messages.
         log_id: the log's.
-        shards: which events are wanted beside barriers.
-        offsets: partition → where it is read from; 0 is among them.
+        shards: the shards whose events are released, beside barriers.
+        offsets: partition → the offset to read from; partition 0 is among them.
         floor: events up to this one are passed over.
         tails: partition → the last event before its offset; NO_SEQNO if none; left out where it is not known.
-        barrier: the last one that was given; None: the last one up to `floor`, whichever that is.
-        history: the log's; None: what is trapped is told by the markers alone.
-        generation: of the partition map, by whose rule the shards have their names.
+        barrier: the last one that was released; None: the last one up to `floor`, not known.
+        history: the log's; None: only the markers name trapped events.
+        generation: the partition-map version whose rule names the shards.
     """
 
     def __init__(
@@ -101,34 +101,34 @@ class ShardSequencer(Generic[B]):
         self._given = floor
         self._forks = {record.epoch for record in history.epochs if record.forked} if history else set()
         self._trapped = history.trapped if history else ()
-        self._until: Seqno | None = None  # the first event of the generation behind that of the shards
+        self._until: Seqno | None = None  # the first event of the next partition-map version
         known = tails or {}
-        self._strands = {
+        self._partitions = {
             p: ShardPartition[B](PartitionState(topic, p, offset, floor, known.get(p)))
             for p, offset in sorted(offsets.items())
         }
 
     @property
     def barrier(self) -> Seqno | None:
-        """The last barrier that was given; None: none yet, and the one before the first event is not known."""
+        """The last barrier that was released; None: none yet, and the one before the first event is not known."""
         return self._barrier
 
-    def take(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
-        """Take the next message of a partition.
+    def accept(self, header: FragmentHeader, partition: int, offset: int, body: B) -> None:
+        """Accept the next message of a partition.
 
         Raises:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
             HistoriesDiffer: the topic holds another log.
         """
-        strand = self._strands[partition]
+        read = self._partitions[partition]
         if header.kind is Kind.EPOCH:
-            self._marker(strand, offset, header)
+            self._marker(read, offset, header)
         else:
-            self._fragment(strand, offset, header, body)
-        strand.met = max(strand.met, header.seqno)
+            self._fragment(read, offset, header, body)
+        read.met = max(read.met, header.seqno)
 
     def next(self) -> Release[B] | None:
-        """The next event that may be given, None if there is none now: of several the one with the smallest seqno.
+        """Release the next event, None if there is none now: of several the one with the smallest seqno.
 
         Raises:
             ShardsChanged: from the next event on shards have other names.
@@ -136,7 +136,7 @@ class ShardSequencer(Generic[B]):
         while (best := self._best()) is not None:
             if self._until is not None and best.waiting[0].header.seqno >= self._until:
                 raise ShardsChanged(
-                    "Shards are made by another rule from this event on",
+                    "Shards are named by another rule from this event on",
                     hint="read on from this event (start) with the names that shards have now, or the whole log",
                     seqno=self._until,
                     shards=", ".join(sorted(self._shards)),
@@ -146,103 +146,103 @@ class ShardSequencer(Generic[B]):
             if header.barrier:
                 self._barrier = header.seqno
             if meets(self._trapped, header.seqno, header.seqno):
-                continue  # to the order it is there
+                continue  # it counts for the order alone
             self._given = max(self._given, header.seqno)
             return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)
         return None
 
-    def place(self) -> tuple[dict[int, int], dict[int, Seqno]]:
+    def resume_point(self) -> tuple[dict[int, int], dict[int, Seqno]]:
         """Return where to resume after the released events: partition → offset, and → the last event before it."""
         offsets, tails = {}, {}
-        for number, strand in self._strands.items():
-            first = strand.waiting[0] if strand.waiting else strand.open
-            offsets[number] = first.start if first else strand.state.next_offset
+        for number, read in self._partitions.items():
+            first = read.waiting[0] if read.waiting else read.open
+            offsets[number] = first.start if first else read.state.next_offset
             if first is not None:
                 tails[number] = first.header.prev_seqno
-            elif strand.state.tail is not None:
-                tails[number] = strand.state.tail
+            elif read.state.tail is not None:
+                tails[number] = read.state.tail
         return offsets, tails
 
     def lagging(self) -> tuple[Seqno, list[int]]:
-        """The barrier that waits to be given, and the partitions that may still have something before it.
+        """Return the barrier that waits to be released, and the partitions that may still have an event before it.
 
-        `reached` is to be told of each of them that has no more, unless it goes on by itself.
+        Call `reached` for each of them that has none, unless it continues by itself.
         """
-        first = self._strands[0].waiting
+        first = self._partitions[0].waiting
         if not first or not first[0].header.barrier:
             return NO_SEQNO, []
         seqno = first[0].header.seqno
-        return seqno, [number for number, strand in self._strands.items() if strand.met < seqno]
+        return seqno, [number for number, read in self._partitions.items() if read.met < seqno]
 
     def reached(self, partition: int, seqno: Seqno) -> None:
-        """A partition has nothing more before an event: it was read to an end that it had after that event was met."""
-        strand = self._strands[partition]
-        strand.met = max(strand.met, seqno)
+        """Note that a partition has nothing more before an event: see the module."""
+        read = self._partitions[partition]
+        read.met = max(read.met, seqno)
 
-    def held(self, partition: int) -> Iterator[B]:
-        """Of each event of a partition that waits for another partition its newest body."""
-        for event in self._strands[partition].waiting:
+    def waiting_bodies(self, partition: int) -> Iterator[B]:
+        """Return the newest body of each event of a partition that waits for another partition."""
+        for event in self._partitions[partition].waiting:
             yield event.bodies[-1]
 
     def _best(self) -> ShardPartition[B] | None:
         best = None
-        for strand in self._strands.values():
-            if not strand.waiting or not self._ready(strand, strand.waiting[0]):
+        for read in self._partitions.values():
+            if not read.waiting or not self._ready(read, read.waiting[0]):
                 continue
-            if best is None or strand.waiting[0].header.seqno < best.waiting[0].header.seqno:
-                best = strand
+            if best is None or read.waiting[0].header.seqno < best.waiting[0].header.seqno:
+                best = read
         return best
 
-    def _fragment(self, strand: ShardPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
-        state, event = strand.state, strand.open
+    def _fragment(self, read: ShardPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
+        state, event = read.state, read.open
         state.enter(header, offset)
         if state.fragment(header, offset) or event is None:
-            event = strand.open = ShardEvent(offset, header, [body])
+            event = read.open = ShardEvent(offset, header, [body])
         else:
             event.header = header
             event.bodies.append(body)
         if header.seqno <= self._floor or not (header.barrier or header.shard in self._shards):
             event.bodies.clear()
         if header.last_frag:
-            strand.open = None
+            read.open = None
             if event.bodies:
-                strand.waiting.append(event)
+                read.waiting.append(event)
 
-    def _marker(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
-        strand.state.marker(header, offset, self._log_id)
-        strand.state.check_finished(header, offset)
+    def _marker(self, read: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
+        read.state.marker(header, offset, self._log_id)
+        read.state.check_finished(header, offset)
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
-            self._fork(strand, offset, header)
+            self._fork(read, offset, header)
         if int(header.metadata.get(GENERATION, 1)) > self._generation:
             since = Seqno(int(header.metadata[SINCE]))
             self._until = since if self._until is None else min(self._until, since)
-        strand.open = None
-        strand.state.begin(header.epoch)
+        read.open = None
+        read.state.begin(header.epoch)
 
-    def _fork(self, strand: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
+    def _fork(self, read: ShardPartition[B], offset: int, header: FragmentHeader) -> None:
         """A producer goes on without trapped events."""
         self._trapped += trapped_by(
             header,
             self._given,
-            strand.state.at(offset),
+            read.state.at(offset),
             message="The source's successor lacks events that may have been taken",
             hint="read the shards again from nothing",
         )
         self._forks.add(header.epoch)
 
-    def _ready(self, strand: ShardPartition[B], event: ShardEvent[B]) -> bool:
+    def _ready(self, read: ShardPartition[B], event: ShardEvent[B]) -> bool:
         """Return whether the first waiting event of its partition may be released."""
         header = event.header
         given = self._floor if self._barrier is None else self._barrier
         if header.last_barrier > given:
-            first = self._strands[0].waiting
+            first = self._partitions[0].waiting
             if first and first[0].header.seqno > header.last_barrier:
-                strand.state.damaged(header, event.start, f"A barrier is missing: the last one read is {given}")
+                read.state.damaged(header, event.start, f"A barrier is missing: the last one read is {given}")
             return False
         if self._barrier is not None and header.last_barrier != self._barrier:
-            strand.state.damaged(header, event.start, f"The barrier {self._barrier} came before it")
+            read.state.damaged(header, event.start, f"The barrier {self._barrier} came before it")
         if not header.barrier:
             return True
-        if strand.state.partition:
-            strand.state.damaged(header, event.start, "A barrier outside partition 0: who reads one shard misses it")
-        return all(other.met >= header.seqno for other in self._strands.values())
+        if read.state.partition:
+            read.state.damaged(header, event.start, "A barrier outside partition 0: who reads one shard misses it")
+        return all(other.met >= header.seqno for other in self._partitions.values())

@@ -17,7 +17,7 @@ from connector.log.transaction.position import Open, PositionRecord
 cdef class Progress:
     """The position as it is to be written with the next Kafka commit.
 
-    `take` and `passed` cost little and are called for everything in order; `record` writes the GTID set out and is
+    `accept` and `passed` cost little and are called for everything in order; `record` writes the GTID set out and is
     called once a commit.
 
     Args:
@@ -48,7 +48,7 @@ cdef class Progress:
         """The seqno of the unfinished event, or else of the next one."""
         return self.next()
 
-    cpdef take(self, Fragment fragment):
+    cpdef accept(self, Fragment fragment):
         """A fragment goes into the log.
 
         Raises:
@@ -166,5 +166,5 @@ def advance(record, *steps):
         if isinstance(step, PositionAdvance):
             progress.passed(step)
         else:
-            progress.take(step)
+            progress.accept(step)
     return progress.record()

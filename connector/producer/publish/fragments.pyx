@@ -89,7 +89,7 @@ def send_on(list items not None, Py_ssize_t at, Progress progress not None, obje
     cdef Fragment fragment
     while at < len(items) and type(items[at]) is Fragment:
         fragment = items[at]
-        progress.take(fragment)
+        progress.accept(fragment)
         send(topic, fragment.partition, fragment.key, fragment.value)
         if fragment.finished is not None:
             ended.append(fragment)

@@ -243,7 +243,7 @@ cdef class Changes:
             ) from error
         return number, rows
 
-    def take(self, object schema):
+    def drain(self, object schema):
         """Drain the collected changes as a batch.
 
         Args:

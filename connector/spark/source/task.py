@@ -69,18 +69,18 @@ class Task:
             if done or portion.finished:
                 break
         if self._changes.rows:
-            yield self._changes.take(self._schema)
+            yield self._changes.drain(self._schema)
 
     def _scanned(self, portion: OffsetRangeReader, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
         """Take messages; returns whether nothing behind them is wanted."""
         while True:
-            if len(messages) > 1 and portion.take_run(messages.run()):
+            if len(messages) > 1 and portion.accept_range(messages.event_range()):
                 for message in messages:
                     self._add([message], message.header)
                     yield from self._full()
                 return False
             message = messages.message(0)
-            verdict = portion.take(message.header, message.offset)
+            verdict = portion.accept(message.header, message.offset)
             if verdict == DONE:
                 return True
             if verdict == GIVE_UP:
@@ -142,7 +142,7 @@ class Task:
     def _full(self) -> Iterator[pa.RecordBatch]:
         """A batch, once there is enough for one."""
         if self._changes.rows >= BATCH_ROWS or self._changes.size >= BATCH_BYTES:
-            yield self._changes.take(self._schema)
+            yield self._changes.drain(self._schema)
 
     def _messages(self, begin: int) -> Iterator[Messages]:
         """Committed messages from an offset on, without an end."""

@@ -59,7 +59,7 @@ def send_to_librdkafka() -> Work:
 def position_as_message() -> Work:
     progress = Progress(inputs.nowhere())
     for fragment in inputs.fragments(inputs.small_log()):
-        progress.take(fragment)
+        progress.accept(fragment)
     progress.snapshot_ended(f"{inputs.UUID}:1-1000000")
     return lambda: position_message(progress.record())
 

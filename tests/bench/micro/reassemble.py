@@ -23,14 +23,14 @@ def scan_headers() -> Work:
 def ledger_run() -> Work:
     """Events that follow the first one, taken and released at once."""
     (messages,) = _scanned(inputs.small_log())
-    first, run = messages.message(0), messages.since(1).run()
+    first, run = messages.message(0), messages.since(1).event_range()
 
     def work() -> int:
         ledger = EventSequencer[object, Messages](
             topic="thl.micro", partitions=1, position=TargetPosition(service="micro")
         )
-        ledger.take(first.header, first.partition, first.offset, first)
-        if not ledger.take_run(run):
+        ledger.accept(first.header, first.partition, first.offset, first)
+        if not ledger.accept_range(run):
             raise AssertionError("the events of the benchmark are no run")
         return len(ledger.release())
 
@@ -43,8 +43,8 @@ def collapse_small() -> Work:
 
     def work() -> object:
         for messages in scanned:
-            collapse.add_run(messages, 0, len(messages), ALL, ALL)
-        return collapse.take()
+            collapse.add_range(messages, 0, len(messages), ALL, ALL)
+        return collapse.drain()
 
     return work
 
@@ -58,7 +58,7 @@ def collapse_large() -> Work:
         for messages in scanned:
             for message in messages:
                 rows = collapse.add(message, rows)
-        return collapse.take()
+        return collapse.drain()
 
     return work
 

@@ -23,7 +23,7 @@ def progress_take() -> Work:
     def work() -> Seqno:
         progress = Progress(nowhere())
         for fragment in fragments:
-            progress.take(fragment)
+            progress.accept(fragment)
         return progress.next_seqno
 
     return work
@@ -76,7 +76,7 @@ def _ledger(partitions: int) -> Work:
         ledger = EventSequencer[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
         released = 0
         for number, each in enumerate(headers):
-            ledger.take(each, number % partitions, number // partitions, number)
+            ledger.accept(each, number % partitions, number // partitions, number)
             if number % 8 == 7:
                 released += len(ledger.release())
         return released

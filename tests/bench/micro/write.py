@@ -18,7 +18,7 @@ def _net() -> NetChanges:
     for messages in Scanner("thl.micro").scan(inputs.batch(inputs.large_log())):
         for message in messages:
             held = collapse.add(message, held)
-    return collapse.take()[0]
+    return collapse.drain()[0]
 
 
 @micro("row", inputs.LARGE)

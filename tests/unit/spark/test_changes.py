@@ -31,7 +31,7 @@ def rows_of(*fragments: dict[str, Any], layout: bool = False) -> list[dict[str, 
     changes, number, rows = Changes("t", layout), 0, 0
     for message in messages:
         number, rows = changes.add(message, messages[-1].header, number, rows)
-    batch = changes.take(arrow_schema(layout=layout))
+    batch = changes.drain(arrow_schema(layout=layout))
     batch.validate(full=True)
     assert changes.rows == 0
     found: list[dict[str, Any]] = batch.to_pylist()

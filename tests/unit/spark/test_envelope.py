@@ -25,7 +25,7 @@ def rows_of(*changes_: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     (message,) = scanned([encoded(record(41, changes_, **fields))])
     changes = Changes("t", layout=True)
     changes.add(message, message.header, 0, 0)
-    found: list[dict[str, Any]] = changes.take(arrow_schema(layout=True)).to_pylist()
+    found: list[dict[str, Any]] = changes.drain(arrow_schema(layout=True)).to_pylist()
     for row in found:
         row["commit_time"] = 1_700_000_000_000_041
     return found

@@ -29,7 +29,7 @@ def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetChanges]:
     for _ in range(times):
         for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
             collapse.add(message)
-        net = collapse.take()
+        net = collapse.drain()
     return net
 
 
@@ -133,7 +133,7 @@ def test_of_equal_rows_without_a_key_the_newest_goes_first(together: bool) -> No
         collapse.add(message)
         if together and message is not messages[-1]:
             continue
-        for net in collapse.take():
+        for net in collapse.drain():
             left += decoded(net.inserts, 3)
             assert len(net.deletes) == (not together and message is messages[-1])
     assert left == ([(1, "a", 5)] if together else [(1, "a", 5), (1, "a", 6)])
@@ -165,7 +165,7 @@ def test_a_layout_is_read_whole_and_once() -> None:
     for _ in range(2):
         for message in scanned([encoded(record(0, [one]))]):
             collapse.add(message)
-        layouts.append(collapse.take()[0].layout)
+        layouts.append(collapse.drain()[0].layout)
     assert layouts[0] is layouts[1]
     assert layouts[0].name == TableName("shop", "orders")
     assert layouts[0].columns[1] == Column("v", "enum", True, "latin1", ("ä", "b"), False)
@@ -178,8 +178,8 @@ def test_several_changes_of_several_tables_in_one_fragment() -> None:
     (message,) = scanned([encoded(record(0, [INSERT, other, UPDATE]))])
     assert collapse.add(message) == 3
     assert collapse.rows == 3
-    assert [str(net.layout.name) for net in collapse.take()] == ["shop.orders", "shop.items"]
-    assert (collapse.rows, collapse.take()) == (0, [])
+    assert [str(net.layout.name) for net in collapse.drain()] == ["shop.orders", "shop.items"]
+    assert (collapse.rows, collapse.drain()) == (0, [])
 
 
 def test_a_statement_among_rows_stops() -> None:
@@ -227,7 +227,7 @@ def test_damaged_changes_raise_only_ours(data: st.DataObject) -> None:
     try:
         for message in scanned([PREFIX + bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "big")]):
             collapse.add(message)
-        collapse.take()
+        collapse.drain()
     except (LogDamaged, Unsupported):
         return
 

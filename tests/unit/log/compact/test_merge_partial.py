@@ -80,7 +80,7 @@ def applied(changes: list[tuple[int, dict[str, Any]]], target: Partly | Counted)
         values = [encoded(record(n, [one])) for n, (number, one) in enumerate(changes) if number == batch]
         for message in scanned(values):
             collapse.add(message)
-        for net in collapse.take():
+        for net in collapse.drain():
             table = make_table(
                 net.layout.name, net.layout.columns, [], defaults=dict(zip(COLUMNS, DEFAULTS, strict=True))
             )
@@ -109,7 +109,7 @@ def net_of(*changes: dict[str, Any]) -> list[NetChanges]:
     collapse = Compactor("t")
     for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
         collapse.add(message)
-    return collapse.take()
+    return collapse.drain()
 
 
 def minimal(action: str, *images: Any, **told: Any) -> dict[str, Any]:

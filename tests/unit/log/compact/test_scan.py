@@ -205,7 +205,7 @@ def test_offsets_that_do_not_ascend_are_not_of_a_run() -> None:
 def test_a_run_says_of_itself_what_its_headers_say() -> None:
     values = [encoded(record(n, rows=n)) for n in range(3, 8)]
     (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
-    run = messages.since(1).run()
+    run = messages.since(1).event_range()
     assert (run.partition, run.first, run.prev_seqno, run.last_barrier) == (2, 4, 3, -1)
     assert (list(run.offsets), run.header.seqno, len(run.body)) == ([11, 12, 13, 14], 7, 4)
     assert (run.body.rows(0, 2), run.body.commit_time(0)) == (9, run.body.header(0).commit_time)

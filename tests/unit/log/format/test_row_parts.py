@@ -114,7 +114,7 @@ def test_rows_come_out_as_they_went_in(step: int, values: list[bytes]) -> None:
     for message in filter(None, map(joining.whole, scanned(parts))):
         message.own()
         collapse.add(message)
-    (net,) = collapse.take()
+    (net,) = collapse.drain()
     direct = Compactor("t")
     for message in scanned([encoded(record(7, [item]))]):
         direct.add(message)

@@ -24,12 +24,12 @@ def take_in_runs(ledger: EventSequencer[Any, Any], partition: int, messages: Seq
         end = at + 1
         while end < len(messages) and _follows(messages[end - 1], messages[end]):
             end += 1
-        if end - at > 1 and ledger.take_run(_run(partition, messages[at:end])):
+        if end - at > 1 and ledger.accept_range(_run(partition, messages[at:end])):
             together += end - at
             at = end
             continue
         offset, header, body = messages[at]
-        ledger.take(header, partition, offset, body)
+        ledger.accept(header, partition, offset, body)
         at += 1
     return together
 

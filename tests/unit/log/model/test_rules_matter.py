@@ -213,16 +213,16 @@ def the_position_moves_while_an_event_is_open(patch: Patch) -> None:
 
 
 def the_filtered_tail_does_not_move_the_position(patch: Patch) -> None:
-    take = progress.Progress.take
+    take = progress.Progress.accept
 
     def forgetful(self: progress.Progress, fragment: Any) -> None:
         take(self, replace(fragment, finished=fragment.finished and replace(fragment.finished, gtid=None)))
 
-    patch.setattr(progress.Progress, "take", forgetful)
+    patch.setattr(progress.Progress, "accept", forgetful)
 
 
 def the_tails_do_not_move(patch: Patch) -> None:
-    take = progress.Progress.take
+    take = progress.Progress.accept
 
     def forgetful(self: progress.Progress, fragment: Any) -> None:
         before = dict(self._tails)
@@ -230,7 +230,7 @@ def the_tails_do_not_move(patch: Patch) -> None:
         self._tails.clear()
         self._tails.update(before)
 
-    patch.setattr(progress.Progress, "take", forgetful)
+    patch.setattr(progress.Progress, "accept", forgetful)
 
 
 # --- what is prepared

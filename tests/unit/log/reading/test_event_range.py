@@ -98,7 +98,7 @@ def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
                     take_in_runs(ledger, 0, batch)
                 else:
                     for offset, one, body in batch:
-                        ledger.take(one, 0, offset, body)
+                        ledger.accept(one, 0, offset, body)
             except ConnectorError as error:
                 ends.append(str(error))
             else:
@@ -115,7 +115,7 @@ def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
 
 def test_a_run_is_taken_at_once() -> None:
     ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.take(header(0), 0, 0, "a")
+    ledger.accept(header(0), 0, 0, "a")
     assert take_in_runs(ledger, 0, [(n, header(n), "b") for n in range(1, 9)]) == 8
     assert ledger.resumable(Seqno(4)) == {0: 5}
     assert ledger.resumable(Seqno(8)) == {0: 9}
@@ -123,8 +123,8 @@ def test_a_run_is_taken_at_once() -> None:
 
 def test_a_run_that_does_not_come_next_changes_nothing() -> None:
     ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.take(header(0), 0, 0, "a")
-    assert not ledger.take_run(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
+    ledger.accept(header(0), 0, 0, "a")
+    assert not ledger.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
     assert ledger.released == 0
     assert ledger.resumable(Seqno(0)) == {0: 1}
 
@@ -147,26 +147,26 @@ def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> Ev
 )
 def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: EventRange[str], refusal: str) -> None:
     ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.take(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
+    ledger.accept(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
     ledger.release()
-    assert ledger.take_run(run) is not bool(refusal)
+    assert ledger.accept_range(run) is not bool(refusal)
     if refusal:
         first = replace(run.header, seqno=run.first, prev_seqno=run.prev_seqno, last_barrier=run.last_barrier)
         assert ledger.released == 0
         with pytest.raises(ConnectorError, match=refusal):
-            ledger.take(first, 0, run.offsets[0], "b")
+            ledger.accept(first, 0, run.offsets[0], "b")
 
 
 def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
     """Who reads one shard reads its partition and partition 0: elsewhere a barrier would be missed."""
     for partition in (0, 1):
         ledger = EventSequencer[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
-        ledger.take(header(0), partition, 0, "a")
+        ledger.accept(header(0), partition, 0, "a")
         headers = header(1), header(2, shard=UNKNOWN_SHARD)
-        assert ledger.take_run(run_of(*headers, partition=partition)) is (partition == 0)
-    ledger.take(headers[0], 1, 10, "b")
+        assert ledger.accept_range(run_of(*headers, partition=partition)) is (partition == 0)
+    ledger.accept(headers[0], 1, 10, "b")
     with pytest.raises(ConnectorError, match="A barrier outside partition 0"):
-        ledger.take(headers[1], 1, 11, "c")
+        ledger.accept(headers[1], 1, 11, "c")
 
 
 def test_trapped_events_of_a_run_are_passed_over() -> None:
@@ -174,7 +174,7 @@ def test_trapped_events_of_a_run_are_passed_over() -> None:
     known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(3))
     ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
     messages = [(seqno, header(seqno), f"m{seqno}") for seqno in range(4)]
-    ledger.take(*_first(messages))
+    ledger.accept(*_first(messages))
     assert take_in_runs(ledger, 0, messages[1:]) == 0
     assert [seqno for seqno, *_ in flat(ledger)] == [0, 1]
 

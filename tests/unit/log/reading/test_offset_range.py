@@ -73,12 +73,12 @@ def read(messages: list[Message], wanted: OffsetRange, *, in_runs: bool = False)
     portion, found, held = OffsetRangeReader("t", wanted), dict[int, list[int]](), list[int]()
     rest = [one for one in messages if one[0] >= wanted.begin]
     while rest:
-        if in_runs and (run := run_of(rest)) and portion.take_run(run):
+        if in_runs and (run := run_of(rest)) and portion.accept_range(run):
             found |= {run.first + index: [at] for index, at in enumerate(run.offsets)}
             rest = rest[len(run.offsets) :]
         else:
             offset, one = rest.pop(0)
-            verdict = portion.take(one, offset)
+            verdict = portion.accept(one, offset)
             if verdict == DONE:
                 return found
             if verdict == GIVE_UP:
@@ -156,7 +156,7 @@ def test_an_event_that_began_before_the_portion_is_not_its() -> None:
 def test_a_portion_within_one_event_ends_where_it_ends() -> None:
     fragments = [(at, header(0, at, last=at == 9, prev=-1)) for at in range(10)]
     portion = OffsetRangeReader("t", bounds(Log(fragments, {0: list(range(10))}), 3, 5, first=False))
-    assert [portion.take(one, at) for at, one in fragments[3:6]] == [OTHER, OTHER, DONE]
+    assert [portion.accept(one, at) for at, one in fragments[3:6]] == [OTHER, OTHER, DONE]
 
 
 @pytest.mark.parametrize(
@@ -174,16 +174,16 @@ def test_what_cannot_be_there_is_refused(one: FragmentHeader, why: str) -> None:
     log = Log([(0, marker(1, 0)), (1, header(0)), (2, header(1))], {0: [1], 1: [2], 2: [3]})
     portion = OffsetRangeReader("t", bounds(log, 0, 9, first=True))
     for at, before in log.messages:
-        portion.take(before, at)
+        portion.accept(before, at)
     with pytest.raises(LogDamaged, match=why):
-        portion.take(one, 3)
+        portion.accept(one, 3)
 
 
 def opened(*messages: Message, first: bool = True, begin: int = 0, end: int = 9, upto: int = 9) -> OffsetRangeReader:
     """A portion that has taken messages, behind which others are wanted."""
     portion = OffsetRangeReader("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
     for offset, one in messages:
-        portion.take(one, offset)
+        portion.accept(one, offset)
     return portion
 
 
@@ -206,7 +206,7 @@ def test_what_cannot_go_on_with_an_event_is_refused(one: FragmentHeader, why: st
         (3, header(2, 1, last=False, prev=1, rows=5)),
     )
     with pytest.raises(LogDamaged, match=why) as raised:
-        portion.take(one, 4)
+        portion.accept(one, 4)
     assert raised.value.where["at"] == "t-0@4"
 
 
@@ -214,20 +214,20 @@ def test_what_cannot_go_on_with_an_event_is_refused(one: FragmentHeader, why: st
 def test_what_is_read_first_tells_the_epoch(before: FragmentHeader) -> None:
     portion = opened((5, before), first=False, begin=5)
     with pytest.raises(LogDamaged, match="marker is missing after epoch 1"):
-        portion.take(header(4, prev=3, epoch=2), 6)
+        portion.accept(header(4, prev=3, epoch=2), 6)
 
 
 def test_a_marker_behind_the_end_ends_it() -> None:
-    assert opened((0, marker(1, 0)), end=1).take(marker(2, 0), 1) == DONE
-    assert opened((0, marker(1, 0)), end=2).take(marker(2, 0), 1) == OTHER
+    assert opened((0, marker(1, 0)), end=1).accept(marker(2, 0), 1) == DONE
+    assert opened((0, marker(1, 0)), end=2).accept(marker(2, 0), 1) == OTHER
 
 
 def test_it_is_finished_when_the_last_event_that_is_wanted_is() -> None:
     portion = opened((0, marker(1, 0)), (1, header(8, prev=-1)))
     assert not portion.finished
-    portion.take(header(9, last=False, prev=8), 2)
+    portion.accept(header(9, last=False, prev=8), 2)
     assert not portion.finished
-    portion.take(header(9, 1, prev=8), 3)
+    portion.accept(header(9, 1, prev=8), 3)
     assert portion.finished
 
 
@@ -242,8 +242,8 @@ BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]
 
 def test_a_run_that_comes_next_is_taken() -> None:
     portion = opened(*BEFORE)
-    assert portion.take_run(run_to_take())
-    assert portion.take(header(5, prev=4), 5) == WHOLE
+    assert portion.accept_range(run_to_take())
+    assert portion.accept(header(5, prev=4), 5) == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -264,21 +264,21 @@ def test_a_run_that_comes_next_is_taken() -> None:
     ],
 )
 def test_a_run_that_does_not_simply_come_next_is_not_taken(portion: OffsetRangeReader) -> None:
-    assert not portion.take_run(run_to_take())
+    assert not portion.accept_range(run_to_take())
 
 
 def test_a_run_of_another_epoch_or_of_trapped_or_known_events_is_not_taken() -> None:
-    assert not opened(*BEFORE).take_run(run_to_take(epoch=2))
+    assert not opened(*BEFORE).accept_range(run_to_take(epoch=2))
     log = Log([], {9: [9]})
     for change in ({"trapped": ranges_of([Seqno(3)])}, {"after": Seqno(2)}):
         portion = OffsetRangeReader("t", replace(bounds(log, 0, 9, first=True), **change))
         for offset, one in BEFORE:
-            portion.take(one, offset)
-        assert not portion.take_run(run_to_take())
+            portion.accept(one, offset)
+        assert not portion.accept_range(run_to_take())
 
 
 @pytest.mark.parametrize("other", ["b" * 32, "0" * 32])
 def test_another_log_is_refused(other: str) -> None:
     portion = OffsetRangeReader("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
     with pytest.raises(HistoriesDiffer, match="another log"):
-        portion.take(marker(1, 0, log_id=LogId(other)), 0)
+        portion.accept(marker(1, 0, log_id=LogId(other)), 0)

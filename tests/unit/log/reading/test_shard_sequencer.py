@@ -54,7 +54,7 @@ def test_who_knows_the_history_passes_over_what_is_trapped_barriers_too() -> Non
     second = replace(second, forked=Forked("x:3-4", (Range(Seqno(2), Seqno(3)),)))
     one = joined(History(LOG, (first, second), Seqno(4)))
     for partition, offset, message in LOG_OF_TWO:
-        one.take(message, partition, offset, offset)
+        one.accept(message, partition, offset, offset)
     assert given(one) == [0, 1, 4]
 
 
@@ -62,20 +62,20 @@ def test_who_was_reading_and_has_taken_none_passes_over_them() -> None:
     one, found = joined(), []
     for partition, offset, message in [*LOG_OF_TWO[:4], *LOG_OF_TWO[6:7]]:
         shift = replace(message, prev_seqno=Seqno(-1)) if partition == 0 and offset == 2 else message
-        one.take(shift, partition, offset, offset)
+        one.accept(shift, partition, offset, offset)
         found += given(one)
     assert found == [0, 1]
-    one.take(header(2, prev=1), 1, 3, 3)
+    one.accept(header(2, prev=1), 1, 3, 3)
     assert given(one) == []
 
 
 def test_who_has_taken_one_is_told() -> None:
     one = joined()
     for partition, offset, message in LOG_OF_TWO[:6]:
-        one.take(message, partition, offset, offset)
+        one.accept(message, partition, offset, offset)
     assert given(one) == [0, 1, 2]
     with pytest.raises(HistoriesDiffer, match="may have been taken") as told:
-        one.take(LOG_OF_TWO[6][2], 0, 2, 2)
+        one.accept(LOG_OF_TWO[6][2], 0, 2, 2)
     assert told.value.where["trapped_events"] == "2-3"
 
 
@@ -97,7 +97,7 @@ def reading(*messages: Message, floor: int = -1) -> ShardSequencer[int]:
         topic="t", log_id=LOG, shards=[ShardId("shop")], offsets={0: 0, 1: 0}, floor=Seqno(floor)
     )
     for partition, offset, message in messages:
-        one.take(message, partition, offset, offset)
+        one.accept(message, partition, offset, offset)
     return one
 
 
@@ -119,7 +119,7 @@ def reading(*messages: Message, floor: int = -1) -> ShardSequencer[int]:
 def test_what_cannot_come_next_is_refused(at: int, message: FragmentHeader, why: str) -> None:
     one = reading(*BEGUN)
     with pytest.raises(LogDamaged, match=why) as raised:
-        one.take(message, 1, at, at)
+        one.accept(message, 1, at, at)
     assert raised.value.where["at"] == f"t-1@{at}"
     assert raised.value.where["seqno"] == message.seqno
 
@@ -140,7 +140,7 @@ def test_what_cannot_come_next_is_refused(at: int, message: FragmentHeader, why:
 def test_what_cannot_go_on_with_an_event_is_refused(message: FragmentHeader, why: str) -> None:
     one = reading(*BEGUN, (1, 3, header(2, last=False, prev=1)))
     with pytest.raises(LogDamaged, match=why):
-        one.take(message, 1, 4, 4)
+        one.accept(message, 1, 4, 4)
 
 
 @pytest.mark.parametrize("other", ["b" * 32, "0" * 32, ""])
@@ -161,7 +161,7 @@ def test_what_is_read_first_follows_what_was_taken() -> None:
 def test_an_epoch_that_was_met_without_its_marker_ends_with_one() -> None:
     one = reading((1, 0, header(6, prev=5)), floor=5)
     with pytest.raises(LogDamaged, match="marker is missing after epoch 1"):
-        one.take(header(7, epoch=2), 1, 1, 1)
+        one.accept(header(7, epoch=2), 1, 1, 1)
 
 
 def test_an_event_is_given_with_all_its_fragments_and_only_if_it_is_wanted() -> None:
@@ -183,8 +183,8 @@ def test_an_event_is_given_with_all_its_fragments_and_only_if_it_is_wanted() -> 
 
 def test_what_was_given_up_is_not_given() -> None:
     one = reading(*BEGUN, (1, 3, header(2, last=False, prev=1)), (1, 4, marker(2, 2, prev=1)))
-    assert one.place() == ({0: 1, 1: 1}, {0: -1, 1: -1})
-    one.take(header(2, prev=1, epoch=2), 1, 5, 5)
+    assert one.resume_point() == ({0: 1, 1: 1}, {0: -1, 1: -1})
+    one.accept(header(2, prev=1, epoch=2), 1, 5, 5)
     assert given(one) == [0, 1, 2]
 
 
@@ -201,12 +201,12 @@ def test_a_barrier_waits_for_every_partition_and_what_names_it_for_the_barrier()
     assert one.lagging() == (2, [1])
     assert given(one) == [0, 1]
     assert one.barrier is None
-    one.take(header(3, prev=1, barrier=2), 1, 3, 3)
+    one.accept(header(3, prev=1, barrier=2), 1, 3, 3)
     assert one.lagging() == (2, [])
-    assert list(one.held(1)) == [3]
+    assert list(one.waiting_bodies(1)) == [3]
     assert given(one) == [2, 3]
     assert one.barrier == 2
-    assert list(one.held(1)) == []
+    assert list(one.waiting_bodies(1)) == []
 
 
 def test_a_barrier_goes_past_a_partition_that_was_read_to_its_end() -> None:
@@ -227,7 +227,7 @@ def test_what_stands_first_and_is_no_barrier_makes_nobody_lag() -> None:
 def test_an_event_waits_for_a_barrier_that_has_not_been_read() -> None:
     one = reading(*BEGUN, (1, 3, header(3, prev=1, barrier=2)))
     assert given(one) == [0, 1]
-    one.take(barrier(2), 0, 1, 1)
+    one.accept(barrier(2), 0, 1, 1)
     assert given(one) == [2, 3]
 
 
@@ -248,13 +248,13 @@ def test_barriers_that_contradict_each_other_are_refused(messages: list[Message]
 
 def test_a_place_is_where_to_read_what_was_not_given_again() -> None:
     one = reading(*BEGUN, (0, 1, barrier(2)))
-    assert one.place() == ({0: 1, 1: 1}, {0: -1, 1: -1})
+    assert one.resume_point() == ({0: 1, 1: 1}, {0: -1, 1: -1})
     assert given(one) == [0, 1]
-    assert one.place() == ({0: 1, 1: 3}, {0: -1, 1: 1})
-    one.take(header(3, last=False, prev=1, barrier=2), 1, 3, 3)
-    one.take(header(3, 1, last=False, prev=1, barrier=2), 1, 4, 4)
+    assert one.resume_point() == ({0: 1, 1: 3}, {0: -1, 1: 1})
+    one.accept(header(3, last=False, prev=1, barrier=2), 1, 3, 3)
+    one.accept(header(3, 1, last=False, prev=1, barrier=2), 1, 4, 4)
     assert given(one) == [2]
-    assert one.place() == ({0: 2, 1: 3}, {0: 2, 1: 1})
+    assert one.resume_point() == ({0: 2, 1: 3}, {0: 2, 1: 1})
     assert reading().place() == ({0: 0, 1: 0}, {})
 
 
@@ -262,10 +262,10 @@ def test_each_partition_tells_of_a_fork_and_it_is_one() -> None:
     """The second marker of the epoch comes when what it goes on with is given already."""
     one = reading(*BEGUN, (0, 1, forked(prev=-1)))
     assert given(one) == [0, 1]
-    one.take(header(4, prev=-1, epoch=2), 0, 2, 2)
+    one.accept(header(4, prev=-1, epoch=2), 0, 2, 2)
     assert given(one) == [4]
-    one.take(header(2, prev=1), 1, 3, 3)
-    one.take(header(3, prev=2), 1, 4, 4)
-    one.take(forked(prev=3), 1, 5, 5)
-    one.take(header(5, prev=3, epoch=2), 1, 6, 6)
+    one.accept(header(2, prev=1), 1, 3, 3)
+    one.accept(header(3, prev=2), 1, 4, 4)
+    one.accept(forked(prev=3), 1, 5, 5)
+    one.accept(header(5, prev=3, epoch=2), 1, 6, 6)
     assert given(one) == [5]

@@ -63,7 +63,7 @@ def test_a_topic_that_holds_others_than_the_position_says_is_damaged() -> None:
 def test_nothing_is_forgotten_within_an_event() -> None:
     progress = Progress(position())
     progress.keep(Kept(1, 5))
-    progress.take(fragment(0, last=False))
+    progress.accept(fragment(0, last=False))
     with pytest.raises(LogDamaged):
         progress.keep(NOTHING)
     assert progress.record().prepared == Kept(1, 5)

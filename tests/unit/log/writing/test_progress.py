@@ -59,11 +59,11 @@ def test_what_is_passed_over_moves_where_to_read_on_and_nothing_of_the_log() -> 
 
 def test_nothing_is_passed_over_while_an_event_is_open() -> None:
     progress = Progress(BEGUN)
-    progress.take(fragment(5, last=False))
+    progress.accept(fragment(5, last=False))
     before = progress.record()
     assert not progress.passed(PositionAdvance(NEXT, f"{UUID}:7"))
     assert progress.record() == before
-    progress.take(fragment(5, 1))
+    progress.accept(fragment(5, 1))
     assert progress.passed(PositionAdvance(SourcePosition("mysql-bin.000001", 700), f"{UUID}:7"))
     assert progress.record().gtid_set == f"{UUID}:1-7"
 
@@ -86,23 +86,23 @@ def test_nothing_is_passed_over_while_an_event_is_open() -> None:
 def test_what_would_damage_the_log_is_refused_and_nothing_moves(steps: list[Fragment]) -> None:
     progress = Progress(BEGUN)
     for step in steps[:-1]:
-        progress.take(step)
+        progress.accept(step)
     before = progress.record()
     with pytest.raises(LogDamaged):
-        progress.take(steps[-1])
+        progress.accept(steps[-1])
     assert progress.record() == before
 
 
 def test_the_first_event_of_a_log_is_0() -> None:
     progress = Progress(position())
     assert progress.next_seqno == 0
-    progress.take(fragment(0))
+    progress.accept(fragment(0))
     assert progress.next_seqno == 1
 
 
 def test_an_initial_load_is_remembered_until_its_end_and_counts_as_seen() -> None:
     progress = Progress(replace(position(), snapshot=True))
-    progress.take(replace(fragment(0), finished=replace(finished(0), gtid=None)))
+    progress.accept(replace(fragment(0), finished=replace(finished(0), gtid=None)))
     assert progress.record().snapshot
     progress.snapshot_ended(f"{UUID}:1-50")
     assert (progress.record().snapshot, progress.record().gtid_set) == (False, f"{UUID}:1-50")
@@ -118,8 +118,8 @@ def test_a_source_without_gtids_stays_so() -> None:
 def test_the_position_names_the_server_that_it_was_read_from() -> None:
     progress = Progress(replace(BEGUN, server_uuid="old"), "new")
     assert progress.record().server_uuid == "old"
-    progress.take(fragment(5, last=False))
+    progress.accept(fragment(5, last=False))
     assert progress.record().server_uuid == "old"
-    progress.take(fragment(5, 1))
+    progress.accept(fragment(5, 1))
     assert progress.record().server_uuid == "new"
     assert advance(replace(BEGUN, server_uuid="old"), fragment(5)).server_uuid == "old"

@@ -153,7 +153,7 @@ class Applier:
             for offset, (header, piece) in self._kafka.fetch(
                 EVENTS, partition.number, position.offsets.get(partition.number, 0), partition.end
             ):
-                ledger.take(header, partition.number, offset, piece)
+                ledger.accept(header, partition.number, offset, piece)
         for item in ledger.release():
             if isinstance(item, Release) and item.complete:
                 done = item.seqno

@@ -282,7 +282,7 @@ class Producer:
                 self._keep(gone)
                 yield from self._commit()
             self._session.send(EVENTS, fragment.partition, value)
-            self._progress.take(fragment)
+            self._progress.accept(fragment)
             if fragment.finished and self.takes_away_in_one:
                 self._keep(gone)
             # The timer of an idle tail fires with what was seen last, whatever it is.
