@@ -118,4 +118,4 @@ def test_rows_come_out_as_they_went_in(step: int, values: list[bytes]) -> None:
     direct = Compactor("t")
     for message in scanned([encoded(record(7, [item]))]):
         direct.add(message)
-    assert net == direct.take()[0]
+    assert net == direct.drain()[0]

@@ -39,9 +39,9 @@ def told(of: EventSequencer[str, list[str]]) -> list[str]:
 
 def test_events_of_one_fragment_come_out_in_order() -> None:
     it = ledger()
-    it.take(marker(1, 0), 0, 0, "m")
-    it.take(header(0), 0, 2, "a")
-    it.take(header(1), 0, 3, "b")
+    it.accept(marker(1, 0), 0, 0, "m")
+    it.accept(header(0), 0, 2, "a")
+    it.accept(header(1), 0, 3, "b")
 
     (first, second) = it.release()
     assert isinstance(first, Release)
@@ -54,73 +54,73 @@ def test_events_of_one_fragment_come_out_in_order() -> None:
 
 def test_the_next_event_comes_in_parts_and_is_complete_with_its_last() -> None:
     it = ledger()
-    it.take(header(0, 0, last=False), 0, 0, "a")
-    it.take(header(0, 1, last=False), 0, 1, "b")
+    it.accept(header(0, 0, last=False), 0, 0, "a")
+    it.accept(header(0, 1, last=False), 0, 1, "b")
     assert told(it) == ["0[ab"]
-    it.take(header(0, 2, last=False), 0, 2, "c")
+    it.accept(header(0, 2, last=False), 0, 2, "c")
     assert told(it) == ["0-c"]
     assert it.released == -1
-    it.take(header(0, 3), 0, 3, "d")
+    it.accept(header(0, 3), 0, 3, "d")
     assert told(it) == ["0]d"]
 
 
 def test_an_event_waits_for_the_one_before_it_on_another_partition() -> None:
     it = ledger(2)
-    it.take(header(1, prev=-1), 1, 0, "b")
-    it.take(header(2, 0, last=False, prev=1), 1, 1, "c")
+    it.accept(header(1, prev=-1), 1, 0, "b")
+    it.accept(header(2, 0, last=False, prev=1), 1, 1, "c")
     assert told(it) == []
     assert it.waiting == 2
-    it.take(header(0, prev=-1), 0, 0, "a")
+    it.accept(header(0, prev=-1), 0, 0, "a")
     assert told(it) == ["0[a]", "1[b]", "2[c"]
     assert it.waiting == 0
 
 
 def test_what_a_marker_voids_is_forgotten_and_comes_again() -> None:
     it = ledger()
-    it.take(header(0, 0, last=False), 0, 0, "a")
+    it.accept(header(0, 0, last=False), 0, 0, "a")
     assert told(it) == ["0[a"]
-    it.take(marker(2, 0), 0, 5, "m")
-    it.take(header(0, epoch=2), 0, 6, "A")
+    it.accept(marker(2, 0), 0, 5, "m")
+    it.accept(header(0, epoch=2), 0, 6, "A")
     assert told(it) == ["0x", "0[A]"]
 
 
 def test_a_marker_on_another_partition_voids_too() -> None:
     it = ledger(2)
-    it.take(header(0, 0, last=False), 0, 0, "a")
-    it.take(marker(2, 0), 1, 0, "m")
-    it.take(header(0, epoch=2), 1, 1, "A")
-    it.take(header(0, 1, last=False), 0, 1, "b")  # more of the given up one
+    it.accept(header(0, 0, last=False), 0, 0, "a")
+    it.accept(marker(2, 0), 1, 0, "m")
+    it.accept(header(0, epoch=2), 1, 1, "A")
+    it.accept(header(0, 1, last=False), 0, 1, "b")  # more of the given up one
     assert told(it) == ["0[A]"]
-    it.take(marker(2, 0), 0, 3, "m")
-    it.take(header(1, epoch=2, prev=-1), 0, 4, "B")
+    it.accept(marker(2, 0), 0, 3, "m")
+    it.accept(header(1, epoch=2, prev=-1), 0, 4, "B")
     assert told(it) == ["1[B]"]
 
 
 def test_the_given_up_event_met_after_the_new_one_is_passed_over() -> None:
     it = ledger(2)
-    it.take(marker(1, 0), 1, 0, "m")
-    it.take(marker(2, 0), 1, 2, "m")
-    it.take(header(0, epoch=2), 1, 3, "A")
+    it.accept(marker(1, 0), 1, 0, "m")
+    it.accept(marker(2, 0), 1, 2, "m")
+    it.accept(header(0, epoch=2), 1, 3, "A")
     assert told(it) == ["0[A]"]
-    it.take(marker(1, 0), 0, 0, "m")
-    it.take(header(0, 0, last=False), 0, 2, "a")
-    it.take(marker(2, 0), 0, 5, "m")
+    it.accept(marker(1, 0), 0, 0, "m")
+    it.accept(header(0, 0, last=False), 0, 2, "a")
+    it.accept(marker(2, 0), 0, 5, "m")
     assert told(it) == []
 
 
 def test_history_tells_a_given_up_event_whose_marker_was_read_before_the_restart() -> None:
     known = History.of(control(0, 5, count=2), Seqno(5))
     it = ledger(2, seqno=4, epoch=1, offsets={0: 11, 1: 4}, history=known)
-    it.take(header(5, 3, last=False, prev=4), 0, 11, "d")  # from its middle
-    it.take(marker(2, 5, prev=4), 0, 13, "m")
-    it.take(header(5, epoch=2, prev=3), 1, 4, "A")
+    it.accept(header(5, 3, last=False, prev=4), 0, 11, "d")  # from its middle
+    it.accept(marker(2, 5, prev=4), 0, 13, "m")
+    it.accept(header(5, epoch=2, prev=3), 1, 4, "A")
     assert told(it) == ["5[A]"]
 
 
 def test_what_the_target_has_is_skipped_when_it_is_read_again() -> None:
     it = ledger(seqno=1, epoch=1, offsets={0: 3})
-    it.take(header(1, 1, rows=9), 0, 3, "b")
-    it.take(header(2), 0, 4, "c")
+    it.accept(header(1, 1, rows=9), 0, 3, "b")
+    it.accept(header(2), 0, 4, "c")
     assert told(it) == ["2[c]"]
 
 
@@ -151,7 +151,7 @@ def test_damage_is_an_error_and_never_skipped(messages) -> None:
     it = ledger()
     with pytest.raises(LogDamaged) as error:
         for offset, message in enumerate(messages):
-            it.take(message, 0, offset, "x")
+            it.accept(message, 0, offset, "x")
     assert "thl.shop-0" in str(error.value)
     assert f"seqno={messages[-1].seqno}" in str(error.value)
 
@@ -159,86 +159,86 @@ def test_damage_is_an_error_and_never_skipped(messages) -> None:
 def test_a_partition_is_not_read_backwards() -> None:
     it = ledger(offsets={0: 7})
     with pytest.raises(LogDamaged, match="earlier offset"):
-        it.take(header(0), 0, 6, "a")
+        it.accept(header(0), 0, 6, "a")
 
 
 def test_an_event_on_two_partitions_is_damage() -> None:
     it = ledger(2)
-    it.take(header(0), 0, 0, "a")
+    it.accept(header(0), 0, 0, "a")
     with pytest.raises(LogDamaged, match="twice"):
-        it.take(header(0), 1, 0, "a")
+        it.accept(header(0), 1, 0, "a")
 
 
 def test_a_finished_event_that_a_newer_epoch_gives_again_is_damage() -> None:
     it = ledger(3)
-    it.take(header(1, prev=-1), 0, 0, "b")  # waits for 0
+    it.accept(header(1, prev=-1), 0, 0, "b")  # waits for 0
     with pytest.raises(LogDamaged, match="which was finished"):
-        it.take(marker(2, 1), 1, 0, "m")
+        it.accept(marker(2, 1), 1, 0, "m")
 
 
 def test_a_finished_event_of_an_epoch_that_had_to_give_it_up_is_damage() -> None:
     it = ledger(2)
-    it.take(marker(2, 0), 1, 0, "m")
+    it.accept(marker(2, 0), 1, 0, "m")
     with pytest.raises(LogDamaged, match="a newer epoch gives it again"):
-        it.take(header(0), 0, 0, "a")
+        it.accept(header(0), 0, 0, "a")
 
 
 def test_a_barrier_elsewhere_than_on_partition_0_is_damage() -> None:
     it = ledger(2)
     with pytest.raises(LogDamaged, match="partition 0"):
-        it.take(header(0, kind=Kind.DDL), 1, 0, "a")
+        it.accept(header(0, kind=Kind.DDL), 1, 0, "a")
 
 
 def test_an_epoch_older_than_the_targets_is_damage() -> None:
     it = ledger(seqno=3, epoch=2, offsets={0: 4})
     with pytest.raises(LogDamaged, match="epoch 2"):
-        it.take(header(4, epoch=1), 0, 4, "a")
+        it.accept(header(4, epoch=1), 0, 4, "a")
 
 
 def test_a_marker_that_contradicts_the_history_is_damage() -> None:
     it = ledger(history=History.of(control(0, 3), Seqno(3)))
     with pytest.raises(LogDamaged, match="began with 3"):
-        it.take(marker(2, 2, prev=-1), 0, 0, "m")
+        it.accept(marker(2, 2, prev=-1), 0, 0, "m")
 
 
 def test_a_marker_of_another_log_is_another_log() -> None:
     it = ledger(history=History.of(control(0), Seqno(-1)))
     with pytest.raises(HistoriesDiffer, match="made anew"):
-        it.take(marker(1, 0, log_id="b" * 32), 0, 0, "m")
+        it.accept(marker(1, 0, log_id="b" * 32), 0, 0, "m")
     unknowing = ledger()
-    unknowing.take(marker(1, 0, log_id=LOG), 0, 0, "m")
+    unknowing.accept(marker(1, 0, log_id=LOG), 0, 0, "m")
     with pytest.raises(HistoriesDiffer):
-        unknowing.take(marker(2, 0, log_id="b" * 32), 0, 1, "m")
+        unknowing.accept(marker(2, 0, log_id="b" * 32), 0, 1, "m")
 
 
 def test_resumable_is_the_first_fragment_of_what_is_not_on_the_target() -> None:
     it = ledger(2, offsets={1: 40})
     assert it.resumable(Seqno(-1)) == {1: 40}
-    it.take(header(0), 0, 10, "a")
-    it.take(header(1), 0, 12, "b")
-    it.take(header(3, prev=1), 0, 14, "d")  # waits for 2 on partition 1
+    it.accept(header(0), 0, 10, "a")
+    it.accept(header(1), 0, 12, "b")
+    it.accept(header(3, prev=1), 0, 14, "d")  # waits for 2 on partition 1
     it.release()
     assert it.resumable(Seqno(-1)) == {0: 10, 1: 40}
     assert it.resumable(Seqno(0)) == {0: 12, 1: 40}
     assert it.resumable(Seqno(1)) == {0: 14, 1: 40}
-    it.take(header(2, 0, prev=-1, last=False), 1, 41, "c")
+    it.accept(header(2, 0, prev=-1, last=False), 1, 41, "c")
     assert it.resumable(Seqno(1)) == {0: 14, 1: 41}
-    it.take(header(2, 1, prev=-1), 1, 42, "c")
+    it.accept(header(2, 1, prev=-1), 1, 42, "c")
     assert it.resumable(Seqno(3)) == {0: 15, 1: 43}
 
 
 def test_resumable_leaves_what_was_given_up() -> None:
     it = ledger()
-    it.take(header(0, 0, last=False), 0, 4, "a")
+    it.accept(header(0, 0, last=False), 0, 4, "a")
     assert it.resumable(Seqno(-1)) == {0: 4}
-    it.take(marker(2, 0), 0, 9, "m")
+    it.accept(marker(2, 0), 0, 9, "m")
     assert it.resumable(Seqno(-1)) == {0: 10}
 
 
 def test_resumable_is_not_asked_for_what_is_not_released_nor_backwards() -> None:
     it = ledger()
-    it.take(header(0), 0, 0, "a")
-    it.take(header(1), 0, 1, "b")
+    it.accept(header(0), 0, 0, "a")
+    it.accept(header(1), 0, 1, "b")
     with pytest.raises(ValueError, match=r"resumable\(2\)"):
         it.resumable(Seqno(2))
     it.resumable(Seqno(1))

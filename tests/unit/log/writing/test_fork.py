@@ -188,12 +188,12 @@ def test_a_target_that_was_taken_back_is_told_when_the_log_forks() -> None:
     """It has applied neither 7 nor 8 again when it meets the marker, on another partition."""
     it = ledger(6, 2, History.of(control(0, 5, count=2), Seqno(8)), partitions=2, head=8)
     with pytest.raises(HistoriesDiffer, match="already taken"):
-        it.take(fork_marker(prev=6), 1, 12, "m")  # type: ignore[arg-type]
+        it.accept(fork_marker(prev=6), 1, 12, "m")  # type: ignore[arg-type]
 
 
 def test_a_target_that_was_taken_back_over_a_fork_may_meet_its_marker_again() -> None:
     it = ledger(6, 2, None, head=9)
-    it.take(fork_marker(prev=6), 0, 13, "m")  # type: ignore[arg-type]
+    it.accept(fork_marker(prev=6), 0, 13, "m")  # type: ignore[arg-type]
 
 
 def ledger(
@@ -210,55 +210,55 @@ def fork_marker(first: int = 9, *, epoch: int = 3, prev: int = 8) -> object:
 
 def test_a_reader_passes_over_them() -> None:
     it = ledger(6, 2, History.of(forked_control(0, 5, 9), Seqno(9)))
-    it.take(header(7, epoch=2, last=False), 0, 10, "a")
+    it.accept(header(7, epoch=2, last=False), 0, 10, "a")
     assert told(it) == []
-    it.take(header(7, 1, epoch=2, rows=2), 0, 11, "b")
-    it.take(header(8, epoch=2), 0, 12, "c")
+    it.accept(header(7, 1, epoch=2, rows=2), 0, 11, "b")
+    it.accept(header(8, epoch=2), 0, 12, "c")
     assert told(it) == []
     assert it.resumable(Seqno(6)) == {0: 10}
-    it.take(fork_marker(), 0, 13, "m")  # type: ignore[arg-type]
-    it.take(header(9, epoch=3), 0, 14, "d")
+    it.accept(fork_marker(), 0, 13, "m")  # type: ignore[arg-type]
+    it.accept(header(9, epoch=3), 0, 14, "d")
     assert told(it) == ["9[d]"]
     assert it.resumable(Seqno(9)) == {0: 15}
 
 
 def test_a_trapped_barrier_is_still_in_the_chain() -> None:
     it = ledger(6, 2, History.of(forked_control(0, 5, 9), Seqno(9)))
-    it.take(header(7, epoch=2, shard="#UNKNOWN"), 0, 10, "a")
-    it.take(header(8, epoch=2, barrier=7), 0, 12, "c")
-    it.take(replace(fork_marker(), last_barrier=7), 0, 13, "m")  # type: ignore[type-var, arg-type]
-    it.take(header(9, epoch=3, barrier=7), 0, 14, "d")
+    it.accept(header(7, epoch=2, shard="#UNKNOWN"), 0, 10, "a")
+    it.accept(header(8, epoch=2, barrier=7), 0, 12, "c")
+    it.accept(replace(fork_marker(), last_barrier=7), 0, 13, "m")  # type: ignore[type-var, arg-type]
+    it.accept(header(9, epoch=3, barrier=7), 0, 14, "d")
     assert told(it) == ["9[d]"]
 
 
 def test_a_reader_that_has_taken_one_is_told_when_the_log_forks() -> None:
     it = ledger(6, 2, History.of(control(0, 5), Seqno(7)))
-    it.take(header(7, epoch=2), 0, 10, "a")
+    it.accept(header(7, epoch=2), 0, 10, "a")
     assert told(it) == ["7[a]"]
-    it.take(header(8, epoch=2), 0, 11, "b")
+    it.accept(header(8, epoch=2), 0, 11, "b")
     with pytest.raises(HistoriesDiffer, match="already taken") as refused:
-        it.take(fork_marker(), 0, 12, "m")  # type: ignore[arg-type]
+        it.accept(fork_marker(), 0, 12, "m")  # type: ignore[arg-type]
     assert refused.value.where["trapped_events"] == "7-8"
 
 
 def test_what_waits_when_the_log_forks_is_void() -> None:
     """Event 7 has been given in part and 8 waits for its end, on another partition, when the marker comes there."""
     it = ledger(6, 2, History.of(control(0, 5, count=2), Seqno(6)), partitions=2)
-    it.take(header(7, epoch=2, prev=6, last=False), 0, 10, "a")
-    it.take(header(8, epoch=2, prev=-1), 1, 10, "c")
+    it.accept(header(7, epoch=2, prev=6, last=False), 0, 10, "a")
+    it.accept(header(8, epoch=2, prev=-1), 1, 10, "c")
     (part,) = it.release()
     assert isinstance(part, Release)
-    it.take(fork_marker(prev=8), 1, 11, "m")  # type: ignore[arg-type]
+    it.accept(fork_marker(prev=8), 1, 11, "m")  # type: ignore[arg-type]
     assert [type(item) for item in it.release()] == [Voided]
-    it.take(header(7, 1, epoch=2, prev=6, rows=2), 0, 11, "b")
-    it.take(fork_marker(prev=7), 0, 12, "m")  # type: ignore[arg-type]
-    it.take(header(9, epoch=3, prev=7), 0, 13, "d")
+    it.accept(header(7, 1, epoch=2, prev=6, rows=2), 0, 11, "b")
+    it.accept(fork_marker(prev=7), 0, 12, "m")  # type: ignore[arg-type]
+    it.accept(header(9, epoch=3, prev=7), 0, 13, "d")
     assert told(it) == ["9[d]"]
 
 
 def test_a_target_of_the_new_line_may_meet_the_marker_again() -> None:
     it = ledger(9, 3, None)
-    it.take(fork_marker(), 0, 13, "m")  # type: ignore[arg-type]
-    it.take(header(9, epoch=3), 0, 14, "d")
-    it.take(header(10, epoch=3), 0, 15, "e")
+    it.accept(fork_marker(), 0, 13, "m")  # type: ignore[arg-type]
+    it.accept(header(9, epoch=3), 0, 14, "d")
+    it.accept(header(10, epoch=3), 0, 15, "e")
     assert told(it) == ["10[e]"]

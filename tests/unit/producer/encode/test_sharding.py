@@ -194,7 +194,7 @@ def test_a_consumer_of_shards_gets_all_up_to_the_next_rule_and_an_error_there(
                 joined.reached(partition, Seqno(len(events)))
                 del left[partition]
             else:
-                joined.take(found[1], partition, found[0], found[0])
+                joined.accept(found[1], partition, found[0], found[0])
             while (event := joined.next()) is not None:
                 given_.append(event.header)
     except ShardsChanged as changed:
