@@ -19,7 +19,7 @@ cdef class Progress:
     cdef int64_t _barrier
     cdef bint _snapshot
 
-    cpdef take(self, Fragment fragment)
+    cpdef accept(self, Fragment fragment)
     cdef int64_t next(self)
     cdef see(self, str gtid)
     cdef gather(self)

@@ -246,7 +246,7 @@ def test_barriers_that_contradict_each_other_are_refused(messages: list[Message]
         given(one)
 
 
-def test_a_place_is_where_to_read_what_was_not_given_again() -> None:
+def test_events_that_were_not_released_are_read_again_from_the_resume_point() -> None:
     one = reading(*BEGUN, (0, 1, barrier(2)))
     assert one.resume_point() == ({0: 1, 1: 1}, {0: -1, 1: -1})
     assert given(one) == [0, 1]
@@ -255,7 +255,7 @@ def test_a_place_is_where_to_read_what_was_not_given_again() -> None:
     one.accept(header(3, 1, last=False, prev=1, barrier=2), 1, 4, 4)
     assert given(one) == [2]
     assert one.resume_point() == ({0: 2, 1: 3}, {0: 2, 1: 1})
-    assert reading().place() == ({0: 0, 1: 0}, {})
+    assert reading().resume_point() == ({0: 0, 1: 0}, {})
 
 
 def test_each_partition_tells_of_a_fork_and_it_is_one() -> None:
