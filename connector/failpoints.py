@@ -1,4 +1,4 @@
-"""Named points where the fault tests kill or stop a process. Without them asked for, `point` does nothing.
+"""Named points at which the fault tests kill or stop a process; `point` does nothing unless the environment names one.
 
 `THL_CRASH_POINT=produce.before_commit:3` in the environment sends SIGKILL to the process itself the third time it
 passes that point; `THL_STOP_POINT` sends SIGSTOP in the same way. This module alone reads these two.
@@ -14,19 +14,19 @@ from typing import Final
 from connector.errors import ConfigError
 
 PRODUCE: Final = (
-    "produce.after_init",  # older producers are fenced, nothing is read
-    "produce.after_read",  # control and position are known
-    "produce.before_online_commit",  # epoch and markers are produced, not committed
-    "produce.after_online_commit",
+    "produce.after_fence",  # older producers are fenced, nothing is read
+    "produce.after_read_log",  # control and position are read
+    "produce.before_epoch_commit",  # epoch and markers are produced, not committed
+    "produce.after_epoch_commit",
     "produce.before_commit",  # fragments and position are produced, not committed
     "produce.after_commit",
     "produce.mid_event_before_commit",  # the same, with an event that is not finished
     "produce.mid_event_after_commit",
-    "produce.prepared_before_commit",  # the same, with something of an XA transaction: prepared, or decided
+    "produce.prepared_before_commit",  # the same, with an XA PREPARE, COMMIT or ROLLBACK
     "produce.prepared_after_commit",
     "produce.snapshot_before_commit",  # the same, within an initial load
     "produce.snapshot_after_commit",
-    "produce.snapshot_end_before_commit",  # the same, with the initial load's end
+    "produce.snapshot_end_before_commit",  # the same, with the end of the initial load
     "produce.snapshot_end_after_commit",
 )
 APPLY: Final = (
@@ -50,18 +50,18 @@ ROWS: Final = (
     "rows.after_commit",
 )
 POINTS: Final = PRODUCE + APPLY + TARGET
-"""Every name on the way from source to target, in the order a process passes them."""
+"""Every point on the way from source to target, in the order in which a process passes them."""
 
 
 def _nothing(name: str) -> None:
-    """Pass a point that nobody asked for."""
+    """Pass a point that the environment does not name."""
 
 
 def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
-    """What `point` is in this process.
+    """The `point` of this process.
 
     Raises:
-        ConfigError: a point that does not exist, or a count that is no number.
+        ConfigError: an unknown point, or a count that is no number.
     """
     wanted: dict[str, list[tuple[int, signal.Signals]]] = {}
     for variable, sent in (("THL_CRASH_POINT", signal.SIGKILL), ("THL_STOP_POINT", signal.SIGSTOP)):
@@ -69,14 +69,14 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         if text:
             name, _, count = text.partition(":")
             if name not in POINTS + ROWS or not (count or "1").isdecimal():
-                raise ConfigError(f"{variable}={text} names no point", hint="one of " + ", ".join(POINTS + ROWS))
+                raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(POINTS + ROWS))
             wanted.setdefault(name, []).append((int(count or "1"), sent))
     if not wanted:
         return _nothing
     passed = dict.fromkeys(wanted, 0)
 
     def point(name: str) -> None:
-        """Count the passage, and send the signal when it is the one asked for."""
+        """Count the passage, and send the signal at the named one."""
         if name not in wanted:
             return
         passed[name] += 1

@@ -1,7 +1,6 @@
-"""Tries again what passes: bounded in attempts and time, jittered, told to the operator, ended when we are to stop.
+"""Retries calls after named errors: bounded in attempts and time, jittered, logged, ended by a stop.
 
-An attempt waits for servers that do not answer, half a minute at a time: so many attempts in a row would take longer
-than anybody expects of their number. So there is also a bound on the time.
+An attempt may wait half a minute for a server that does not answer, so the time is bounded as well as the number.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from connector.errors import ConnectorError
 LOG: Final = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 10.0
 EACH: Final = 10.0  # seconds for each attempt, on average: 30 of them are given up after five minutes
-LASTED: Final = 120.0  # seconds; an attempt that took longer was not one to reach a server that is gone
+LASTED: Final = 120.0  # seconds: a longer attempt had reached its server, and begins a new count of the time
 
 T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """We were asked to stop while waiting for another attempt."""
+    """The stop was set during a wait for the next attempt."""
 
 
 def retry(
@@ -42,12 +41,12 @@ def retry(
     """Call until it succeeds.
 
     Args:
-        call: what to do; nothing of a failed attempt may be left by it.
-        errors: what is tried again.
+        call: the attempt; one that fails must leave nothing behind.
+        errors: those after which it is tried again.
         retries: attempts after the first, within `EACH` seconds for each of them.
         service, stage: for the log and the metric.
-        stop: set when we are to stop.
-        clock: by which the seconds are counted.
+        stop: set from outside to end the retries.
+        clock: counts the seconds.
 
     Raises:
         Stopped: `stop` was set while waiting.
@@ -68,7 +67,7 @@ def retry(
             give_up = now + retries * EACH
         return state.attempt_number > retries or now >= give_up
 
-    def tell(state: RetryCallState) -> None:
+    def log(state: RetryCallState) -> None:
         why = state.outcome.exception() if state.outcome else None
         metrics.restarts.labels(service, stage).inc()
         fields = {"service": service, "stage": stage, "attempt": state.attempt_number, "of": retries}
@@ -83,7 +82,7 @@ def retry(
         retry=retry_if_exception_type(errors),
         stop=enough,
         wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT),
-        before_sleep=tell,
+        before_sleep=log,
         sleep=wait,
         reraise=True,
     )

@@ -1,7 +1,7 @@
 """`spark-submit spark_apps/changes.py --config FILE [--table T] [--from-seqno N] [--to-seqno N] [--out FOLDER]`.
 
 The row changes of a log, printed or written as Parquet; with `--follow` as a stream, whose checkpoint is in the folder.
-An example of `connector.spark` as much as a tool: whoever wants something else of the log begins here.
+A tool, and an example of `connector.spark` to start from.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _table(found: DataFrame, config: Config, table: str | None) -> DataFrame:
 
 
 def _follow(found: DataFrame, out: Path) -> None:
-    """Parquet's sink keeps what a micro-batch wrote and its offset together: each transaction is there once."""
+    """Follow the log: Parquet's sink commits a micro-batch with its offset, so each transaction is written once."""
     writer = found.writeStream.format("parquet").option("checkpointLocation", str(out / "_checkpoint"))
     writer.start(str(out / "changes")).awaitTermination()
 

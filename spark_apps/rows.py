@@ -1,7 +1,7 @@
 """`spark-submit spark_apps/rows.py --config FILE [--prefix shop]`: a log's rows as Debezium's messages, for its sinks.
 
 One topic a table, `<prefix>.<schema>.<table>`, JSON with schemas as Connect's JsonConverter reads it; committed
-transactions only, each message exactly once for whoever reads with `isolation.level=read_committed`.
+transactions only, each message exactly once for consumers with `isolation.level=read_committed`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from connector.commands.command import command, option
 from connector.config.loading import load
 from connector.errors import ConnectorError
 from connector.logs import set_up_logs
-from connector.spark.debezium.rows import EVENTS, Rows, Wanted
+from connector.spark.debezium.rows import EVENTS, Rows, RowsOptions
 
 
 @command(earlier={"--until-now": "--to-now"})
@@ -48,9 +48,11 @@ def rows(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     spark = SparkSession.builder.appName(f"thl rows {config.service}").getOrCreate()
-    wanted = Wanted(prefix or config.service, tombstones, partitions, events, to_now)
+    options = RowsOptions(prefix or config.service, tombstones, partitions, events, to_now)
     try:
-        progress = Rows(spark, config, wanted, folder=config.apply.checkpoint_dir, clock=SystemClock(), stop=stop).run()
+        progress = Rows(
+            spark, config, options, folder=config.apply.checkpoint_dir, clock=SystemClock(), stop=stop
+        ).run()
     finally:
         spark.stop()
     logging.getLogger("connector.spark").info("ended", extra={"seqno": progress.seqno if progress else None})

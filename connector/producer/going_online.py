@@ -131,7 +131,7 @@ class GoingOnline:
             transactions = self._fence(opened)
             try:
                 log = self._read_log()
-                faults.point("produce.after_read")
+                faults.point("produce.after_read_log")
                 facts = self.source.facts(new=log.position is None)
                 plan = self._decide(log, facts)
                 encoder = self._encoder(plan, facts)
@@ -155,7 +155,7 @@ class GoingOnline:
         transactions = Transactions(self.config, self.clock)
         opened.callback(transactions.close)
         transactions.open()
-        faults.point("produce.after_init")
+        faults.point("produce.after_fence")
         return transactions
 
     def _read_log(self) -> _LogFound:

@@ -4,8 +4,14 @@
     typed                  those of one table, as columns of the table's own types
     register               the format `thl` for `spark.read.format` and `spark.readStream.format`
 
-Nobody reads the log before it is read: the producer's position tells the last finished event, its place is found from
-the partitions' ends, and whatever lies before is cut into portions (`log.reading.offset_range`) that executors read.
+The driver does not read the log: the producer's position names the last finished event, a point lookup from the
+partitions' ends finds its offsets, and everything before is cut into offset ranges (`log.reading.offset_range`) that
+executors read.
+
+    session, settings, checkpoint  a Spark session, its settings with their reasons, its private folders
+    source/    the data source `thl`
+    stream/    the applier's reading: micro-batch and continuous mode
+    debezium/  rows as Debezium's messages
 """
 
 from connector.spark.source.read import read_thl, register, stream_thl

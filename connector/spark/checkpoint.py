@@ -1,10 +1,9 @@
-"""The folder in which Spark keeps its own progress: a new one at each start, so that no old one is ever read.
+"""The folders in which Spark keeps its own progress: a new one at each start, so that no old one is ever read.
 
-The target's position alone says where to go on. Whatever lies in the configured folder, of an earlier start, a
-later one, another service or another program, makes no difference. Folders that earlier starts of this user left are
-removed when their process is gone; a failure to do so is of no consequence.
+The target's position alone says where to go on, whatever is in the configured folder. Folders that earlier starts of
+this user left are removed when their process has ended; a failure to do so has no consequence.
 
-No other user may exchange what is in it: the JVM's logging configuration is, and that can name classes.
+No other user may replace their contents: the JVM's logging configuration is there, and can name classes.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ def fresh(parent: Path | None) -> Path:
     """A new, empty folder that only this user may look into.
 
     Args:
-        parent: where; made where it is missing. None: the system's folder for temporary files.
+        parent: its folder; created where it is missing. None: the system's folder for temporary files.
 
     Raises:
-        ConfigError: another user could put another folder in its place, or it cannot be made.
+        ConfigError: another user could replace it, or it cannot be created.
     """
     folder = private.new_folder(f"thl-apply-{os.getpid()}-", parent, OPTION)
     for old in folder.parent.iterdir():
@@ -39,7 +38,7 @@ def fresh(parent: Path | None) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """The folder of a start that has ended."""
+    """Remove the folder of a start that has ended."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

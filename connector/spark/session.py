@@ -1,9 +1,7 @@
-"""Spark: a session, the topic as a stream of its, and a query that runs.
+"""A Spark session, the event topic as one of its streams, and a running query.
 
-With `micro_batches` and `continuous` the only modules that know pyspark.
-
-Spark's own offsets run ahead of the target and are never trusted: each query begins at offsets that are given to
-it, in a checkpoint folder of its own.
+Spark's own offsets run ahead of the target and are never used: each query begins at offsets that it is given, in a
+checkpoint folder of its own.
 """
 
 from __future__ import annotations
@@ -36,11 +34,11 @@ from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.large_messages import LARGE
 from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint
-from connector.spark import settings as profile
+from connector.spark import settings as spark_settings
 
 CLASS_PATH = "spark.driver.extraClassPath"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-# What spark-submit has to know before there is a JVM.
+# Settings that spark-submit needs before there is a JVM.
 _AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
              "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
 _STANDARD_ERROR = 2
@@ -56,7 +54,7 @@ class Session:
         apply: master, heap, folder, further settings.
         name: of the application.
         jars: the Kafka connector's, local files; without any they are resolved by Spark from their coordinates.
-        own: whether this process starts Spark; otherwise spark-submit did, and master, memory and JVM are its.
+        own: this process starts Spark; otherwise spark-submit did, with its master, memory and JVM.
 
     Raises:
         ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
@@ -82,10 +80,10 @@ class Session:
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
-        # How many tasks run at once in this JVM; 0 where they run in others.
+        # The number of tasks that run at once in this JVM; 0 where they run in others.
         self.slots = _slots(self.spark.sparkContext.master or "")
         if self.slots:
-            # Workers beside us import what we do.
+            # Workers on this machine import the same modules.
             self.spark.sparkContext.pythonExec = sys.executable
 
     @property
@@ -100,15 +98,15 @@ class Session:
             return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
-        chosen = dict(profile.SETTINGS)
+        chosen = dict(spark_settings.SETTINGS)
         if not own:
             return chosen
         log4j = self.folder / "log4j2.properties"
-        log4j.write_text(profile.LOG4J)
+        log4j.write_text(spark_settings.LOG4J)
         chosen |= {
             "spark.master": apply.master,
             "spark.driver.memory": apply.heap,
-            "spark.driver.extraJavaOptions": profile.jvm_options(log4j, _jvm_folder(apply.checkpoint_dir)),
+            "spark.driver.extraJavaOptions": spark_settings.jvm_options(log4j, _jvm_folder(apply.checkpoint_dir)),
         }
         if apply.master.startswith("local"):
             chosen |= {
@@ -131,11 +129,11 @@ class Session:
         self.stop()
 
     def stop(self) -> None:
-        """End the session, as far as it is still there."""
+        """End the session; a JVM that has ended is no error."""
         try:
             self.spark.stop()
         except (Py4JError, OSError):
-            # The JVM is gone already: that is what was wanted.
+            # The JVM has ended already.
             return
         finally:
             checkpoint.remove(self.folder)
@@ -147,7 +145,7 @@ def messages(
     """The messages of one topic, as a stream with columns partition, offset, value.
 
     Args:
-        session: where it is read.
+        session: reads it.
         kafka: brokers and their properties.
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
@@ -157,7 +155,7 @@ def messages(
         The value is null for a message that is larger than LARGE.
     """
     chosen = {
-        **profile.OPTIONS,
+        **spark_settings.OPTIONS,
         **options,
         **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
         "kafka.bootstrap.servers": kafka.bootstrap,
@@ -169,14 +167,14 @@ def messages(
 
 
 class Query:
-    """A query that runs.
+    """A running query.
 
     Args:
-        session: where.
-        writer: what it is to do, without a checkpoint folder.
+        session: runs it.
+        writer: its sink, without a checkpoint folder.
 
     Raises:
-        ConfigError: Spark refuses it.
+        ConfigError: Spark refuses the query.
         SparkGone: the session's JVM has ended.
     """
 
@@ -186,7 +184,7 @@ class Query:
             self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
 
     def check(self) -> None:
-        """See whether it still runs.
+        """Make sure that it still runs.
 
         Raises:
             BrokerUnavailable: Spark could not read on; the message says why.
@@ -213,26 +211,26 @@ class Query:
 
 @cache
 def _jvm_folder(parent: Path | None) -> Path:
-    """A folder for the JVM to work in, and for its temporary files; it outlives the session as the JVM does."""
+    """The JVM's working directory and folder for temporary files; it outlives the session, as the JVM does."""
     folder = checkpoint.fresh(parent)
     atexit.register(checkpoint.remove, folder)
     return folder
 
 
 def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Start the JVM with what has to be on its command line, which every user of the machine can read.
+    """Start the JVM with the settings that must be on its command line, which every user of the machine can read.
 
-    The JVM's own options go there in a file; all other settings are told to it when it runs.
+    The JVM's own options are in a file; it gets all other settings when it runs.
 
     Args:
         settings: all of them.
-        folder: ours alone.
+        folder: readable by this user alone.
 
     Returns:
-        What is then to be said instead.
+        Settings that replace some of these.
 
     Raises:
-        ConfigError: one that has to be on the command line holds a password.
+        ConfigError: a setting that must be on the command line has a password.
     """
     file = folder / "jvm.options"
     options = shlex.split(settings.get(_JVM_OPTIONS, ""))
@@ -275,7 +273,7 @@ def _filtered_errors() -> int:
 
 
 def _slots(master: str) -> int:
-    """How many tasks run at once in the driver; 0 where executors are processes of their own."""
+    """The number of tasks that run at once in the driver; 0 where executors are processes of their own."""
     found = _LOCAL.fullmatch(master)
     if found is None:
         return 0
@@ -283,7 +281,7 @@ def _slots(master: str) -> int:
 
 
 def _make_absolute(settings: dict[str, str]) -> None:
-    """Let paths of jars mean what they mean in our working directory: the JVM's is another one."""
+    """Make paths of jars absolute: the JVM has another working directory."""
     for key, separator in (("spark.jars", ","), (CLASS_PATH, os.pathsep)):
         if key in settings:
             parts = [part.strip() for part in settings[key].split(separator)]
@@ -294,7 +292,7 @@ def _make_absolute(settings: dict[str, str]) -> None:
 
 
 def _put_beside(settings: dict[str, str]) -> None:
-    """Where there is one JVM, put jars on its class path: Spark would copy them, and load each class slower (2 s)."""
+    """Put jars on the class path where there is one JVM: Spark would copy them, and load each class slower (2 s)."""
     jars = settings.get("spark.jars", "")
     if jars and "://" not in jars and _slots(settings["spark.master"]):
         there = [settings[CLASS_PATH]] if CLASS_PATH in settings else []
@@ -303,10 +301,10 @@ def _put_beside(settings: dict[str, str]) -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Whatever in it asks Spark's JVM.
+    """Turn errors of calls to Spark's JVM into errors of this connector.
 
     Raises:
-        ConfigError: Spark refuses what it is asked for.
+        ConfigError: Spark refuses the call.
         SparkGone: the JVM has ended.
     """
     try:
@@ -320,8 +318,8 @@ def answering() -> Iterator[None]:
 
 
 def gone() -> SparkGone:
-    """What is to be raised where the JVM does not answer."""
-    return SparkGone("Spark's JVM has ended", hint="its own words are above, if it had any; start thl apply again")
+    """The error where the JVM does not answer."""
+    return SparkGone("Spark's JVM has ended", hint="its messages are above, if it had any; start thl apply again")
 
 
 def root_cause(error: object) -> str:

@@ -19,10 +19,10 @@ EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 # Passed once in the life of a process; all others are passed with every commit.
 ONCE: Final = frozenset(
     (
-        "produce.after_init",
-        "produce.after_read",
-        "produce.before_online_commit",
-        "produce.after_online_commit",
+        "produce.after_fence",
+        "produce.after_read_log",
+        "produce.before_epoch_commit",
+        "produce.after_epoch_commit",
         "apply.after_claim",
         "apply.after_handshake",
         "target.after_claim",

@@ -20,9 +20,7 @@ def test_mysql_to_sqlite_whatever_is_killed(tmp_path: Path) -> None:
     with rig(tmp_path, "sqlite") as made:
         made.start()
         driver = killing.arm(made, "target.before_commit", 3)
-        killing.crash(
-            made, "produce.before_commit:3", "produce.after_online_commit", "produce.mid_event_after_commit:2"
-        )
+        killing.crash(made, "produce.before_commit:3", "produce.after_epoch_commit", "produce.mid_event_after_commit:2")
         killing.crashed(made, driver, "target.before_commit")
         driver = killing.arm(made, "apply.after_commit", 2)
         killing.server(made, made.kafka, "broker")

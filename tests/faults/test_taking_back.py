@@ -62,7 +62,7 @@ def test_a_producer_overtaken_while_going_online_is_fenced(config: Config, monke
     with ExitStack() as newer:
 
         def overtake(name: str) -> None:
-            if name == "produce.after_read":
+            if name == "produce.after_read_log":
                 monkeypatch.undo()
                 newer.enter_context(closing(going_online(config).run()))
                 raise LogDamaged("half of what the newer one writes")
@@ -77,7 +77,7 @@ def test_damage_without_a_newer_producer_is_reported_as_damage(config: Config, m
     damage = LogDamaged("a real one")
 
     def damaged(name: str) -> None:
-        if name == "produce.after_read":
+        if name == "produce.after_read_log":
             raise damage
 
     monkeypatch.setattr(faults, "point", damaged)

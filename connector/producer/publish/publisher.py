@@ -112,9 +112,9 @@ class Publisher:
         for marker in markers:
             self._transactions.send(self._config.topic, marker.partition, marker.key, marker.value)
         self._transactions.send(self._config.position_topic, 0, *position_message(plan.position))
-        self._point("produce.before_online_commit")
+        self._point("produce.before_epoch_commit")
         self._transactions.commit()
-        self._point("produce.after_online_commit")
+        self._point("produce.after_epoch_commit")
         metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
         metrics.published_seqno.labels(self._config.service).set(plan.position.last_finished)
         self._committed, self._server_uuid = plan.position, plan.epoch.server_uuid

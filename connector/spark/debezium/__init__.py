@@ -1,1 +1,7 @@
-"""Row changes as Debezium's messages on Kafka."""
+"""Rows as Debezium's messages, for its sinks.
+
+rows            one run: the log's rows to one topic a table
+sink            messages and progress, in one Kafka transaction
+envelope        keys, envelopes and tombstones of row changes
+envelope_types  columns as Kafka Connect's types
+"""

@@ -1,7 +1,7 @@
-"""Row changes as Debezium's messages: keys, envelopes and tombstones, with Connect's schema in each.
+"""Makes Debezium's messages of row changes: keys, envelopes and tombstones, with Connect's schema in each.
 
 One topic a table, `<prefix>.<schema>.<table>`. An update that changes the key is a delete, a tombstone and a create, as
-Debezium has it. What the envelope cannot hold exactly ends with the table, the key and the column.
+in Debezium. A value that the envelope cannot hold exactly is an error with the table, the key and the column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column
 from connector.log.transaction.statement_options import SAVEPOINTS
-from connector.spark.debezium.envelope_types import connected
+from connector.spark.debezium.envelope_types import connect_type
 
 _FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("seqno", pa.int64()),
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One for Kafka; no key where the table has none, no value: a tombstone."""
+    """A Kafka message; without a key where the table has none; a tombstone has no value."""
 
     topic: str
     key: bytes | None
@@ -53,40 +53,40 @@ class Envelopes:
     """Makes messages of row changes.
 
     Args:
-        prefix: what topics begin with, and the logical name of the source.
-        tombstones: a message without value behind each delete, so that a compacted topic forgets the key.
+        prefix: the first part of the topics' names, and the logical name of the source.
+        tombstones: write a message without value after each delete, so that a compacted topic drops the key.
     """
 
     def __init__(self, prefix: str, *, tombstones: bool = True) -> None:
         self._prefix = prefix
         self._tombstones = tombstones
         self._tables: dict[tuple[str, str, str, str], _Table] = {}
-        self._event: tuple[int, dict[str, int]] = (-1, {})  # the event that is told, and how many of each table it had
+        self._event: tuple[int, dict[str, int]] = (-1, {})  # the present event, and its number of rows for each table
         self._rows = 0
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow`: changes with their layouts, each event's in order and together; messages."""
+        """Make messages, for `mapInArrow`, of changes with their layouts, those of an event together and in order."""
         for batch in batches:
             at = batch.schema.get_field_index("commit_time")
             timed = batch.set_column(at, "commit_time", batch.column(at).cast(pa.int64()))
             columns: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
             for row in timed.to_pylist():
                 for part, message in enumerate(self.messages(row)):
-                    place = row["seqno"], row["change"], part, row["epoch"]
-                    values = (*place, message.topic, message.key, message.value)
+                    order = row["seqno"], row["change"], part, row["epoch"]
+                    values = (*order, message.topic, message.key, message.value)
                     for found, value in zip(columns.values(), values, strict=True):
                         found.append(value)
             yield pa.RecordBatch.from_pydict(columns, schema=MESSAGES)
 
     def messages(self, row: Row) -> list[Message]:
-        """Those of one change; none of a statement that defines tables.
+        """The messages of one change; none of a statement that defines tables.
 
         Args:
             row: the columns of `connector.spark.source.columns`, the commit time in microseconds since 1970 UTC.
 
         Raises:
-            ValueNotRepresentable: the envelope has no such value.
-            Unsupported: an after image that is not whole, or a change that was logged as a statement.
+            ValueNotRepresentable: the envelope cannot hold a value.
+            Unsupported: a partial after image, or a change that was logged as a statement.
         """
         if row["action"] == "statement":
             if row["kind"] == "ddl" or row["sql"].startswith(SAVEPOINTS):
@@ -100,7 +100,7 @@ class Envelopes:
         before, after = _image(row["before"]), _image(row["after"])
         if after is not None and len(after) < len(table.columns):
             raise Unsupported(
-                "an after image does not have all columns, and Debezium's envelope has to",
+                "an after image does not have all columns, and Debezium's envelope needs them",
                 hint="binlog_row_image=FULL on the source",
                 seqno=row["seqno"],
                 table=f"{row['schema']}.{row['table']}",
@@ -124,7 +124,7 @@ class Envelopes:
         return found
 
     def _order(self, row: Row) -> tuple[int, int]:
-        """How many rows the transaction had until now, and how many of this table; both from 1."""
+        """The number of the row in the transaction, and among the rows of its table; both from 1."""
         seqno, counts = self._event
         if seqno != row["seqno"]:
             counts, self._rows = {}, 0
@@ -145,12 +145,12 @@ class Envelopes:
 
 
 class _Table:
-    """What is the same in all messages of a table: its schemas, as bytes."""
+    """The constant parts of a table's messages: its schemas, as bytes."""
 
     def __init__(self, prefix: str, schema: str, table: str, layout: str, key: str) -> None:
         columns = [Column(**{**one, "labels": tuple(one["labels"])}) for one in json.loads(layout)]
         self.topic = topic_of(prefix, schema, table)
-        self.columns = {column.name: connected(column) for column in columns}
+        self.columns = {column.name: connect_type(column) for column in columns}
         self._optional = {column.name: column.nullable for column in columns}
         self._key: list[str] = json.loads(key)
         self._name = f"{schema}.{table}"
@@ -173,7 +173,7 @@ class _Table:
         self._keys = b'{"schema":' + _json(keys) + b',"payload":'
 
     def moved(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether the key changed."""
+        """True where the key changed."""
         return any(before[name] != after[name] for name in self._key if name in before)
 
     def key_of(self, image: Mapping[str, Any], row: Row) -> bytes | None:
@@ -190,12 +190,12 @@ class _Table:
         row: Row,
         order: tuple[int, int],
     ) -> bytes:
-        """The envelope. A before image that is not whole is left out, but of a delete: there the key counts."""
+        """The envelope. A partial before image is left out, except in a delete, which needs the key."""
         if before is not None and after is not None and len(before) < len(self.columns):
             before = None
         micros: int = row["commit_time"] or 0
         name = row["event_id"] or ""
-        place = EventId.parse(name) if name else EventId("", 0, 0)
+        event_id = EventId.parse(name) if name else EventId("", 0, 0)
         source = {
             **self._source,
             "ts_ms": micros // 1000,
@@ -205,10 +205,10 @@ class _Table:
             "sequence": f'["{row["seqno"]}","{row["change"]}"]',
             "server_id": row["server_id"],
             "gtid": row["gtid"],
-            "file": place.file,
-            "pos": place.end,
+            "file": event_id.file,
+            "pos": event_id.end,
             "row": min(order[0] - 1, 2**31 - 1),
-            "thread": place.thread_id,
+            "thread": event_id.thread_id,
             "query": None,
         }
         payload = {
@@ -228,11 +228,11 @@ class _Table:
         return self._envelope + _json(payload) + b"}"
 
     def _image(self, image: Mapping[str, Any], row: Row) -> dict[str, Any]:
-        """All columns; of a delete whose image is not whole, what a column must have stands for what is not told."""
+        """All columns; those that a delete's partial image lacks have an empty value of their type."""
         return {
             name: self._value(name, image[name], image, row)
             if name in image
-            else _told_nothing(one.schema, nullable=self._optional[name])
+            else _empty(one.schema, nullable=self._optional[name])
             for name, one in self.columns.items()
         }
 
@@ -243,8 +243,8 @@ class _Table:
             return self.columns[name].value(value)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueNotRepresentable(
-                f"Debezium's envelope has no such value: {error}",
-                hint="mend the row on the source, or leave the table out (source.filters)",
+                f"Debezium's envelope cannot hold the value: {error}",
+                hint="correct the row on the source, or leave the table out (source.filters)",
                 table=self._name,
                 key=", ".join(f"{one}={image.get(one)!r}" for one in self._key),
                 column=name,
@@ -254,11 +254,11 @@ class _Table:
 
 
 def topic_of(prefix: str, schema: str, table: str) -> str:
-    """A table's topic; what Kafka has in no name is `_`."""
+    """A table's topic; characters that Kafka does not allow become `_`."""
     return _NOT_IN_NAMES.sub("_", f"{prefix}.{schema}.{table}")
 
 
-def _told_nothing(schema: Mapping[str, Any], *, nullable: bool) -> Any:
+def _empty(schema: Mapping[str, Any], *, nullable: bool) -> Any:
     if nullable:
         return None
     match schema["type"]:

@@ -1,8 +1,8 @@
-"""What a column is in Debezium's envelope: Kafka Connect's schema of it, and its value as Connect's JSON.
+"""Converts columns to Debezium's envelope: Kafka Connect's schema, and the value as Connect's JSON.
 
-Debezium's MySQL connector documents the types ("Data type mappings"); these are its defaults, but where they lose
-something: `bigint unsigned` is a Decimal (`bigint.unsigned.handling.mode=precise`), dates that no calendar has are
-refused instead of made null. Connect's JsonConverter writes bytes in base64, a Decimal as the bytes of its unscaled
+Debezium's MySQL connector documents the types ("Data type mappings"); these are its defaults, except where those lose
+values: `bigint unsigned` is a Decimal (`bigint.unsigned.handling.mode=precise`), and dates that no calendar has are
+refused instead of becoming null. Connect's JsonConverter writes bytes in base64, a Decimal as the bytes of its unscaled
 value, big-endian.
 """
 
@@ -42,61 +42,61 @@ _WHOLE: Final = {  # signed, unsigned
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
-    """A column in Connect.
+class ConnectType:
+    """The Connect type of a column.
 
     Args:
-        schema: of Connect, without the field's name and whether it is optional.
-        value: makes Connect's JSON of what the log's JSON has; ValueError where it has no such value.
+        schema: of Connect, without `field` and `optional`.
+        value: converts the log's JSON to Connect's; ValueError where Connect cannot hold the value.
     """
 
     schema: Mapping[str, Any]
     value: Converted
 
 
-def connected(column: Column) -> Connected:
-    """What a column of the log is in Connect."""
+def connect_type(column: Column) -> ConnectType:
+    """The Connect type of a column of the log."""
     found = _SIZES.match(column.type)
     base, first, second = found.groups() if found else (column.type, None, None)
     if base in _WHOLE:
         type_ = _WHOLE[base][column.unsigned]
-        return Connected({"type": type_}, _as_it_is) if type_ else _decimal(20, 0)
+        return ConnectType({"type": type_}, _unchanged) if type_ else _decimal(20, 0)
     if base in _GEOMETRY:
         fields = [_field({"type": "bytes"}, "wkb"), _field({"type": "int32"}, "srid", optional=True)]
-        return Connected({**_named("struct", "io.debezium.data.geometry.Geometry"), "fields": fields}, _geometry)
+        return ConnectType({**_named("struct", "io.debezium.data.geometry.Geometry"), "fields": fields}, _geometry)
     if base in _BYTES:
-        return Connected({"type": "bytes"}, _base64)
+        return ConnectType({"type": "bytes"}, _base64)
     match base:
         case "year":
-            return Connected(_named("int32", "io.debezium.time.Year"), _as_it_is)
+            return ConnectType(_named("int32", "io.debezium.time.Year"), _unchanged)
         case "decimal":
             return _decimal(int(first or 10), int(second or 0))
         case "float" | "double":
-            return Connected({"type": base}, _as_it_is)
+            return ConnectType({"type": base}, _unchanged)
         case "bit" if int(first or 1) == 1:
-            return Connected({"type": "boolean"}, lambda value: _raw(value) != b"\0")
+            return ConnectType({"type": "boolean"}, lambda value: _raw(value) != b"\0")
         case "bit":
             parameters = {"length": str(first)}
-            return Connected({**_named("bytes", "io.debezium.data.Bits"), "parameters": parameters}, _bits)
+            return ConnectType({**_named("bytes", "io.debezium.data.Bits"), "parameters": parameters}, _bits)
         case "date":
-            return Connected(_named("int32", "io.debezium.time.Date"), _days)
+            return ConnectType(_named("int32", "io.debezium.time.Date"), _days)
         case "datetime" if int(first or 0) <= 3:
-            return Connected(_named("int64", "io.debezium.time.Timestamp"), lambda text: _micros(text) // 1000)
+            return ConnectType(_named("int64", "io.debezium.time.Timestamp"), lambda text: _micros(text) // 1000)
         case "datetime":
-            return Connected(_named("int64", "io.debezium.time.MicroTimestamp"), _micros)
+            return ConnectType(_named("int64", "io.debezium.time.MicroTimestamp"), _micros)
         case "timestamp":
-            return Connected(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned)
+            return ConnectType(_named("string", "io.debezium.time.ZonedTimestamp"), _zoned)
         case "time":
-            return Connected(_named("int64", "io.debezium.time.MicroTime"), _duration)
+            return ConnectType(_named("int64", "io.debezium.time.MicroTime"), _duration)
         case "json":
-            return Connected(_named("string", "io.debezium.data.Json"), _text)
+            return ConnectType(_named("string", "io.debezium.data.Json"), _text)
         case "enum" | "set":
             name = f"io.debezium.data.{'Enum' if base == 'enum' else 'EnumSet'}"
-            return Connected({**_named("string", name), "parameters": {"allowed": ",".join(column.labels)}}, _text)
+            return ConnectType({**_named("string", name), "parameters": {"allowed": ",".join(column.labels)}}, _text)
         case "vector":
             items = {"type": "float", "optional": False}
-            return Connected({**_named("array", "io.debezium.data.FloatVector"), "items": items}, _vector)
-    return Connected({"type": "string"}, _text)
+            return ConnectType({**_named("array", "io.debezium.data.FloatVector"), "items": items}, _vector)
+    return ConnectType({"type": "string"}, _text)
 
 
 def _field(schema: Mapping[str, Any], name: str, *, optional: bool = False) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _named(type_: str, name: str) -> dict[str, Any]:
     return {"type": type_, "name": name, "version": 1}
 
 
-def _decimal(precision: int, scale: int) -> Connected:
+def _decimal(precision: int, scale: int) -> ConnectType:
     parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
     schema = {**_named("bytes", "org.apache.kafka.connect.data.Decimal"), "parameters": parameters}
 
@@ -119,7 +119,7 @@ def _decimal(precision: int, scale: int) -> Connected:
         size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
         return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
 
-    return Connected(schema, value)
+    return ConnectType(schema, value)
 
 
 def _number(found: Any) -> str | int:
@@ -128,7 +128,7 @@ def _number(found: Any) -> str | int:
     return found
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -166,16 +166,16 @@ def _days(text: Any) -> int:
     return (date.fromisoformat(_text(text)) - _DAY).days
 
 
-def _moment(text: Any) -> datetime:
+def _datetime(text: Any) -> datetime:
     return datetime.fromisoformat(_text(text)).replace(tzinfo=UTC)
 
 
 def _micros(text: Any) -> int:
-    return (_moment(text) - _EPOCH) // _MICROSECOND
+    return (_datetime(text) - _EPOCH) // _MICROSECOND
 
 
 def _zoned(text: Any) -> str:
-    _moment(text)
+    _datetime(text)
     return f"{text[:10]}T{text[11:]}Z"
 
 

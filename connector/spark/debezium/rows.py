@@ -1,11 +1,11 @@
-"""A log's rows as Debezium's messages on Kafka: one topic a table, committed transactions only, each exactly once.
+"""Writes a log's rows as Debezium's messages to Kafka: one topic a table, committed transactions only, each once.
 
     log ─► executors: rows, envelopes ─► driver: one Kafka transaction a micro-batch, with its progress
 
-Spark's own sink writes at least once, and its checkpoint is beside what was written. So the driver writes, with a
-transactional producer, messages and progress in one Kafka transaction, and each start reads from that progress on in
-a checkpoint folder of its own. A transaction of the source is never in two Kafka transactions: who reads committed
-messages only, meets all of it or nothing.
+Spark's own sink writes at least once, and its checkpoint is apart from the messages. So a transactional producer in the
+driver writes messages and progress in one Kafka transaction, and each start reads from that progress on, with a new
+checkpoint folder. A transaction of the source is never in two Kafka transactions: a consumer with
+`isolation.level=read_committed` gets all of it or nothing.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ EVENTS: Final = 20_000  # of a micro-batch, and so of a Kafka transaction, at mo
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is written.
+class RowsOptions:
+    """The options of a run.
 
     Args:
-        prefix: what topics begin with; the source's logical name.
-        tombstones: a message without value behind each delete.
-        partitions: of a topic, when it is made.
+        prefix: the first part of the topics' names; the source's logical name.
+        tombstones: write a message without value after each delete.
+        partitions: of a new topic.
         events: of a Kafka transaction, at most.
-        until_now: end once all events are written that were finished when it began.
+        until_now: end once all events are written that were finished at the start.
     """
 
     prefix: str
@@ -66,43 +66,50 @@ class Rows:
     """One run.
 
     Args:
-        spark: where the log is read.
+        spark: reads the log.
         config: service and brokers.
-        wanted: what is written.
-        folder: in which Spark keeps its own progress, which is never trusted; None: the system's for temporary files.
+        options: the run's.
+        folder: for Spark's own progress, which is never used; None: the system's folder for temporary files.
         clock: for patience.
-        stop: set by whoever wants it to end; it does after the Kafka transaction that is going on.
+        stop: set from outside to end the run, after the present Kafka transaction.
     """
 
     def __init__(
-        self, spark: SparkSession, config: Config, wanted: Wanted, *, folder: Path | None, clock: Clock, stop: Event
+        self,
+        spark: SparkSession,
+        config: Config,
+        options: RowsOptions,
+        *,
+        folder: Path | None,
+        clock: Clock,
+        stop: Event,
     ) -> None:
         self._spark = spark
         self._config = config
-        self._wanted = wanted
+        self._options = options
         self._folder = folder
         self._clock = clock
         self._stop = stop
-        self._sink = Sink(config, wanted.prefix, partitions=wanted.partitions, clock=clock)
+        self._sink = Sink(config, options.prefix, partitions=options.partitions, clock=clock)
         self._progress: Progress | None = None
         self._error: ConnectorError | None = None
-        self._last: LogOffset | None = None  # where to end, with `until_now`
+        self._last: LogOffset | None = None  # the end, with `until_now`
 
     def run(self) -> Progress | None:
         """Write until asked to stop.
 
         Returns:
-            How far the messages go, None when there are none.
+            The last event whose messages are written; None when there are none.
 
         Raises:
-            Fenced: a newer writer of this name has begun.
-            HistoriesDiffer: what was written is not of this log.
-            ConnectorError: whatever else is found.
+            Fenced: a newer run with this prefix and service has started.
+            HistoriesDiffer: the written messages are of another log.
+            ConnectorError: any other error.
         """
         try:
             self._progress = self._sink.open()
             start = self._start()
-            LOG.info("writing rows", extra={"from_seqno": start.seqno + 1, "prefix": self._wanted.prefix})
+            LOG.info("writing rows", extra={"from_seqno": start.seqno + 1, "prefix": self._options.prefix})
             if self._last is None or start.seqno < self._last.seqno:
                 self._follow(start)
         finally:
@@ -110,22 +117,22 @@ class Rows:
         return self._progress
 
     def _start(self) -> LogOffset:
-        """Behind what was written, proved to be of this log."""
+        """The offset after the written messages, verified against the log."""
         with Ends(self._config, self._clock) as ends:
-            if self._wanted.until_now:
+            if self._options.until_now:
                 self._last = ends.latest()
             if self._progress is None:
                 return ends.earliest()
             if self._progress.seqno > ends.latest().seqno:
                 raise HistoriesDiffer(
-                    "The log ends before what was written of it",
-                    hint="it was made anew: write its rows under another prefix",
+                    "The log ends before the last written event",
+                    hint="it was re-created: write its rows with another --prefix",
                     seqno=self._progress.seqno,
                 )
-            found = ends.behind(self._progress.seqno)
-            place = LogOffset(self._progress.log_id, found.seqno, self._progress.epoch, found.partitions)
-            ends.prove(place)
-            return place
+            found = ends.after(self._progress.seqno)
+            offset = LogOffset(self._progress.log_id, found.seqno, self._progress.epoch, found.partitions)
+            ends.verify(offset)
+            return offset
 
     def _follow(self, start: LogOffset) -> None:
         folder = checkpoint.fresh(self._folder)
@@ -133,7 +140,7 @@ class Rows:
             self._spark,
             self._config,
             startingOffsets=json.dumps(start.as_json()),
-            maxEventsPerTrigger=self._wanted.events,
+            maxEventsPerTrigger=self._options.events,
             newQuery=True,
             layout=True,
         )
@@ -146,7 +153,7 @@ class Rows:
             if self._error is not None:
                 raise self._error
         except PySparkException as error:
-            raise (self._error or _ours(error)) from error
+            raise (self._error or _failure(error)) from error
         finally:
             if query is not None:
                 try:
@@ -156,30 +163,30 @@ class Rows:
             checkpoint.remove(folder)
 
     def _done(self, query: Any) -> bool:
-        """Whether everything is written that was asked for."""
+        """True once every event up to the end is written."""
         if self._last is None:
             return False
         progress = query.lastProgress
-        told = progress["sources"][0]["endOffset"] if progress else None
-        if told is None:
+        end = progress["sources"][0]["endOffset"] if progress else None
+        if end is None:
             return False
-        return LogOffset.from_json(told if isinstance(told, dict) else json.loads(told)).seqno >= self._last.seqno
+        return LogOffset.from_json(end if isinstance(end, dict) else json.loads(end)).seqno >= self._last.seqno
 
     def _guarded(self, start: LogOffset) -> Callable[[DataFrame, int], None]:
-        """What Spark calls for each micro-batch; the error that ends it is kept, because Spark makes a text of it."""
+        """The function for each micro-batch; it keeps the error that ends it, of which Spark keeps only the text."""
 
-        def take(batch: DataFrame, _number: int) -> None:
+        def write(batch: DataFrame, _number: int) -> None:
             try:
                 self._write(batch, start)
             except ConnectorError as error:
                 self._error = error
                 raise
 
-        return take
+        return write
 
     def _write(self, batch: DataFrame, start: LogOffset) -> None:
-        """One Kafka transaction; none for a micro-batch without rows, which is read again after a restart."""
-        messages = batch.mapInArrow(_enveloping(self._wanted.prefix, self._wanted.tombstones), SPARK_MESSAGES)
+        """Write one Kafka transaction; none for a micro-batch without rows, which is read again after a restart."""
+        messages = batch.mapInArrow(_enveloping(self._options.prefix, self._options.tombstones), SPARK_MESSAGES)
         if len(start.partitions) > 1:
             messages = messages.orderBy("seqno", "change", "part")
         last: Row | None = None
@@ -200,13 +207,13 @@ def _enveloping(prefix: str, tombstones: bool) -> Callable[[Iterable[pa.RecordBa
     return lambda batches: Envelopes(prefix, tombstones=tombstones).batches(batches)
 
 
-def _ours(error: PySparkException) -> ConnectorError:
-    """What ended a query: an error of ours in a worker, of which Spark tells the text, or one of Spark's."""
+def _failure(error: PySparkException) -> ConnectorError:
+    """The error that ended a query: a worker's, of which Spark has the text, or one of Spark's."""
     if (found := _NAMED.search(str(error))) is not None:
         kind = getattr(errors, found[1], None)
         if isinstance(kind, type) and issubclass(kind, ConnectorError):
             return kind(found[2])
-    return BrokerUnavailable(f"Spark stopped: {root_cause(error)}", hint="its own words are above, if it had any")
+    return BrokerUnavailable(f"Spark stopped: {root_cause(error)}", hint="its messages are above, if it had any")
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

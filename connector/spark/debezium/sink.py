@@ -1,8 +1,8 @@
-"""Messages and how far they go, in one Kafka transaction: each is there once, whatever is killed when.
+"""Writes messages and their progress in one Kafka transaction: each message once, whatever is killed when.
 
-What was written is told by a record of the progress topic, written in the same Kafka transaction as the messages. Who
-begins fences whoever wrote before under the same name, which ends the other's open transaction, and reads that record
-then: so there is nothing between it and what is visible.
+A record of the progress topic, in the Kafka transaction of the messages, names the last written event. A new sink first
+fences an older one of the same name, which ends its open transaction, and then reads that record: so the record covers
+everything that is visible.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from connector.kafka.transactions import PARTITION_BY_KEY, Transactions
 from connector.log.ids import Epoch, LogId, Seqno
 
 PATIENCE: Final = 60.0
-TRANSACTION_MS: Final = 900_000  # what brokers allow, if nobody said otherwise
+TRANSACTION_MS: Final = 900_000  # the default of the brokers' transaction.max.timeout.ms
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last event whose messages are there."""
+    """The last event whose messages are written."""
 
     log_id: LogId
     seqno: Seqno
@@ -37,12 +37,12 @@ class Progress:
 class Sink:
     """A transactional producer of one service's messages, under one name.
 
-    After any error it is only to be closed.
+    After any error it can only be closed.
 
     Args:
         config: service and brokers.
-        name: of the progress topic, and part of the transactional id: who writes under it fences whoever did before.
-        partitions: of a topic, when it is made.
+        name: of the progress topic, and part of the transactional id: a new sink fences the older one of its name.
+        partitions: of a new topic.
         clock: for the patience.
     """
 
@@ -62,17 +62,20 @@ class Sink:
         )
 
     def open(self) -> Progress | None:
-        """Fence older writers; what was written until now, None when nothing was.
+        """Fence older sinks.
+
+        Returns:
+            The progress; None when nothing was written.
 
         Raises:
-            BrokerUnavailable, PreflightError: the brokers do not answer, or refuse us.
+            BrokerUnavailable, PreflightError: the brokers do not answer, or refuse access.
         """
         self._ensure(self._progress, 1, {"cleanup.policy": "compact"})
         self._transactions.open()
         return self._read()
 
     def begin(self) -> None:
-        """Begin a Kafka transaction: nothing of it is visible before `commit`."""
+        """Begin a Kafka transaction, which is invisible before `commit`."""
         self._transactions.begin()
 
     def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
@@ -81,10 +84,10 @@ class Sink:
         self._transactions.send(topic, PARTITION_BY_KEY, key, value)
 
     def commit(self, progress: Progress) -> None:
-        """Make what was sent visible, together with how far it goes.
+        """Commit the sent messages, with their progress.
 
         Raises:
-            Fenced: a newer writer has begun.
+            Fenced: a newer sink has started.
         """
         record = json.dumps(asdict(progress)).encode()
         self._transactions.send(self._progress, 0, self._config.service.encode(), record)
@@ -93,11 +96,11 @@ class Sink:
         faults.point("rows.after_commit")
 
     def close(self) -> None:
-        """Abort what is not committed, as far as Kafka lets us: the next `open` of anyone does it otherwise."""
+        """Abort an open transaction, if the brokers answer; otherwise the next sink's `open` does."""
         self._transactions.close()
 
     def _ensure(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
-        """A topic, made where it is missing."""
+        """Create a topic where it is missing."""
         if topic in self._topics:
             return
         replication = self._config.kafka.replication
@@ -120,4 +123,4 @@ class Sink:
         try:
             return Progress(**json.loads(newest))
         except (ValueError, TypeError) as error:
-            raise LogDamaged("the progress record is not ours", topic=self._progress, value=newest[:200]) from error
+            raise LogDamaged("the progress record is damaged", topic=self._progress, value=newest[:200]) from error

@@ -1,1 +1,11 @@
-"""The log as DataFrames: Spark's data source `thl`."""
+"""The log as DataFrames: Spark's data source `thl`.
+
+read     `read_thl`, `stream_thl`, `register`
+options  the options of the format
+source   the data source: batch and stream
+ends     finds offsets of events, from the driver
+offset   Spark's offset of the format
+task     reads one offset range, in an executor
+changes  row changes as Arrow, compiled; columns: their columns
+typed    the changes of one table, as columns of its own types
+"""

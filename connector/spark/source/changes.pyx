@@ -143,7 +143,7 @@ cdef class Texts(Buffers):
 
 
 cdef class Table:
-    """One table in one layout, and which columns its images have."""
+    """One table in one layout, and the columns that its images have."""
 
     cdef bytes schema, name, key, layout
     cdef Py_ssize_t width
@@ -184,7 +184,7 @@ cdef class Changes:
         return self.before.data.size + self.after.data.size + self.layout.data.size + self.sql.data.size
 
     def add(self, Message message, object last, long long number, long long rows):
-        """Take a fragment's changes.
+        """Add a fragment's changes.
 
         Args:
             message: the fragment.
@@ -207,8 +207,8 @@ cdef class Changes:
         cdef bytes event_id, gtid, snapshot
         event_id = None if last.event_id is None else last.event_id.encode()
         gtid = None if last.gtid is None else last.gtid.encode()
-        told = last.metadata.get("snapshot")
-        snapshot = None if told is None else told.encode()
+        in_snapshot = last.metadata.get("snapshot")
+        snapshot = None if in_snapshot is None else in_snapshot.encode()
         r.data = message.block.data
         r.at = message.changes
         r.end = message.end
@@ -227,7 +227,7 @@ cdef class Changes:
                         found = self.change(r)
                     else:
                         raise ValueError("a change of a kind that the schema does not have")
-                    self.told(last, event_id, gtid, snapshot, number, found)
+                    self.put_event(last, event_id, gtid, snapshot, number, found)
                     number += found
             if r.at != r.end:
                 raise ValueError("bytes after the last change")
@@ -286,7 +286,7 @@ cdef class Changes:
             ) from error
         return batch
 
-    cdef int told(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
+    cdef int put_event(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
                   long long rows) except -1:
         """Add the values that are the same in all rows of a change."""
         cdef long long row
@@ -321,7 +321,7 @@ cdef class Changes:
         return 0
 
     cdef long long change(self, Reader r) except -1:
-        """Rows of one table and action: how many."""
+        """Add the rows of a row change; returns their number."""
         cdef Table table = self.table_of(r)
         cdef int action = read_index(r, len(ACTIONS))
         cdef long long count, row, rows = 0
@@ -342,7 +342,7 @@ cdef class Changes:
             rows += count
 
     cdef Table table_of(self, Reader r):
-        """The table whose head stands at the reader, which goes past it."""
+        """Read a change header; returns its table."""
         cdef Py_ssize_t start = r.at
         cdef Table table
         skip_change_header(r)
@@ -379,7 +379,7 @@ cdef class Changes:
         return table
 
     cdef int image(self, Reader r, Table table, bytes present, Texts out) except -1:
-        """A row's image as an object, null where it has none."""
+        """Write a row's image as an object, null where it has none."""
         cdef long long left = 0
         cdef Py_ssize_t column
         cdef bint first = True

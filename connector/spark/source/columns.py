@@ -30,10 +30,10 @@ _COLUMNS: Final[tuple[tuple[str, str, pa.DataType], ...]] = (
 
 
 def arrow_schema(*, layout: bool) -> pa.Schema:
-    """The batches that executors give.
+    """The schema of the executors' batches.
 
     Args:
-        layout: with the columns of each row's table.
+        layout: include the column with each row's table.
     """
     return pa.schema([pa.field(name, type_) for name, _, type_ in _COLUMNS if layout or name != LAYOUT])
 

@@ -1,8 +1,8 @@
-"""Places in the log, found from the driver: a few looks, however long the log is.
+"""Finds offsets of events from the driver: a few point lookups, however long the log is.
 
-What is finished is told by the producer's position, which is written in the Kafka transaction of the event itself. A
-Kafka transaction becomes visible in one partition before another: a position that names an event which a partition
-does not show yet is looked at again, and until then the log ends where it ended before.
+The producer's position names the last finished event, in the Kafka transaction of that event. A Kafka transaction
+becomes visible in one partition before another: where a partition does not show the named event yet, it is read again,
+and until then the log ends where it ended before.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from connector.log.writing.history import History
 from connector.log.writing.tail import REPARTITIONED
 from connector.spark.source.offset import LogOffset, PartitionOffset
 
-PATIENCE: Final = 5.0  # seconds for what a Kafka transaction wrote to be seen in all partitions
+PATIENCE: Final = 5.0  # seconds for a Kafka transaction to become visible in all partitions
 
 
 class Ends:
-    """Finds places in one log.
+    """Finds offsets of events in one log.
 
     Every method raises BrokerUnavailable when the brokers do not answer or there is no log yet, PreflightError when
-    they refuse us, and LogDamaged for what is not a log of ours.
+    they refuse access, and LogDamaged where the topics are not a log's.
 
     Args:
         config: the service and its brokers.
@@ -55,34 +55,34 @@ class Ends:
         self._log.close()
 
     def earliest(self) -> LogOffset:
-        """Before the first event behind which everything is still there: 0 where retention deleted nothing."""
+        """Before the first event after which the log is complete: 0 where retention has deleted nothing."""
         record = self._position()
         floor = NO_SEQNO
         for partition in self._partitions():
             low, _ = self._log.bounds(partition)
             first = self._log.first_header(partition)
             if first is not None:
-                # What has lost its beginning is passed over with everything before it.
+                # An event that has lost its first fragments is left out, with everything before it.
                 floor = max(floor, first.seqno if first.fragno else first.prev_seqno)
             elif low:
                 floor = max(floor, record.tails.get(partition, NO_SEQNO))
-        return self._place(floor, record)
+        return self._offset_after(floor, record)
 
-    def behind(self, seqno: Seqno) -> LogOffset:
-        """Behind an event that is finished.
+    def after(self, seqno: Seqno) -> LogOffset:
+        """After a finished event.
 
         Raises:
             HistoriesDiffer: the log has not finished it.
             LogDamaged: what follows it was deleted.
         """
-        return self._place(seqno, self._position())
+        return self._offset_after(seqno, self._position())
 
     def latest(self, before: LogOffset | None = None, most: int = 0) -> LogOffset:
-        """Behind the last finished event.
+        """After the last finished event.
 
         Args:
-            before: where the log was read to; nothing before it is looked for.
-            most: not further than so many events behind it; 0: as far as there are.
+            before: the offset up to which the log was read.
+            most: events after it, at most; 0: all.
 
         Raises:
             HistoriesDiffer: the log is no longer the one that `before` is of.
@@ -92,8 +92,8 @@ class Ends:
         if before is not None:
             if last < before.seqno or self._known(record).log_id != before.log_id:
                 raise HistoriesDiffer(
-                    "the log is not the one that was read: it lost events, or was made anew",
-                    hint="begin again with another checkpoint, and fill what was made of it again",
+                    "the log was re-created, or lost events, since it was read",
+                    hint="start with a new checkpoint, and fill the query's results again",
                     seqno=before.seqno,
                     last_finished=last,
                     log_id=before.log_id,
@@ -102,32 +102,32 @@ class Ends:
             if last == before.seqno:
                 return before
             if most and last > before.seqno + most:
-                return self._place(Seqno(before.seqno + most), record)
+                return self._offset_after(Seqno(before.seqno + most), record)
         give_up = self._clock.monotonic() + PATIENCE
         while True:
-            place = self._place(last, record)
-            unseen = [n for n, at in place.partitions.items() if at.tail != record.tails.get(n, NO_SEQNO)]
+            found = self._offset_after(last, record)
+            unseen = [n for n, at in found.partitions.items() if at.tail != record.tails.get(n, NO_SEQNO)]
             if not unseen:
-                return place
+                return found
             if self._clock.monotonic() > give_up:
                 raise LogDamaged(
                     "a partition does not end with the event that the position names: it lost its tail",
                     partition=f"{self._config.topic}-{unseen[0]}",
                     expected=record.tails.get(unseen[0], NO_SEQNO),
-                    found=place.partitions[unseen[0]].tail,
+                    found=found.partitions[unseen[0]].tail,
                 )
             self._clock.sleep(0.02)
 
-    def prove(self, place: LogOffset) -> None:
-        """Show that a place lies on the log's history, and that what follows it is there.
+    def verify(self, offset: LogOffset) -> None:
+        """Verify that an offset lies on the log's history, and that the log still has all later events.
 
         Raises:
-            HistoriesDiffer: it is of another log or of another history, or what follows it is deleted.
+            HistoriesDiffer: it is of another log or another history, or later events were deleted.
         """
-        handshake(self._config, place.position(self._config.service))
+        handshake(self._config, offset.position(self._config.service))
 
-    def portions(self, start: LogOffset, end: LogOffset, split: int) -> list[OffsetRange]:
-        """What lies between two places, cut into portions of so many offsets."""
+    def ranges(self, start: LogOffset, end: LogOffset, split: int) -> list[OffsetRange]:
+        """Cut the log between two offsets into ranges of `split` Kafka offsets."""
         found = []
         trapped = self._known(self._position()).trapped
         for number, until in end.partitions.items():
@@ -159,7 +159,7 @@ class Ends:
         if record is None:
             raise BrokerUnavailable(
                 "the log does not exist yet",
-                hint=f"thl produce begins it (service {self._config.service})",
+                hint=f"start thl produce for service {self._config.service}",
                 topic=self._config.topic,
             )
         return record
@@ -167,18 +167,18 @@ class Ends:
     def _partitions(self) -> range:
         return range(self._log.partitions(self._config.topic))
 
-    def _place(self, seqno: Seqno, record: PositionRecord) -> LogOffset:
+    def _offset_after(self, seqno: Seqno, record: PositionRecord) -> LogOffset:
         history = self._known(record)
         epoch = NO_EPOCH if seqno == NO_SEQNO else history.covering(seqno).epoch
         partitions = {}
         for number in self._partitions():
             offset, tail = self._log.after(number, seqno)
-            if tail is None:  # the partition is empty: what it held is told by the position alone
+            if tail is None:  # the partition is empty: only the position names its last event
                 tail = record.tails.get(number, NO_SEQNO) if offset else NO_SEQNO
             if tail > seqno:
                 raise LogDamaged(
-                    "what follows an event was deleted by the topic's retention",
-                    hint="begin with startingOffsets=earliest",
+                    "the topic's retention has deleted later events",
+                    hint="start with startingOffsets=earliest",
                     partition=f"{self._config.topic}-{number}",
                     seqno=seqno + 1,
                     deleted=tail,
@@ -191,7 +191,7 @@ class Ends:
         history = self._history
         newest = record.finished.epoch if record.finished else NO_EPOCH
         if history is None or newest > history.epochs[-1].epoch:
-            # Read after the position, so it knows its epoch; one that begins meanwhile is above what is finished.
+            # Read after the position, so it has its epoch; an epoch that begins meanwhile has no finished events.
             control, record = self._log.control(), self._position()
             history = History.of(control, record.last_finished)
         elif record.last_finished > history.last_finished:

@@ -1,4 +1,4 @@
-"""Where a reader of the log is: an offset of Spark's, and what proves that it lies on the log's history."""
+"""Spark's offset of the format `thl`, with the ids that verify it against the log's history."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from connector.log.transaction.position import TargetPosition
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffset:
-    """Where a partition goes on behind an event.
+    """The offset of a partition after an event.
 
     Args:
-        offset: everything after that event stands there or later.
+        offset: every later event has this Kafka offset or a larger one.
         tail: the partition's last event before it, NO_SEQNO if none.
     """
 
@@ -26,12 +26,12 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True)
 class LogOffset:
-    """Behind one event of a log.
+    """The offset after one event of a log.
 
     Args:
         log_id: of the log.
         seqno, epoch: the event; NO_SEQNO and NO_EPOCH before the first.
-        partitions: each one's place.
+        partitions: each one's offset.
     """
 
     log_id: LogId
@@ -40,7 +40,7 @@ class LogOffset:
     partitions: Mapping[int, PartitionOffset]
 
     def as_json(self) -> dict[str, Any]:
-        """As Spark keeps it."""
+        """As JSON, for Spark's checkpoint."""
         return {
             "log_id": self.log_id,
             "seqno": self.seqno,
@@ -50,10 +50,10 @@ class LogOffset:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> LogOffset:
-        """Read it.
+        """Decode JSON.
 
         Raises:
-            ConfigError: it is not one of ours.
+            ConfigError: it is not of this format.
         """
         try:
             partitions = {
@@ -69,7 +69,7 @@ class LogOffset:
             ) from error
 
     def position(self, service: str) -> TargetPosition:
-        """As that of a target, for the handshake."""
+        """The same as a target's position, for the handshake."""
         return TargetPosition(
             service=service,
             log_id=self.log_id,

@@ -1,15 +1,15 @@
-"""What the format `thl` is told, in the way of Spark's sources: texts by name.
+"""The options of the format `thl`: texts by name, as Spark's sources have them.
 
 service                    the name of the log
 kafka.bootstrap.servers    the brokers; any other `kafka.…` is a property of librdkafka
-topic_prefix               thl, where the topics are not called otherwise
-startingSeqno              the first event that is wanted; earliest where nothing is said
-startingOffsets            earliest, latest (streams), or what `LogOffset.as_json` gives, as text
-endingSeqno                the last event that is wanted (batch); where nothing is said, the log's last
-maxEventsPerTrigger        how many events a micro-batch has at most (streams); 0: as many as there are
+topic_prefix               the first part of the topics' names; thl by default
+startingSeqno              the first event; by default the earliest
+startingOffsets            earliest, latest (streams), or the JSON of `LogOffset.as_json`
+endingSeqno                the last event (batch); by default the log's last
+maxEventsPerTrigger        events of a micro-batch, at most (streams); 0: all
 newQuery                   true: the checkpoint is empty, so the first micro-batch can be bounded, too
-splitMessages              how many offsets one task reads
-layout                     true: each row tells the columns of its table
+splitMessages              Kafka offsets that one task reads
+layout                     true: each row has the columns of its table
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _KNOWN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is read, and how.
+    """Decoded options.
 
     Args:
         config: service and brokers.
-        start: a seqno, a place, "earliest" or "latest".
-        end: the last seqno wanted, None: the log's last.
-        most: events of a micro-batch, 0: no bound.
-        new: a stream has no checkpoint that it goes on from.
-        split: offsets that one task reads.
-        layout: rows tell the columns of their tables.
+        start: a seqno, an offset, "earliest" or "latest".
+        end: the last seqno; None: the log's last.
+        most: events of a micro-batch; 0: no bound.
+        new: the stream has an empty checkpoint.
+        split: Kafka offsets that one task reads.
+        layout: rows have the columns of their tables.
     """
 
     config: Config
@@ -64,38 +64,46 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
-        """From Spark's texts, whose names come in any case.
+        """Decode Spark's texts, whose names come in any case.
 
         Raises:
-            ConfigError: a name that is not known, or a value that cannot be.
+            ConfigError: an unknown name, or an invalid value.
         """
         properties: dict[str, str] = {}
-        told: dict[str, str] = {}
+        named: dict[str, str] = {}
         for name, value in given.items():
             if name.lower().startswith(_KAFKA):
                 properties[name.lower().removeprefix(_KAFKA)] = value
             elif name.lower() in _KNOWN:
-                told[_KNOWN[name.lower()]] = value
+                named[_KNOWN[name.lower()]] = value
             elif name.lower() != "path":
-                raise ConfigError(f"the format thl has no option {name}", hint=f"it has {', '.join(_KNOWN.values())}")
+                raise ConfigError(
+                    f"the format thl has no option {name}", hint=f"it has {', '.join(_KNOWN.values())}", option=name
+                )
         bootstrap = properties.pop("bootstrap.servers", None)
-        if bootstrap is None or "service" not in told:
-            raise ConfigError("the format thl needs the options service and kafka.bootstrap.servers")
+        if bootstrap is None or "service" not in named:
+            raise ConfigError(
+                "the format thl needs the options service and kafka.bootstrap.servers",
+                option=_BOOTSTRAP if bootstrap is None else "service",
+            )
         kafka: dict[str, Any] = {"bootstrap": bootstrap, "properties": properties}
-        if _PREFIX in told:
-            kafka["topic_prefix"] = told[_PREFIX]
+        if _PREFIX in named:
+            kafka["topic_prefix"] = named[_PREFIX]
         try:
-            config = Config(service=told["service"], kafka=Kafka(**kafka))
+            config = Config(service=named["service"], kafka=Kafka(**kafka))
         except ValidationError as error:
-            raise ConfigError(f"an option of the format thl is wrong: {error.errors()[0]['msg']}") from error
+            first = error.errors()[0]
+            raise ConfigError(
+                f"an option of the format thl is wrong: {first['msg']}", option=".".join(map(str, first["loc"]))
+            ) from error
         return cls(
             config,
-            _start(told),
-            Seqno(_number(told, "endingSeqno")) if "endingSeqno" in told else None,
-            _number(told, "maxEventsPerTrigger", 0),
-            told.get("newQuery", "false").lower() == "true",
-            max(1, _number(told, "splitMessages", SPLIT)),
-            told.get("layout", "false").lower() == "true",
+            _start(named),
+            Seqno(_number(named, "endingSeqno")) if "endingSeqno" in named else None,
+            _number(named, "maxEventsPerTrigger", 0),
+            named.get("newQuery", "false").lower() == "true",
+            max(1, _number(named, "splitMessages", SPLIT)),
+            named.get("layout", "false").lower() == "true",
         )
 
 
@@ -110,22 +118,26 @@ def as_options(config: Config) -> dict[str, str]:
     }
 
 
-def _start(told: Mapping[str, str]) -> Seqno | LogOffset | str:
-    if "startingSeqno" in told:
-        if "startingOffsets" in told:
-            raise ConfigError("startingSeqno and startingOffsets are both given")
-        return Seqno(_number(told, "startingSeqno"))
-    text = told.get("startingOffsets", "earliest")
+def _start(named: Mapping[str, str]) -> Seqno | LogOffset | str:
+    if "startingSeqno" in named:
+        if "startingOffsets" in named:
+            raise ConfigError(
+                "startingSeqno and startingOffsets exclude each other", option="startingSeqno, startingOffsets"
+            )
+        return Seqno(_number(named, "startingSeqno"))
+    text = named.get("startingOffsets", "earliest")
     if text in ("earliest", "latest"):
         return text
     try:
         return LogOffset.from_json(json.loads(text))
     except ValueError as error:
-        raise ConfigError(f"startingOffsets is neither earliest, latest nor an offset: {text[:80]}") from error
+        raise ConfigError(
+            "startingOffsets is neither earliest, latest nor an offset", option="startingOffsets", value=text[:80]
+        ) from error
 
 
-def _number(told: Mapping[str, str], name: str, otherwise: int | None = None) -> int:
-    text = told.get(name, "" if otherwise is None else str(otherwise))
+def _number(named: Mapping[str, str], name: str, otherwise: int | None = None) -> int:
+    text = named.get(name, "" if otherwise is None else str(otherwise))
     if not text.isascii() or not text.isdigit():
-        raise ConfigError(f"{name} is no number: {text[:40]!r}")
+        raise ConfigError("an option of the format thl must be a number", option=name, value=text[:40])
     return int(text)

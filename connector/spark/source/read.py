@@ -1,4 +1,4 @@
-"""Reading the log by one call."""
+"""Reads the log by one call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from connector.spark.source.source import NAME, LogSource
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `thl` known to a session."""
+    """Register the format `thl` with a session."""
     if (spark.sparkContext.master or "").startswith("local"):
-        # Workers beside us import what we do.
+        # Workers on this machine import the same modules.
         spark.sparkContext.pythonExec = sys.executable
     spark.dataSource.register(LogSource)
 
@@ -23,8 +23,8 @@ def read_thl(spark: SparkSession, config: Config, **options: object) -> DataFram
     """The row changes of a log, from one event to another, as they are now.
 
     Args:
-        spark: where they are read; its executors import this package.
-        config: names service and brokers.
+        spark: the session; its executors import this package.
+        config: service and brokers.
         options: of the format, see `connector.spark.source.options`: `startingSeqno=0, endingSeqno=41`.
 
     Returns:
@@ -39,8 +39,8 @@ def stream_thl(spark: SparkSession, config: Config, **options: object) -> DataFr
     """The row changes of a log as a stream; each micro-batch has whole transactions, and continues the one before it.
 
     Args:
-        spark: where they are read; its executors import this package.
-        config: names service and brokers.
+        spark: the session; its executors import this package.
+        config: service and brokers.
         options: of the format, see `connector.spark.source.options`: `maxEventsPerTrigger=100_000`.
     """
     register(spark)

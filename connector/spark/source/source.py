@@ -2,8 +2,8 @@
 
 Spark calls `partitions` and the offsets in a process beside the driver, `read` in workers of executors; all of these
 import this package. An offset is a `LogOffset`: only finished events lie before it, so a micro-batch, and a batch, has
-whole transactions, and all of them. Where a query goes on from its checkpoint, that place has to lie on the log's
-history before anything is read.
+whole transactions, and all of them. The offset of a checkpoint is verified against the log's history before anything
+is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAME = "thl"
 
 @dataclass
 class OffsetRangePartition(InputPartition):
-    """What one task reads."""
+    """The offset range of one task."""
 
     bounds: OffsetRange
 
@@ -41,7 +41,7 @@ class LogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As it is called in `format`."""
+        """The name for `format`."""
         return NAME
 
     def schema(self) -> str:
@@ -65,14 +65,14 @@ class BatchReader(DataSourceReader):
     """The log from one event to another.
 
     Args:
-        options: what is read.
+        options: decoded.
     """
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """The portions."""
+        """The offset ranges."""
         options = self._options
         with Ends(options.config, SystemClock()) as ends:
             start = _start(ends, options)
@@ -82,11 +82,11 @@ class BatchReader(DataSourceReader):
                     "the log has not finished endingSeqno", seqno=options.end, last_finished=end.seqno
                 )
             if options.end is not None and options.end < end.seqno:
-                end = ends.behind(max(options.end, start.seqno))
-            return [OffsetRangePartition(bounds) for bounds in ends.portions(start, end, options.split)]
+                end = ends.after(max(options.end, start.seqno))
+            return [OffsetRangePartition(bounds) for bounds in ends.ranges(start, end, options.split)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """One portion. Spark calls it without any where there is none."""
+        """Read one range. Spark calls it without one where there is none."""
         return _read(self._options, partition)
 
 
@@ -94,7 +94,7 @@ class StreamReader(DataSourceStreamReader):
     """The log as it grows.
 
     Args:
-        options: what is read.
+        options: decoded.
     """
 
     def __init__(self, options: Options) -> None:
@@ -103,35 +103,35 @@ class StreamReader(DataSourceStreamReader):
         self._options = options
         self._ends: Ends | None = None
         self._latest: LogOffset | None = None
-        self._proven = False
+        self._verified = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Where a new query begins."""
-        self._proven = True
-        return _start(self._there(), self._options).as_json()
+        """The offset at which a new query begins."""
+        self._verified = True
+        return _start(self._connected(), self._options).as_json()
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """Where the next micro-batch ends."""
-        # Spark asks this before anything else, and does not tell where a query goes on: so only of a query that is new
-        # there is something that a bound of its first micro-batch could count from.
+        """The offset at which the next micro-batch ends."""
+        # Spark calls this first, without the offset at which a query goes on: so only a new query has an offset from
+        # which the bound of its first micro-batch can count.
         if self._latest is None and self._options.new:
-            self._latest = _start(self._there(), self._options)
-        self._latest = self._there().latest(self._latest, self._options.most)
+            self._latest = _start(self._connected(), self._options)
+        self._latest = self._connected().latest(self._latest, self._options.most)
         return self._latest.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The portions of a micro-batch."""
+        """The offset ranges of a micro-batch."""
         begin, until = LogOffset.from_json(start), LogOffset.from_json(end)
         if until.seqno < begin.seqno:
-            raise ConfigError("newQuery was said of a query that goes on from a checkpoint")
-        ends = self._there()
-        if not self._proven:
-            ends.prove(begin)
-            self._proven = True
-        return [OffsetRangePartition(bounds) for bounds in ends.portions(begin, until, self._options.split)]
+            raise ConfigError("newQuery=true, but the query goes on from a checkpoint")
+        ends = self._connected()
+        if not self._verified:
+            ends.verify(begin)
+            self._verified = True
+        return [OffsetRangePartition(bounds) for bounds in ends.ranges(begin, until, self._options.split)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """One portion."""
+        """Read one range."""
         return _read(self._options, partition)
 
     def stop(self) -> None:
@@ -139,7 +139,7 @@ class StreamReader(DataSourceStreamReader):
         if self._ends is not None:
             self._ends.close()
 
-    def _there(self) -> Ends:
+    def _connected(self) -> Ends:
         if self._ends is None:
             self._ends = Ends(self._options.config, SystemClock())
         return self._ends
@@ -147,15 +147,15 @@ class StreamReader(DataSourceStreamReader):
 
 def _start(ends: Ends, options: Options) -> LogOffset:
     match options.start:
-        case LogOffset() as place:
-            ends.prove(place)
-            return place
+        case LogOffset() as offset:
+            ends.verify(offset)
+            return offset
         case "earliest":
             return ends.earliest()
         case "latest":
             return ends.latest()
         case seqno:
-            return ends.behind(Seqno(int(seqno) - 1))
+            return ends.after(Seqno(int(seqno) - 1))
 
 
 def _read(options: Options, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""One task: a portion of one partition, read by a consumer of its own and given as batches of Arrow.
+"""Reads one offset range of a partition in a task, as batches of Arrow.
 
-Memory is bounded, whatever the size of an event: what is held of one that is not whole yet is little; of a larger one
-only its place is kept, and it is read again once it is known to be finished.
+Memory is bounded, whatever the size of an event: of an unfinished event at most `HELD` bytes are held; of a larger one
+only the offset, and it is read again once it is finished.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, Offse
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 
-HELD: Final = 16 << 20  # bytes of an event that is not whole yet
+HELD: Final = 16 << 20  # bytes of an unfinished event
 BATCH_BYTES: Final = 4 << 20
 BATCH_ROWS: Final = 8192
 PATIENCE: Final = 60.0  # seconds without a message
-LOOK: Final = 1.0
-LARGEST: Final = 1 << 30  # what Kafka's protocol can send in one answer, about
+WAIT: Final = 1.0  # seconds of one wait for messages
+LARGEST: Final = 1 << 30  # bytes of one response of Kafka's protocol, about
 
 
 class Task:
-    """Reads one portion.
+    """One task.
 
     Args:
         config: service and brokers.
-        bounds: which portion.
+        bounds: the range.
         clock: for the patience.
-        layout: whether rows tell the columns of their tables.
+        layout: rows have the columns of their tables.
     """
 
     def __init__(self, config: Config, bounds: OffsetRange, clock: Clock, *, layout: bool) -> None:
@@ -50,37 +50,41 @@ class Task:
         self._schema = arrow_schema(layout=layout)
         self._scanner = Scanner(config.topic)
         self._changes = Changes(config.topic, layout)
-        self._chunks = RowParts(config.topic)
+        self._row_parts = RowParts(config.topic)
         self._held: list[Message] = []
         self._size = 0
-        self._again: int | None = None  # where the event that is too large to be held begins
+        self._again: int | None = None  # the first offset of an event that is too large to be held
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The row changes, in the log's order.
 
         Raises:
             BrokerUnavailable: the brokers do not answer.
-            LogDamaged: something is missing, or is not what it should be.
+            LogDamaged: an event or fragment is missing or damaged.
             HistoriesDiffer: the topic holds another log.
         """
-        portion = OffsetRangeReader(self._config.topic, self._bounds)
+        reader = OffsetRangeReader(self._config.topic, self._bounds)
         for messages in self._messages(self._bounds.begin):
-            done = yield from self._scanned(portion, messages)
-            if done or portion.finished:
+            done = yield from self._read(reader, messages)
+            if done or reader.finished:
                 break
         if self._changes.rows:
             yield self._changes.drain(self._schema)
 
-    def _scanned(self, portion: OffsetRangeReader, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
-        """Take messages; returns whether nothing behind them is wanted."""
+    def _read(self, reader: OffsetRangeReader, messages: Messages) -> Generator[pa.RecordBatch, None, bool]:
+        """Read messages.
+
+        Returns:
+            True when the range ends with them.
+        """
         while True:
-            if len(messages) > 1 and portion.accept_range(messages.event_range()):
+            if len(messages) > 1 and reader.accept_range(messages.event_range()):
                 for message in messages:
                     self._add([message], message.header)
                     yield from self._full()
                 return False
             message = messages.message(0)
-            verdict = portion.accept(message.header, message.offset)
+            verdict = reader.accept(message.header, message.offset)
             if verdict == DONE:
                 return True
             if verdict == GIVE_UP:
@@ -94,7 +98,7 @@ class Task:
             messages = messages.since(1)
 
     def _whole(self, last: Message) -> Iterator[pa.RecordBatch]:
-        """An event is finished: its rows are given."""
+        """The rows of a finished event."""
         held, again = self._held, self._again
         self._forget()
         if last.header.outcome is Outcome.VOID:
@@ -108,12 +112,12 @@ class Task:
             for message in messages:
                 if message.header.seqno != last.header.seqno or message.header.epoch != last.header.epoch:
                     raise LogDamaged(
-                        "an event is not the one that was read a moment ago",
+                        "an event has changed since it was read",
                         at=f"{self._config.topic}-{message.partition}@{message.offset}",
                         seqno=last.header.seqno,
                         found=message.header.seqno,
                     )
-                if (whole := self._chunks.whole(message)) is not None:
+                if (whole := self._row_parts.whole(message)) is not None:
                     number, rows = self._changes.add(whole, last.header, number, rows)
                     yield from self._full()
                 if message.header.last_frag:
@@ -121,11 +125,11 @@ class Task:
 
     def _add(self, messages: list[Message], last: FragmentHeader) -> None:
         number = rows = 0
-        for message in filter(None, map(self._chunks.whole, messages)):
+        for message in filter(None, map(self._row_parts.whole, messages)):
             number, rows = self._changes.add(message, last, number, rows)
 
     def _hold(self, message: Message) -> None:
-        """Keep a fragment until its event is whole, or only where the event begins."""
+        """Keep a fragment until its event is whole; of a large event only the first offset."""
         if self._again is not None:
             return
         self._size += message.size
@@ -150,7 +154,7 @@ class Task:
         settings = {
             "enable.partition.eof": False,
             "fetch.wait.max.ms": 20,
-            # What a task has fetched beyond its range is dropped; a larger message comes alone.
+            # Messages fetched beyond the range are dropped; a larger message comes alone.
             "queued.max.messages.kbytes": 32 << 10,
             "fetch.message.max.bytes": 4 << 20,
             "fetch.max.bytes": 16 << 20,
@@ -158,13 +162,15 @@ class Task:
         }
         with KafkaConsumer(self._config.kafka, f"{topic}.spark", settings=settings) as consumer:
             consumer.assign(topic, {partition: begin})
-            quiet = self._clock.monotonic()
+            last_message = self._clock.monotonic()
             while True:
-                found = [message for message in consumer.drain(LOOK) if isinstance(message, KafkaMessage)]
+                found = [message for message in consumer.drain(WAIT) if isinstance(message, KafkaMessage)]
                 if found:
-                    quiet = self._clock.monotonic()
+                    last_message = self._clock.monotonic()
                     yield from self._scanner.scan(arrow_batch(found))
-                elif self._clock.monotonic() - quiet > PATIENCE:
+                elif self._clock.monotonic() - last_message > PATIENCE:
                     raise BrokerUnavailable(
-                        "Kafka sends no more before the portion ends", at=f"{topic}-{partition}", begin=begin
+                        "Kafka sends no messages, and the offset range has not ended",
+                        at=f"{topic}-{partition}",
+                        begin=begin,
                     )

@@ -56,7 +56,7 @@ _LARGEST_DECIMAL: Final = 38
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _IN_JSON: Final = StructType([StructField("base64", StringType())])
 
-# Text that a type cannot hold (0000-00-00) ends the query: it is not made null. TIMESTAMPs are written in UTC.
+# Text that a type cannot hold (0000-00-00) ends the query instead of becoming null. TIMESTAMPs are in UTC.
 _PARSING: Final = {"mode": "FAILFAST", "timeZone": "UTC"}
 _HEAD: Final = ("seqno", "change", "epoch", "commit_time", "event_id", "gtid", "snapshot", "action")
 
@@ -74,15 +74,15 @@ def typed(changes: DataFrame, layout: TableLayout) -> DataFrame:
         digits, TIME and JSON stay texts. A date that no calendar has ends the query with an error.
     """
     schema, table = layout.name
-    mine = changes.where((col("schema") == schema) & (col("table") == table))
-    return mine.select(*_HEAD, *(_image(name, layout).alias(name) for name in ("before", "after")))
+    found = changes.where((col("schema") == schema) & (col("table") == table))
+    return found.select(*_HEAD, *(_image(name, layout).alias(name) for name in ("before", "after")))
 
 
 def layout_of(config: Config, schema: str, table: str) -> TableLayout:
     """A table as the log's control topic has it now.
 
     Raises:
-        ConfigError: the log does not tell (MariaDB), or knows no such table.
+        ConfigError: the control topic does not have the table, or its columns (MariaDB).
     """
     with LogReader(config) as log:
         control = log.control() if log.partitions(config.control_topic) else None
@@ -90,8 +90,8 @@ def layout_of(config: Config, schema: str, table: str) -> TableLayout:
     found = tables.get(TableName(schema, table))
     if found is None or not found.layout.columns:
         raise ConfigError(
-            f"the log's control topic does not tell what {schema}.{table} is",
-            hint="layout_in takes it from changes that were read with layout=True",
+            f"the log's control topic does not have the columns of {schema}.{table}",
+            hint="layout_in reads them from changes that were read with layout=True",
             service=config.service,
         )
     return found.layout
@@ -102,27 +102,27 @@ def layout_in(changes: DataFrame, schema: str, table: str) -> TableLayout:
 
     Args:
         changes: of `read_thl` with `layout=True`.
-        schema, table: which.
+        schema, table: its names.
 
     Raises:
         ConfigError: there is no change of such a table.
     """
-    mine = changes.where((col("schema") == schema) & (col("table") == table))
-    newest = mine.orderBy(col("seqno").desc(), col("change").desc()).select("layout", "key").first()
+    found = changes.where((col("schema") == schema) & (col("table") == table))
+    newest = found.orderBy(col("seqno").desc(), col("change").desc()).select("layout", "key").first()
     if newest is None:
         raise ConfigError(f"no change of {schema}.{table} was read")
     return layout_from(TableName(schema, table), newest["layout"], newest["key"])
 
 
 def layout_from(name: TableName, layout: str, key: str) -> TableLayout:
-    """A table from the columns `layout` and `key` of a change."""
+    """A table, from the columns `layout` and `key` of a change."""
     columns = tuple(Column(**{**column, "labels": tuple(column["labels"])}) for column in _list(layout))
     names = [column.name for column in columns]
     return TableLayout(name, columns, tuple(names.index(one) for one in _list(key)))
 
 
 def spark_type(column: Column) -> DataType | None:
-    """What a column is in Spark; None: bytes."""
+    """The Spark type of a column; None: bytes."""
     base = re.split(r"[( ]", column.type, maxsplit=1)[0]
     if base in _BYTES:
         return None

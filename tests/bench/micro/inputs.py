@@ -181,7 +181,7 @@ def nowhere() -> PositionRecord:
 def fragments(log: bytes) -> list[Fragment]:
     """A log as it is published."""
     made = encoder()
-    return [fragment for piece in pieces(log) for fragment in made.take(piece)]
+    return [fragment for piece in pieces(log) for fragment in made.encode(piece)]
 
 
 @cache

@@ -24,7 +24,7 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.spark import read_thl, stream_thl, typed
-from connector.spark.debezium.rows import Rows, Wanted
+from connector.spark.debezium.rows import Rows, RowsOptions
 from connector.spark.source.ends import Ends
 from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
@@ -243,7 +243,7 @@ def test_places_are_found_without_reading_the_log(config: Config) -> None:
         start = ends.earliest()
         assert (start.seqno, start.epoch) == (-1, 0)
         for seqno in (0, 1, 57, 118):
-            place = ends.behind(seqno)
+            place = ends.after(seqno)
             for number, at in place.partitions.items():
                 expected = max((n for n in range(seqno + 1) if int(n % 3 == 0) == number), default=-1)
                 assert at.tail == expected
@@ -302,7 +302,7 @@ def test_rows_are_written_once_whatever_ends_the_writer(
                 raise Killed
 
         monkeypatch.setattr(faults, "point", point)
-        wanted = Wanted("p", events=events, until_now=True)
+        wanted = RowsOptions("p", events=events, until_now=True)
         rows = Rows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event())
         try:
             progress = rows.run()

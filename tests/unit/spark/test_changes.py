@@ -55,7 +55,7 @@ def test_values_are_exact(images: list[tuple[object, object]]) -> None:
                 assert math.copysign(1, value) == math.copysign(1, back)
 
 
-def test_what_a_row_is_told_with() -> None:
+def test_a_row_has_the_ids_of_its_event() -> None:
     (row,) = rows_of(
         record(41, [change("update", [([1, "a"], [1, "b"])])], epoch=3, metadata={"snapshot": "rows"}), layout=True
     )
@@ -73,7 +73,7 @@ def test_what_a_row_is_told_with() -> None:
     }  # fmt: skip
 
 
-def test_changes_are_counted_through_an_event_and_statements_are_among_them() -> None:
+def test_changes_and_statements_are_numbered_through_an_event() -> None:
     first = record(
         5, [statement("CREATE TABLE x"), change("insert", [(None, [1, "a"]), (None, [2, "b"])])], last_frag=False,
         event_id=None, commit_time=None, outcome=None, gtid=None,
@@ -86,7 +86,7 @@ def test_changes_are_counted_through_an_event_and_statements_are_among_them() ->
         (2, "insert", "orders", None),
         (3, "delete", "orders", None),
     ]
-    # What only the last fragment tells is told of every change.
+    # Every change has what only the last fragment says.
     assert {row["event_id"] for row in found} == {last["event_id"]}
 
 
@@ -113,6 +113,6 @@ def test_integers_above_63_bits_and_floats_are_numbers() -> None:
         ({"changes": [change("insert", [(None, [1, "a", 3])])]}, "more values"),
     ],
 )
-def test_what_contradicts_itself_is_refused(damage: dict[str, Any], why: str) -> None:
+def test_contradictory_fragments_are_refused(damage: dict[str, Any], why: str) -> None:
     with pytest.raises(LogDamaged, match=why):
         rows_of(record(0, [change("insert", [(None, [1, "a"])])]) | damage)

@@ -16,14 +16,14 @@ def gone() -> int:
     return child.pid
 
 
-def test_each_start_gets_an_empty_folder_of_its_own(tmp_path: Path) -> None:
+def test_each_start_gets_a_new_empty_folder(tmp_path: Path) -> None:
     parent = tmp_path / "made" / "when needed"
     first, second = checkpoint.fresh(parent), checkpoint.fresh(parent)
     assert first != second
     assert list(first.iterdir()) == list(second.iterdir()) == []
 
 
-def test_only_folders_of_our_own_dead_are_removed(tmp_path: Path) -> None:
+def test_folders_of_ended_processes_of_this_user_are_removed(tmp_path: Path) -> None:
     dead = tmp_path / f"thl-apply-{gone()}-abc"
     alive = tmp_path / f"thl-apply-{os.getpid()}-abc"
     foreign = tmp_path / "offsets"

@@ -11,13 +11,13 @@ from connector.spark.session import CLASS_PATH, _make_absolute, _put_beside
 from connector.spark.settings import jvm_options
 
 
-def test_the_jvm_has_its_files_where_it_is_told_whatever_the_folder_is_called() -> None:
+def test_jvm_options_quote_any_folder_name() -> None:
     options = shlex.split(jvm_options(Path('/a "b"/log4j2'), Path("/a c/tmp")))
     places = ["-Djava.io.tmpdir=/a c/tmp", "-Duser.dir=/a c/tmp"]
     assert options[-3:] == ['-Dlog4j2.configurationFile=/a "b"/log4j2', *places]
 
 
-def test_relative_jars_are_those_of_our_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_jars_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     settings = {"spark.jars": "a.jar, /b.jar,hdfs://c/d.jar", CLASS_PATH: "e/*:/f"}
     _make_absolute(settings)
@@ -25,7 +25,7 @@ def test_relative_jars_are_those_of_our_working_directory(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]"])
-def test_where_driver_and_executor_are_one_jars_are_on_its_class_path(master: str) -> None:
+def test_jars_of_a_local_master_are_on_the_class_path(master: str) -> None:
     settings = {"spark.master": master, "spark.jars": "/a.jar,/b.jar", CLASS_PATH: "/mine"}
     _put_beside(settings)
     assert settings == {"spark.master": master, CLASS_PATH: "/mine:/a.jar:/b.jar"}
@@ -40,7 +40,7 @@ def test_where_driver_and_executor_are_one_jars_are_on_its_class_path(master: st
         ("local", ""),
     ],
 )
-def test_elsewhere_spark_serves_them(master: str, jars: str) -> None:
+def test_jars_of_other_masters_stay_spark_s(master: str, jars: str) -> None:
     settings = {"spark.master": master, "spark.jars": jars}
     _put_beside(settings)
     assert settings == {"spark.master": master, "spark.jars": jars}
