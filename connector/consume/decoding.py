@@ -226,7 +226,7 @@ def _column(found: dict[str, Any]) -> Column:
 
 @lru_cache(maxsize=1024)
 def _columns(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The same object for the same layout: whoever keeps events keeps one."""
+    """The same object for the same layout, so that kept events share it."""
     return columns
 
 

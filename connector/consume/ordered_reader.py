@@ -95,7 +95,7 @@ class OrderedReader:
             self.failure = error
 
     def next(self) -> Event | None:
-        """The next event that was read; `position` is behind it then."""
+        """The next event that was read; `position` is then the one after it."""
         if not self._ready:
             return None
         event = self._ready.popleft()

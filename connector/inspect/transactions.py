@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Final, Protocol
+import shutil
+import tempfile
+from typing import IO, BinaryIO, Final, Protocol
 
 from connector.errors import CorruptBinlog
 from connector.inspect.selection import Selection
-from connector.inspect.spool import Spool
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.xa import Decided, Logged, Prepared
 
+IN_MEMORY: Final = 8 << 20  # bytes of a transaction; more are written to a file
 LATEST: Final = 253_402_300_800_000_000  # µs since 1970: the year 10000
 
 
@@ -104,3 +106,39 @@ class TransactionPrinter:
             return ""
         self.prepared[item.xid] = begin
         return "prepared"
+
+
+class Spool:
+    """Holds text of any size in bounded memory; reused for each transaction."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._file: IO[bytes] | None = None
+
+    def write(self, text: bytes) -> None:
+        """Add text."""
+        self._chunks.append(text)
+        self._size += len(text)
+        if self._size > IN_MEMORY:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives until `clear`)
+            self._file.writelines(self._chunks)
+            self._chunks.clear()
+            self._size = 0
+
+    def pour(self, out: BinaryIO) -> None:
+        """Write the held text to `out`, and forget it."""
+        if self._file is not None:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, out, 1 << 20)
+        out.write(b"".join(self._chunks))
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the held text."""
+        self._chunks.clear()
+        self._size = 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None

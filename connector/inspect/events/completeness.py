@@ -69,7 +69,7 @@ class Completeness:
             raise self._lost
         raise LogDamaged(
             "an event is missing",
-            hint=f"thl list -low {missing + 1} lists the later events",
+            hint=f"thl list --from-seqno {missing + 1} lists the later events",
             topic=self._topic,
             seqno=missing,
         )

@@ -14,8 +14,7 @@ from connector.inspect.events.log import Listed
 from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.container import Container
 from connector.inspect.formats.specs import specs
-from connector.inspect.formats.summaries import SIZES_HEAD, header_line, sizes_line, sql_lines
-from connector.inspect.formats.tungsten import lines, named
+from connector.inspect.formats.tungsten import SIZES_HEAD, header_line, lines, named, sizes_line, sql_lines
 
 
 class Layout(StrEnum):
