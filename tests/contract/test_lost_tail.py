@@ -233,6 +233,5 @@ def test_every_reader_of_the_log_notices_the_lost_end(log: LogWriter, look: Call
 def test_status_reports_the_lost_end(log: LogWriter, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'target.db'}"
     config = log.config.model_copy(update={"target": log.config.target.model_copy(update={"url": url})})
-    assert any(
-        POSITION in problem for problem in collect(Config.model_validate(config.model_dump()), Limits()).problems
-    )
+    problems = collect(Config.model_validate(config.model_dump()), Limits()).problems
+    assert any("lost its end" in problem for problem in problems)  # a problem is a message without fields

@@ -111,24 +111,24 @@ def test_avro_output_is_a_container_file(log: Log, capfdbinary: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "fact"),
     [
-        (["-seqno", "9"], 2, "no finished event with this seqno [seqno=9]"),
-        (["-event", "b.1:0000000000000009"], 2, "its place is by seqno 3 (b.1:0000000000000003;0)"),
-        (["-gtid", "u:9"], 2, "no event with this GTID [gtid=u:9]"),
-        (["-seqno", "1", "-last"], 2, "--seqno, --last exclude each other"),
-        (["-low", "3", "-high", "2"], 2, "3 comes after 2"),
-        (["-from", "yesterday"], 2, "is not a time like"),
-        (["-timezone", "Nowhere/At_All"], 2, "not a time zone"),
-        (["-sql", "-sizes"], 2, "exclude each other"),
-        (["--format", "avro", "-headers"], 2, "--format avro has no --headers"),
+        (["-seqno", "9"], 2, "[seqno=9]"),
+        (["-event", "b.1:0000000000000009"], 2, "seqno 3 (b.1:0000000000000003;0)"),
+        (["-gtid", "u:9"], 2, "[gtid=u:9]"),
+        (["-seqno", "1", "-last"], 2, "--seqno, --last"),
+        (["-low", "3", "-high", "2"], 2, "3"),
+        (["-from", "yesterday"], 2, "yesterday"),
+        (["-timezone", "Nowhere/At_All"], 2, "Nowhere/At_All"),
+        (["-sql", "-sizes"], 2, "--sizes"),
+        (["--format", "avro", "-headers"], 2, "--headers"),
     ],
 )
 def test_wrong_options_are_refused(
-    log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+    log: Log, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, fact: str
 ) -> None:
     assert thl(["list", *log.arguments, *arguments]) == code
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert fact in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_missing_log_is_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
