@@ -242,7 +242,7 @@ class Applier:
             return self._config.kafka.max_message_bytes
 
     def _requested(self, signals: SignalTable) -> bool:
-        """Whether there is a request to go offline; asked between batches, when nothing is half done."""
+        """True once there is a request to go offline; asked between batches, when nothing is half done."""
         now = self._clock.monotonic()
         if now - self._request_polled < REQUEST_SECONDS:
             return False
@@ -251,7 +251,7 @@ class Applier:
         return self.request is not None
 
     def _ended(self, core: ApplyCore) -> bool:
-        """Whether the time of `until` has passed, and the log as it was then is applied.
+        """True once the time of `until` has passed, and the log as it was then is applied.
 
         A transaction that was committed before that time may be published later; a later time includes it.
         """

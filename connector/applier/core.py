@@ -246,7 +246,7 @@ class ApplyCore:
 
     @property
     def _commit_full(self) -> bool:
-        """Whether the next commit has enough rows or bytes."""
+        """True when the next commit has enough rows or bytes."""
         return self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES
 
     def _collect(self, release: Release[Message]) -> None:

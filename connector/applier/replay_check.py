@@ -64,7 +64,7 @@ class ReplayCheck:
 
     @property
     def done(self) -> bool:
-        """Whether the last event was read."""
+        """True once the last event was read."""
         return self._done >= self._last
 
     def accept(self, batch: pa.Table) -> None:

@@ -44,7 +44,7 @@ class ToSeqno:
         return _compared(header.seqno, self.seqno)
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target has applied the last event.
+        """True for a target that has applied the last event.
 
         Raises:
             ConfigError: it is beyond that.
@@ -64,7 +64,7 @@ class ToEvent:
         return self._relation(header.event_id) if header.event_id else Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target has applied the last event.
+        """True for a target that has applied the last event.
 
         Raises:
             ConfigError: it is beyond that.
@@ -102,7 +102,7 @@ class ToGtid:
         return Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """Whether a target has the transaction; its position does not say which one was its last."""
+        """True for a target that has the transaction; its position does not say which one was its last."""
         gtids = position.gtid_set
         if not gtids or of_mariadb(gtids) != of_mariadb(self.gtid):
             return False

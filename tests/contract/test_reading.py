@@ -118,7 +118,7 @@ def test_committed_messages_alone_are_read_in_order(config: Config, spark: Sessi
     assert numbers(found, 2) == [list(range(0, 280, 2)), list(range(1, 280, 2))]
 
 
-def test_where_spark_ends_an_epoch_its_next_task_goes_on(
+def test_a_task_of_the_next_epoch_goes_on_after_the_last_one(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_settings, "EPOCH", "1 second")
@@ -138,7 +138,7 @@ def test_where_spark_ends_an_epoch_its_next_task_goes_on(
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
 
 
-def test_a_temporary_folder_that_is_too_deep_is_told(
+def test_a_temporary_folder_with_a_long_path_is_refused(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     Log(config)
@@ -150,13 +150,13 @@ def test_a_temporary_folder_that_is_too_deep_is_told(
     assert not list(deep.iterdir())
 
 
-def test_what_spark_refuses_is_told(config: Config, spark: Session, reader: Reader) -> None:
+def test_a_setting_that_spark_refuses_is_a_configuration_error(config: Config, spark: Session, reader: Reader) -> None:
     wrong = config.kafka.model_copy(update={"spark_properties": {"auto.offset.reset": "latest"}})
     with pytest.raises(ConfigError, match="Spark refuses to read"):
         reader(spark, wrong, config.topic, {0: EARLIEST})
 
 
-def test_a_folder_that_cannot_be_written_is_not_taken_for_the_jvm_s_end(
+def test_a_full_disk_is_reported_as_itself(
     config: Config, spark: Session, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: Path) -> Path:
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written_is_not_taken_for_the_jvm_s_end(
         reader(spark, config.kafka, config.topic, {0: EARLIEST})
 
 
-def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, reader: Reader) -> None:
+def test_a_stream_begins_at_its_offsets(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(100)
     stream = reader(spark, config.kafka, config.topic, {0: 40})
@@ -177,7 +177,7 @@ def test_a_stream_begins_where_it_is_told(config: Config, spark: Session, reader
         stream.stop()
 
 
-def test_a_large_message_is_only_named(config: Config, spark: Session, reader: Reader) -> None:
+def test_a_large_message_comes_without_its_value(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     for size in (1, LARGE, LARGE + 1, 1):
         log.add(1, size=size)
@@ -189,7 +189,7 @@ def test_a_large_message_is_only_named(config: Config, spark: Session, reader: R
     assert [value and len(value) for value in found["value"].to_pylist()] == [1, LARGE, None, 1]
 
 
-def test_large_messages_are_fetched_near_ones_in_one_go_and_far_ones_anew(config: Config) -> None:
+def test_large_messages_near_and_far_are_fetched(config: Config) -> None:
     log = Log(config, partitions=2)
     log.add(20, size=LARGE + 1)  # ten a partition
     log.add(200)
@@ -206,7 +206,7 @@ def test_large_messages_are_fetched_near_ones_in_one_go_and_far_ones_anew(config
             assert values[6:] == [220 + partition + 2, 220 + partition + 6]
 
 
-def test_a_large_message_that_is_gone_is_damage(config: Config, kafka_broker: Broker) -> None:
+def test_a_deleted_large_message_is_damage(config: Config, kafka_broker: Broker) -> None:
     log = Log(config)
     log.add(10, size=LARGE + 1)
     with LargeMessages(config.kafka, config.topic) as large:
@@ -220,7 +220,7 @@ def test_a_large_message_that_is_gone_is_damage(config: Config, kafka_broker: Br
             large.fetch(0, 2)
 
 
-def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, spark: Session, reader: Reader) -> None:
+def test_a_slow_applier_holds_spark_back_and_loses_nothing(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(600, size=20_000)
     stream = reader(spark, config.kafka, config.topic, {0: EARLIEST})
@@ -232,7 +232,7 @@ def test_who_does_not_read_holds_spark_back_and_loses_nothing(config: Config, sp
     assert numbers(found) == [list(range(600))]
 
 
-def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, reader: Reader) -> None:
+def test_a_stream_from_deleted_offsets_ends(config: Config, spark: Session, reader: Reader) -> None:
     log = Log(config)
     log.add(10)
     stream = reader(spark, config.kafka, config.topic, {0: 5_000})
@@ -243,7 +243,7 @@ def test_a_stream_of_what_is_gone_ends(config: Config, spark: Session, reader: R
         stream.stop()
 
 
-def test_each_profile_takes_over_from_the_other_without_a_hole_or_a_repeat(
+def test_each_mode_takes_over_from_the_other_without_a_gap_or_a_repeat(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load_monitor, "IDLE_MESSAGES", 200)
@@ -274,7 +274,7 @@ def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Sess
     assert numbers(found, 2) == [list(range(0, 200, 2)), list(range(1, 200, 2))]
 
 
-def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
+def test_a_continuous_query_that_fails_leaves_micro_batches(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(load_monitor, "WINDOWS", 1)
@@ -296,7 +296,7 @@ def test_where_spark_cannot_read_continuously_it_goes_on_in_batches(
 @pytest.mark.parametrize(
     ("largest", "partitions", "fits"), [(128 << 20, 1, False), (4 << 20, 1, True), (4 << 20, 2, False)]
 )
-def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
+def test_messages_too_large_for_the_heap_leave_micro_batches_alone(
     config: Config,
     spark: Session,
     monkeypatch: pytest.MonkeyPatch,
@@ -321,7 +321,7 @@ def test_where_messages_may_be_too_large_for_the_heap_only_batches_are_read(
 
 
 @pytest.mark.long
-def test_messages_as_large_as_a_topic_is_made_for_have_room_in_the_heap(config: Config, spark: Session) -> None:
+def test_messages_of_the_topic_s_limit_fit_into_the_heap(config: Config, spark: Session) -> None:
     """A row of 100 MB and more in its parts; as one message of so much it ended the JVM."""
     log = Log(config, partitions=2)
     stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
@@ -342,7 +342,7 @@ def comes(log: Log, reading: LogStream, found: list[pa.Table], count: int) -> bo
     return True
 
 
-def test_a_worker_s_death_is_told_and_reading_begins_anew_behind_what_was_taken(
+def test_a_killed_worker_ends_the_stream_and_the_next_one_goes_on_after_it(
     config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(config)
@@ -403,7 +403,7 @@ def test_the_lag_behind_given_offsets_is_asked_of_the_brokers(config: Config, ka
         end.close()
 
 
-def test_brokers_that_stay_away_are_noticed_in_either_profile(
+def test_brokers_that_stay_away_end_the_stream_in_either_mode(
     config: Config, spark: Session, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("connector.spark.stream.stream.PATIENCE", 2.0)

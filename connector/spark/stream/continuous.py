@@ -87,7 +87,7 @@ class Continuous:
         return listening, address
 
     def ready(self) -> bool:
-        """Whether every partition is being read; until then messages may come late."""
+        """True while every partition is being read; until then messages may come late."""
         self._accept()
         for connection in list(self._connections):
             if _ended(connection):
@@ -173,7 +173,7 @@ class Continuous:
 
 
 def _ended(connection: socket.socket) -> bool:
-    """Whether all its bytes are received, and no more come."""
+    """True once all its bytes are received, and no more come."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

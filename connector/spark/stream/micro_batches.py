@@ -83,7 +83,7 @@ class MicroBatches:
         return batch
 
     def sized_as(self, sizer: BatchSizer) -> bool:
-        """Whether its batches and polls have the sizes that are right now."""
+        """True while its batches and polls have the present sizes."""
         return (self.max_messages, self._poll_messages) == (sizer.messages, sizer.poll)
 
     def stop(self) -> None:

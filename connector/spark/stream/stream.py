@@ -176,7 +176,7 @@ class LogStream:
         return False
 
     def _idle_at_end(self) -> bool:
-        """Whether the load and the log's end allow continuous mode."""
+        """True while the load and the log's end allow continuous mode."""
         if self._left_out or not self.continuous_possible or not self._load.idle:
             return False
         # The batches say how much was read, not how much is left.
@@ -264,7 +264,7 @@ class LogStream:
         return part.filter(pc.greater_equal(part["offset"], pa.scalar(first)))
 
     def _slots_suffice(self) -> bool:
-        """Whether Spark has a task slot for each partition and one for micro-batches, in this process's JVM."""
+        """True where Spark has a task slot for each partition and one for micro-batches, in this process's JVM."""
         if len(self._offsets) < self._session.slots:
             return True
         fields = {"slots": self._session.slots, "partitions": len(self._offsets)}
@@ -275,7 +275,7 @@ class LogStream:
         return False
 
     def _heap_suffices(self, largest: int) -> bool:
-        """Whether the JVM has room for the messages of continuous mode, which are in its heap before they come here."""
+        """True where the JVM has room for the messages of continuous mode, which its heap holds first."""
         needed, heap = continuous_heap(len(self._offsets), largest), self._session.heap
         if needed <= heap:
             return True
