@@ -9,7 +9,7 @@ CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
 # or the soak.
 FUZZ_SECONDS ?= 600
 KILLS  ?= 60
-# How many stories `make model` tells, all troubles together.
+# How many scenarios `make model` runs, all troubles together.
 EXAMPLES ?= 1000000
 ARGS   ?=
 
@@ -46,7 +46,7 @@ test: check fetch ## What CI runs: the checks, then every test that is not long 
 test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (80 minutes at most)
 	$(BIN)/python -m pytest -m long --durations=20 $(ARGS)
 	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.unit.log.model.stories --stories 20000
+	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios 20000
 	$(MAKE) fuzz FUZZ_SECONDS=120
 
 mutants: fetch ## Puts faults into the code one by one: each must make a test fail (15 minutes; ARGS='--no-servers')
@@ -57,7 +57,7 @@ unit: build ## The tests that need no server
 
 # Others each time, where `make test` tells the same 10,000.
 model: build ## The protocol's model for long, on all cores (EXAMPLES=1000000: hours; 10000: a minute)
-	$(BIN)/python -m tests.unit.log.model.stories --stories $(EXAMPLES) $(ARGS)
+	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios $(EXAMPLES) $(ARGS)
 
 check: build ## Style and types
 	$(BIN)/ruff check $(SOURCES)

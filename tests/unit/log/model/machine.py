@@ -19,13 +19,13 @@ from typing import Any
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, HistoriesDiffer, LogDamaged, Unsupported
 from connector.log.format.partition_map import BY_SCHEMA, BY_TABLE
 from connector.log.ids import NO_SEQNO, Seqno
-from tests.unit.log.model.world.acts import Act, Transactions, acts, transactions
-from tests.unit.log.model.world.applier import Applier, Target
-from tests.unit.log.model.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
-from tests.unit.log.model.world.producer import Producer, read_prepared
-from tests.unit.log.model.world.source import Source
-from tests.unit.log.model.world.story import Rule, rule
-from tests.unit.log.model.world.truth import Truth
+from tests.unit.log.model.simulation.acts import Act, Transactions, acts, transactions
+from tests.unit.log.model.simulation.applier import Applier, Target
+from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.log.model.simulation.producer import Producer, read_prepared
+from tests.unit.log.model.simulation.scenario import Rule, rule
+from tests.unit.log.model.simulation.source import Source
+from tests.unit.log.model.simulation.truth import Truth
 
 COMPACTED = (CONTROL, POSITION, PREPARED)
 EXPLAINED: dict[str, dict[str, tuple[type[ConnectorError], ...]]] = {
@@ -75,7 +75,7 @@ class ProtocolModel:
             "operator": self.operator_starts_an_applier,
         }
 
-    @rule(lambda dice: (dice.between(1, 4), transactions(dice, dice.between(1, 8))))
+    @rule(lambda rng: (rng.between(1, 4), transactions(rng, rng.between(1, 8))))
     def begin(self, partitions: int, transactions: Transactions) -> None:
         self.kafka = Kafka(partitions)
         self.source = Source()
@@ -85,13 +85,13 @@ class ProtocolModel:
         self.prepare()
 
     def prepare(self) -> None:
-        """For those who break a rule of this world."""
+        """For those who break a rule of this simulation."""
 
     def explained(self, who: str, error: ConnectorError) -> bool:
         """Whether the run's trouble, having happened, may end in this error."""
         return self.happened and isinstance(error, EXPLAINED[self.trouble][who])
 
-    @rule(lambda dice: (acts(dice),))
+    @rule(lambda rng: (acts(rng),))
     def life_goes_on(self, acts: list[Act]) -> None:
         """Each does a little, in any order; each may be killed at any moment and is started again."""
         for who, *what in acts:
@@ -126,7 +126,7 @@ class ProtocolModel:
             producer.stream_broke = True
 
     @rule(
-        lambda dice: (dice.below(4), [dice.below(2) for _ in range(dice.below(4))]),
+        lambda rng: (rng.below(4), [rng.below(2) for _ in range(rng.below(4))]),
         trouble="source crash",
         when=lambda self: self.source.log,
     )
@@ -138,7 +138,7 @@ class ProtocolModel:
             self.source.execute(one, 1, "shop", filtered=False)
         self.source_connection_breaks()
 
-    @rule(lambda dice: (dice.below(21),), trouble="failover", when=lambda self: self.source.log)
+    @rule(lambda rng: (rng.below(21),), trouble="failover", when=lambda self: self.source.log)
     def source_fails_over(self, lacking: int) -> None:
         """A replica takes its place, in which one transaction may be missing, the last or any other."""
         self.happened = True
@@ -146,7 +146,7 @@ class ProtocolModel:
         self.source_connection_breaks()
 
     @rule(
-        lambda dice: (dice.below(5), transactions(dice, dice.between(1, 2)), dice.random() < 0.5),
+        lambda rng: (rng.below(5), transactions(rng, rng.between(1, 2)), rng.random() < 0.5),
         trouble="fork",
         when=lambda self: self.source.log,
     )
@@ -222,20 +222,20 @@ class ProtocolModel:
         self.kafka.tell_one(which)
 
     @rule(
-        lambda dice: (dice.one_of(COMPACTED),),
+        lambda rng: (rng.one_of(COMPACTED),),
         when=lambda self: any(len(self.kafka.partition(topic).entries) > 12 for topic in COMPACTED),
     )
     def topic_is_compacted(self, topic: str) -> None:
         self.kafka.compact(topic)
 
-    @rule(lambda dice: (dice.below(4), dice.between(1, 30)), trouble="retention")
+    @rule(lambda rng: (rng.below(4), rng.between(1, 30)), trouble="retention")
     def retention_deletes(self, number: int, count: int) -> None:
         number %= len(self.kafka.topics[EVENTS])
         self.happened = True
         self.kafka.delete_old(number, self.kafka.partition(EVENTS, number).start + count)
 
     @rule(
-        lambda dice: (dice.one_of((EVENTS, EVENTS, *COMPACTED)), dice.below(4), dice.between(1, 9)),
+        lambda rng: (rng.one_of((EVENTS, EVENTS, *COMPACTED)), rng.below(4), rng.between(1, 9)),
         trouble="tail",
         when=lambda self: self.truth.events,
     )
@@ -247,7 +247,7 @@ class ProtocolModel:
             self.truth.looked_before = self.kafka.session
 
     @rule(
-        lambda dice: (dice.below(4), dice.between(1, 9), transactions(dice, dice.between(1, 2))),
+        lambda rng: (rng.below(4), rng.between(1, 9), transactions(rng, rng.between(1, 2))),
         trouble="hole",
         when=lambda self: any(self.truth.tails.values()) and self.newest_session(),
     )
@@ -261,7 +261,7 @@ class ProtocolModel:
             self.producer_goes_on(self.producers.index(self.newest_session()), 40)
 
     @rule(
-        lambda dice: (dice.one_of(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))),),
+        lambda rng: (rng.one_of(((EVENTS,), (CONTROL,), (POSITION,), (PREPARED,), (CONTROL, POSITION))),),
         trouble="anew",
         when=lambda self: not self.happened and self.truth.log_id,
     )
@@ -274,7 +274,7 @@ class ProtocolModel:
             self.kafka.make_anew(topic)
 
     @rule(
-        lambda dice: (transactions(dice, dice.between(10, 20)),),
+        lambda rng: (transactions(rng, rng.between(10, 20)),),
         trouble="rebuilt",
         when=lambda self: not self.happened and self.target.rows,
     )

@@ -1,4 +1,4 @@
-"""Messages told to a ledger as readers do: runs at once, whatever is no run one by one."""
+"""Messages given to an `EventSequencer` as readers do: ranges at once, others one by one."""
 
 from __future__ import annotations
 

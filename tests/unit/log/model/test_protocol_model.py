@@ -1,6 +1,6 @@
 """The protocol held to promises 1 to 6, whatever is killed, paused, fenced or lost, in any order.
 
-The same 10,000 stories every time. `make model` tells others, a million.
+The same 10,000 scenarios every time. `make model` runs others, a million.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.log.model.machine import TROUBLES
-from tests.unit.log.model.stories import tell
+from tests.unit.log.model.scenarios import run
 
-STORIES = 10_000
+SCENARIOS = 10_000
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_the_promises_hold(trouble: str) -> None:
-    tell(trouble, 0, -(-STORIES // len(TROUBLES)))
+    run(trouble, 0, -(-SCENARIOS // len(TROUBLES)))

@@ -1,6 +1,6 @@
 """Every rule of the protocol is there for something: broken alone, the model finds what goes wrong.
 
-A rule is broken in the real code where it is code, in the small world where a vendor or a stage keeps it.
+A rule is broken in the real code where it is code, in the small simulation where a vendor or a stage keeps it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from connector.log.transaction import pending
 from connector.log.transaction.position import Finished
 from connector.log.writing import control, history, online, progress, tail, trapped
 from tests.unit.log.model.machine import ProtocolModel
-from tests.unit.log.model.stories import told
-from tests.unit.log.model.world import applier as world_applier
-from tests.unit.log.model.world import producer as world_producer
-from tests.unit.log.model.world.kafka import EVENTS
+from tests.unit.log.model.scenarios import outcome
+from tests.unit.log.model.simulation import applier as simulated_applier
+from tests.unit.log.model.simulation import producer as simulated_producer
+from tests.unit.log.model.simulation.kafka import EVENTS
 
 Patch = pytest.MonkeyPatch
 
@@ -43,8 +43,8 @@ def ignores(patch: Patch, *messages: str) -> None:
     patch.setattr(partition_state.PartitionState, "damaged", tolerant)
 
 
-def world(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
-    """A rule of the world is broken: `part=(attribute, value)`."""
+def simulation(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
+    """A rule of the simulation is broken: `part=(attribute, value)`."""
 
     def broken(patch: Patch) -> None:
         def prepare(self: ProtocolModel) -> None:
@@ -197,7 +197,7 @@ def the_markers_do_not_tell_the_generation(patch: Patch) -> None:
 
 
 def a_generation_begins_without_a_barrier(patch: Patch) -> None:
-    patch.setattr(world_producer.Producer, "begins_with_a_barrier", False)
+    patch.setattr(simulated_producer.Producer, "begins_with_a_barrier", False)
 
 
 # --- the position
@@ -284,7 +284,7 @@ def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
 
 
 def a_given_up_part_is_kept(patch: Patch) -> None:
-    patch.setattr(world_applier.Applier, "forget", nothing)
+    patch.setattr(simulated_applier.Applier, "forget", nothing)
 
 
 def the_chain_is_not_followed(patch: Patch) -> None:
@@ -316,7 +316,7 @@ def a_run_is_whatever_is_plain(patch: Patch) -> None:
 
 def applier(name: str) -> Callable[[Patch], None]:
     """An applier does not keep a rule of its own."""
-    return lambda patch: patch.setattr(world_applier.Applier, name, False)
+    return lambda patch: patch.setattr(simulated_applier.Applier, name, False)
 
 
 def what_comes_again_is_looked_for_one_event_too_late(patch: Patch) -> None:
@@ -331,12 +331,12 @@ def the_log_id_is_not_compared(patch: Patch) -> None:
         "prove",
         lambda self, log_id, *args, **kwargs: prove(self, log_id and self.log_id, *args, **kwargs),
     )
-    patch.setattr(world_applier, "check_offsets", nothing)
+    patch.setattr(simulated_applier, "check_offsets", nothing)
 
 
 def the_handshake_is_not_made(patch: Patch) -> None:
     patch.setattr(history.History, "prove", nothing)
-    patch.setattr(world_applier, "check_offsets", nothing)
+    patch.setattr(simulated_applier, "check_offsets", nothing)
 
 
 RULES: list[tuple[Callable[[Patch], None], str]] = [
@@ -382,15 +382,15 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (what_comes_again_is_looked_for_one_event_too_late, "none"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
-    (world(kafka=("fences", False)), "none"),
-    (world(kafka=("reads_to_the_end", False)), "none"),
-    (world(target=("checks_token", False)), "none"),
-    (world(target=("commits_at_once", False)), "none"),
-    (world(model=("one_transaction", False)), "none"),
-    (world(model=("confirms", False)), "none"),
-    (world(model=("keeps_in_one", False)), "none"),
-    (world(model=("takes_away_in_one", False)), "none"),
-    (world(target=("finds_what_is_there", False)), "none"),
+    (simulation(kafka=("fences", False)), "none"),
+    (simulation(kafka=("reads_to_the_end", False)), "none"),
+    (simulation(target=("checks_token", False)), "none"),
+    (simulation(target=("commits_at_once", False)), "none"),
+    (simulation(model=("one_transaction", False)), "none"),
+    (simulation(model=("confirms", False)), "none"),
+    (simulation(model=("keeps_in_one", False)), "none"),
+    (simulation(model=("takes_away_in_one", False)), "none"),
+    (simulation(target=("finds_what_is_there", False)), "none"),
     (applier("keeps_the_head"), "none"),
     (applier("takes_its_offsets_back"), "none"),
     (applier("takes_its_epoch_back"), "none"),
@@ -423,15 +423,15 @@ def test_the_model_finds_a_broken_rule(
     broken: Callable[[Patch], None], trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)
-    bad = next(filter(None, (told(trouble, number) for number in range(MOST))), None)
-    assert bad, f"none of {MOST} stories shows it"
+    bad = next(filter(None, (outcome(trouble, number) for number in range(MOST))), None)
+    assert bad, f"none of {MOST} scenarios shows it"
     assert isinstance(bad.error, (AssertionError, ConnectorError)), bad
 
 
 def test_what_stands_before_the_target_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too rare to be met by chance in a short run: a long one of the model found it."""
     offsets_given_again().end()
-    monkeypatch.setattr(world_applier, "check_before", nothing)
+    monkeypatch.setattr(simulated_applier, "check_before", nothing)
     with pytest.raises(AssertionError, match="waits for ever"):
         offsets_given_again().end()
 

@@ -20,8 +20,8 @@ from connector.log.transaction.position import TargetPosition
 from connector.log.writing.history import History, check_before, check_offsets
 from connector.log.writing.tail import TailFound
 from tests.unit.log.model.runs import take_in_runs
-from tests.unit.log.model.world.kafka import EVENTS, Kafka, Partition
-from tests.unit.log.model.world.producer import read_control, read_position
+from tests.unit.log.model.simulation.kafka import EVENTS, Kafka, Partition
+from tests.unit.log.model.simulation.producer import read_control, read_position
 
 
 @dataclass(frozen=True)

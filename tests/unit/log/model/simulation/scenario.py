@@ -1,8 +1,8 @@
-"""Stories: each drawn from one number, told to a model, and made short when it ends badly.
+"""Scenarios: each drawn from one number, run on a model, and made short when it ends badly.
 
-A story is a list of steps, each the name of one of the model's rules and what was drawn for it. It is drawn while it
-is told, for what may happen next depends on what has happened. Told again, a step that may not happen any more is
-passed over; so every part of a story is a story, and a bad one is made short by leaving out what it does not need.
+A scenario is a list of steps, each the name of one of the model's rules and what was drawn for it. It is drawn while it
+runs, for what may happen next depends on what has happened. Run again, a step that may not happen any more is passed
+over; so every part of a scenario is a scenario, and a bad one is made short by leaving out what it does not need.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Step = tuple[str, tuple[Any, ...]]
 
 MOST_STEPS = 40
 HOW_OFTEN = (0.0, 0.0, 0.1, 0.3, 1.0)
-"""Beside the rule that goes on: in some stories a rule never happens, in some rarely, in some all the time.
+"""Beside the rule that goes on: in some scenarios a rule never happens, in some rarely, in some all the time.
 
-A story's own trouble is never left out.
+A scenario's own trouble is never left out.
 """
 
 
-class Dice(Random):
+class Rng(Random):
     """Cheap draws: those of `Random` take longer than most of what they decide."""
 
     def below(self, count: int) -> int:
@@ -51,18 +51,18 @@ class Rule:
     """
 
     name: str
-    draw: Callable[[Dice], tuple[Any, ...]]
+    draw: Callable[[Rng], tuple[Any, ...]]
     when: Callable[[Any], Any]
     trouble: str
 
 
 def rule(
-    draw: Callable[[Dice], tuple[Any, ...]] = lambda _: (),
+    draw: Callable[[Rng], tuple[Any, ...]] = lambda _: (),
     *,
     when: Callable[[Any], Any] = lambda _: True,
     trouble: str = "",
 ) -> Callable[[T], T]:
-    """A method of a model that may be a step of a story."""
+    """A method of a model that may be a step of a scenario."""
 
     def mark(method: Any) -> Any:
         method.rule = Rule(method.__name__, draw, when, trouble)
@@ -72,7 +72,7 @@ def rule(
 
 
 class Model(Protocol):
-    """What stories are told to. Of its rules the first begins a story, the second goes on with it."""
+    """The model that scenarios are run on. Of its rules the first begins a scenario, the second goes on with it."""
 
     trouble: str
     rules: Sequence[Rule]
@@ -103,20 +103,20 @@ class Ending:
         return type(self.error), at and at.tb_frame.f_code, at.tb_lineno if at else 0
 
 
-def ending(model: Model, dice: Dice) -> Ending | None:
-    """Tell a story, drawn as it goes on.
+def ending(model: Model, rng: Rng) -> Ending | None:
+    """Tell a scenario, drawn as it goes on.
 
     Returns:
         What went wrong, if anything did.
     """
-    return _told(model, _drawn(model, dice))
+    return _told(model, _drawn(model, rng))
 
 
 def shortest(make: Callable[[], Model], bad: Ending) -> Ending:
-    """The same bad ending of less: of every list in the story, whatever may be left out is.
+    """The same bad ending of less: of every list in the scenario, whatever may be left out is.
 
     Args:
-        make: a model, for each time that the story is told.
+        make: a model, for each time that the scenario is run.
         bad: how it ended; its steps are changed.
     """
     before = ""
@@ -126,21 +126,21 @@ def shortest(make: Callable[[], Model], bad: Ending) -> Ending:
     return _told(make(), bad.steps) or bad
 
 
-def _drawn(model: Model, dice: Dice) -> Iterator[Step]:
+def _drawn(model: Model, rng: Rng) -> Iterator[Step]:
     """Each step is drawn when the one before it has happened."""
     begins, goes_on, *others = model.rules
-    yield begins.name, begins.draw(dice)
-    sometimes = [(one, dice.one_of(HOW_OFTEN)) for one in others if not one.trouble]
-    sometimes += [(one, dice.one_of(HOW_OFTEN[2:])) for one in others if one.trouble == model.trouble]
-    for _ in range(dice.between(1, MOST_STEPS)):
-        chosen, at = goes_on, dice.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
+    yield begins.name, begins.draw(rng)
+    sometimes = [(one, rng.one_of(HOW_OFTEN)) for one in others if not one.trouble]
+    sometimes += [(one, rng.one_of(HOW_OFTEN[2:])) for one in others if one.trouble == model.trouble]
+    for _ in range(rng.between(1, MOST_STEPS)):
+        chosen, at = goes_on, rng.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
         for one, chance in sometimes:
             if chance and one.when(model):
                 at -= chance
                 if at < 0:
                     chosen = one
                     break
-        yield chosen.name, chosen.draw(dice)
+        yield chosen.name, chosen.draw(rng)
 
 
 def _told(model: Model, steps: Iterable[Step]) -> Ending | None:
@@ -153,13 +153,13 @@ def _told(model: Model, steps: Iterable[Step]) -> Ending | None:
                 getattr(model, name)(*arguments)
                 model.check()
         model.end()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the story is to be shown
+    except Exception as error:  # noqa: BLE001 - whatever it is, the scenario is to be shown
         return Ending(told, error)
     return None
 
 
 def _lists(value: Any) -> Iterator[list[Any]]:
-    """Every list in a story; an outer one, which may get shorter meanwhile, before those in it."""
+    """Every list in a scenario; an outer one, which may get shorter meanwhile, before those in it."""
     if isinstance(value, list):
         yield value
     if isinstance(value, (list, tuple)):

@@ -31,8 +31,8 @@ from connector.log.writing.control import ControlState
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.history import History
 from connector.log.writing.progress import Progress
-from tests.unit.log.model.world.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
-from tests.unit.log.model.world.source import Source, Sourced
+from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.log.model.simulation.source import Source, Sourced
 
 Steps = Generator[str, None, None]
 
