@@ -151,7 +151,7 @@ def test_who_knows_a_log_refuses_the_one_that_takes_its_place_under_load(
             first = log_id(bench)
             broker.rebuild()
             assert running.ended() == LogDamaged.exit_code
-            assert "the log is gone that this producer was writing" in running.text
+            assert "the log of this producer was deleted or re-created" in running.text
             assert f"log_id={first} found=no log" in running.text
             assert "hint: point kafka.bootstrap to the brokers that have it" in running.text
             with LogReader(bench.config) as reader:

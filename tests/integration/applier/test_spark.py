@@ -159,7 +159,7 @@ def test_a_stream_refuses_a_log_that_is_another(config: Config, spark: SparkSess
 
     run(config)
     log.events([event(2, 3)])  # so that there is something to read
-    with pytest.raises(StreamingQueryException, match="follows another log"):
+    with pytest.raises(StreamingQueryException, match="HistoriesDiffer"):
         run(other)
 
 
@@ -168,7 +168,7 @@ def test_a_hole_ends_the_reading(config: Config, spark: SparkSession) -> None:
     log.online()
     log.events([event(0, 1)])
     log.events([event(2, 3, prev=1)])
-    with pytest.raises(Exception, match="Events are missing"):
+    with pytest.raises(Exception, match="LogDamaged"):
         read_thl(spark, config).collect()
 
 
@@ -188,8 +188,9 @@ def test_images_of_a_tables_own_types(config: Config, spark: SparkSession) -> No
     log.events([record(2, [one | {"table": "other"}]), record(3, [zero])])
     changes = read_thl(spark, config, layout=True)
     layout = layout_in(changes.where("seqno < 1"), "shop", "orders")
-    with pytest.raises(ConfigError, match="does not tell"):
+    with pytest.raises(ConfigError) as unknown:
         layout_of(config, "shop", "orders")
+    assert "layout_in" in unknown.value.hint
     producer = Producer({"bootstrap.servers": config.kafka.bootstrap})
     definition = TableDefinition(layout, "utf8mb4")
     for key, value in definition_messages(Definitions({layout.name: definition})):
