@@ -14,8 +14,8 @@ EXAMPLES ?= 1000000
 ARGS   ?=
 
 BIN     := $(VENV)/bin
-SOURCES := connector spark_apps tests tools setup.py
-PREPARE := $(PYTHON) -m tools.prepare
+SOURCES := connector spark_apps tests setup.py
+PREPARE := $(PYTHON) -m tests.tools.prepare
 export THL_CACHE := $(CACHE)
 export VENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## What there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-# Everything that is needed is prepared side by side (tools/prepare.py). Each file that is fetched must have a recorded
+# Everything that is needed is prepared side by side (tests/tools/prepare.py). Each file that is fetched must have a recorded
 # hash; with a warm cache no network is used, from a fresh clone either.
 venv: ## The virtual environment, with the exact versions of constraints.txt
 	@$(PREPARE) venv
@@ -90,11 +90,11 @@ fuzz: build ## Damaged binary logs, then wrong messages through their readers (F
 	$(BIN)/python -m tests.fuzz.log --seconds $(FUZZ_SECONDS)
 
 wheel: build ## The wheel into dist/, tried in an empty environment; fetches auditwheel the first time
-	@$(BIN)/python -m tools.package
+	@$(BIN)/python -m tests.tools.package
 
 pins: build ## What is installed now into constraints.txt, and the checksums of all that is fetched: look at the difference
 	$(BIN)/python -m pip freeze --all --exclude-editable > constraints.txt
-	$(BIN)/python -m tools.pins
+	$(BIN)/python -m tests.tools.pins
 
 clean: ## What was built; the cache stays
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(VENV)/.built

@@ -1,6 +1,6 @@
 """Compares each fetched file with its SHA-256 in `checksums.txt` before it is used.
 
-`make pins` writes that file anew (`tools.pins`).
+`make pins` writes that file anew (`tests.tools.pins`).
 """
 
 from __future__ import annotations

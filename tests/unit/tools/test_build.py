@@ -12,7 +12,7 @@ import pytest
 import setup
 from connector.sandbox.fetching import fetch
 from tests.support.servers import fetch as servers
-from tools import pins, prepare, wheels
+from tests.tools import pins, prepare, wheels
 
 ROOT = Path(__file__).parents[3]
 

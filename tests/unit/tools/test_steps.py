@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.progress import Progress
-from tools.steps import Step, StepFailed, run
+from tests.tools.progress import Progress
+from tests.tools.steps import Step, StepFailed, run
 
 
 def python(code: str, *words: Path) -> list[str]:

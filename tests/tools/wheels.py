@@ -1,7 +1,7 @@
 """Collects the wheels of a group in the cache, and installs them from there without an index.
 
-    python -m tools.wheels collect run      asks the index once; each file must have a hash that hashes.txt names
-    python -m tools.wheels install run      into the environment whose Python runs this
+    python -m tests.tools.wheels collect run      asks the index once; each file must have a hash that hashes.txt names
+    python -m tests.tools.wheels install run      into the environment whose Python runs this
 
 `hashes.txt` has the pinned packages in groups. A changed pin is another folder in the cache, never a mixture.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from connector.sandbox.fetching.cache import Cache
 
-HASHES: Final = Path(__file__).parents[1] / "hashes.txt"
+HASHES: Final = Path(__file__).parents[2] / "hashes.txt"
 GROUP: Final = "# group: "
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.progress import Progress
+from tests.tools.progress import Progress
 
 _PAUSE: Final = 0.1
 _TAIL: Final = 20

@@ -1,4 +1,4 @@
-"""`python3 -m tools.prepare GOAL`: what `make` needs before it can run something.
+"""`python3 -m tests.tools.prepare GOAL`: what `make` needs before it can run something.
 
     venv      the environment with everything pinned
     build     that, and the compiled modules in place
@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from tools import wheels
-from tools.progress import Progress
-from tools.steps import Step, StepFailed, run
+from tests.tools import wheels
+from tests.tools.progress import Progress
+from tests.tools.steps import Step, StepFailed, run
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 LEAST: Final = (3, 11)
 GOALS: Final = ("venv", "build", "demo", "fetch")
 
@@ -42,9 +42,11 @@ def plan(goal: str, venv: Path) -> list[Step]:
             continue
         needs = ["build packages"] if group == "spark" else ["python"]
         key = wheels.name(group)
-        steps.append(Step(f"{group} wheels", [python, "-m", "tools.wheels", "collect", group], needs, seconds, key))
+        steps.append(
+            Step(f"{group} wheels", [python, "-m", "tests.tools.wheels", "collect", group], needs, seconds, key)
+        )
         # One at a time: each reads what the others have installed.
-        command = [python, "-m", "tools.wheels", "install", group]
+        command = [python, "-m", "tests.tools.wheels", "install", group]
         steps.append(Step(f"{group} packages", command, [f"{group} wheels", before], 3, key))
         before = f"{group} packages"
     steps.append(_checkout(python, before))

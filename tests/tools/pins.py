@@ -25,7 +25,7 @@ from connector.errors import SandboxError
 from connector.sandbox.fetching import checksums
 from connector.sandbox.fetching.versions import JDK_WHEEL
 from tests.support.servers.fetch import FETCHABLE
-from tools import wheels
+from tests.tools import wheels
 
 REST: Final = "dev"
 PYTHONS: Final = ("3.11", "3.12", "3.13")
@@ -53,7 +53,7 @@ def hashes(constraints: Path) -> str:
 
 
 def grouped(lines: Mapping[str, str]) -> str:
-    """The text of `hashes.txt`: its lines by pin, in the groups that `tools.wheels` fetches."""
+    """The text of `hashes.txt`: its lines by pin, in the groups that `tests.tools.wheels` fetches."""
     found: dict[str, list[str]] = {}
     members = groups()
     for pin, line in sorted(lines.items(), key=lambda item: item[0].lower()):
@@ -107,7 +107,7 @@ def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> 
 
 def main() -> None:
     """Write both files, from fresh copies of everything."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     Path(root, "hashes.txt").write_text(hashes(root / "constraints.txt"))
     with tempfile.TemporaryDirectory() as empty, checksums.recording() as found:
         os.environ["THL_CACHE"] = empty

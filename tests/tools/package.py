@@ -15,9 +15,9 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from tools import wheels
+from tests.tools import wheels
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 DIST: Final = ROOT / "dist"
 _CONFIGURATION: Final = """service: shop
 source: {host: mysql.example, user: thl, password: secret}
@@ -41,7 +41,7 @@ def build(work: Path) -> Path:
     (built,) = work.glob("*.whl")
     venv.create(repairing, with_pip=True)
     python = repairing / "bin" / "python"
-    requirements = ROOT / "tools" / "package.txt"
+    requirements = ROOT / "tests" / "tools" / "package.txt"
     _run(*_pip(python, "install"), "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", requirements)
     path = f"{repairing / 'bin'}{os.pathsep}{os.environ['PATH']}"
     _run(python, "-m", "auditwheel", "repair", "--wheel-dir", work / "repaired", built, PATH=path)
