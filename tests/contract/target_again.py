@@ -1,4 +1,4 @@
-"""What every target must do that is taken back and applies a part of the log again: it ends as it was, and goes on."""
+"""The contract of every target after a rewind: a replay leaves the same rows, and later events apply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], l
     records = [record(0, [statement(create)], kind="ddl", shard="#UNKNOWN")]
     rows: dict[int, str] = {}
     states: list[dict[int, str]] = [{}]
-    starts = [1]  # behind the marker
+    starts = [1]  # after the marker
     for seqno in range(1, events):
         changes = []
         for _ in range(random.randint(0, 5)):
@@ -65,7 +65,7 @@ def made(action: str, before: Any, after: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_applied_again_from_anywhere_with_crashes_it_is_as_it_was_and_goes_on(place: Place, seed: int) -> None:
+def test_replay_from_any_event_with_crashes_converges(place: Place, seed: int) -> None:
     random = Random(seed)
     events = 90
     records, states, starts = random_records(random, events)
@@ -103,7 +103,7 @@ def test_applied_again_from_anywhere_with_crashes_it_is_as_it_was_and_goes_on(pl
 
 
 def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
-    """As `connector.applier.rewind` does it."""
+    """Rewind a target as `connector.applier.rewind` does."""
     return replace(
         at,
         seqno=Seqno(first - 1),
@@ -115,7 +115,7 @@ def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_undone_it_is_as_it_was_and_goes_forward_again(place: Place, seed: int) -> None:
+def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
     random = Random(seed)
     events = 80
     records, states, starts = random_records(random, events)
@@ -139,7 +139,7 @@ def test_undone_it_is_as_it_was_and_goes_forward_again(place: Place, seed: int) 
 
 
 class TestAgain:
-    def test_rows_may_be_there_or_not(self, place: Place, applier: Applier) -> None:
+    def test_replayed_rows_may_exist_or_not(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", None)]))
         before = net(
             USERS, inserts=[(1, "x", None)], updates=[(2, "y", None), (3, "z", None)], deletes=[(4, "d", None)]
@@ -147,12 +147,12 @@ class TestAgain:
         applier.rows(once_more(before))
         assert place.read(USERS) == [(1, "x", None), (2, "y", None), (3, "z", None)]
 
-    def test_afterwards_they_are_counted_as_ever(self, place: Place, applier: Applier) -> None:
+    def test_row_counts_are_checked_again_after_the_replay(self, place: Place, applier: Applier) -> None:
         applier.rows(once_more(net(USERS, deletes=[(9, None, None)])))
         with pytest.raises(TargetDiffers):
             applier.rows(net(USERS, deletes=[(9, None, None)]))
 
-    def test_in_several_stages_the_last_counts(self, place: Place, applier: Applier) -> None:
+    def test_changes_in_several_stages_apply_in_order(self, place: Place, applier: Applier) -> None:
         for value in ("a", "b"):
             applier.target.stage([once_more(net(USERS, inserts=[(1, value, None)]))], last=False)
         applier.target.stage([once_more(net(USERS, deletes=[(1, "b", None)]))], last=False)

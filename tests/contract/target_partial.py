@@ -1,4 +1,4 @@
-"""What every target does with rows of which the log tells only some columns. The files beside run it."""
+"""The contract of every target for rows of which the log has only some columns; the `test_target_*` files run it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(place: Place) -> list[str]:
 
 
 class TestPartial:
-    def test_columns_that_are_not_told_stay(self, place: Place, parts: Applier) -> None:
+    def test_absent_columns_of_an_update_stay(self, place: Place, parts: Applier) -> None:
         parts.rows(
             net(
                 PARTS,
@@ -52,7 +52,7 @@ class TestPartial:
         two = (*TWO[:2], b"new", *TWO[3:])
         assert rows(place) == sorted(map(repr, [one, two, THREE]))
 
-    def test_a_changed_key_takes_the_rest_along(self, place: Place, parts: Applier) -> None:
+    def test_changed_key_keeps_the_other_columns(self, place: Place, parts: Applier) -> None:
         parts.rows(
             net(
                 PARTS,
@@ -64,7 +64,7 @@ class TestPartial:
         moved = ("three", 8, ONE[2], 3, *ONE[4:])
         assert rows(place) == sorted(map(repr, [moved, TWO, (*ONE[:1], None, *ONE[2:])]))
 
-    def test_keys_are_swapped_and_go_round(self, place: Place, parts: Applier) -> None:
+    def test_keys_are_swapped_and_rotated(self, place: Place, parts: Applier) -> None:
         ring = [((2, "two"), (1, "one")), ((3, "three"), (2, "two")), ((1, "one"), (3, "three"))]
         parts.rows(net(PARTS, moved=[({"k": new[0], "a": new[1]}, old) for new, old in ring]))
         expected = [
@@ -96,14 +96,14 @@ class TestPartial:
         ],
         ids=["change", "move", "move to a key that is there"],
     )
-    def test_a_row_that_is_not_there_stops(self, place: Place, parts: Applier, wrong: NetChanges) -> None:
+    def test_missing_row_stops(self, place: Place, parts: Applier, wrong: NetChanges) -> None:
         with pytest.raises(TargetDiffers) as stopped:
             parts.rows(wrong)
         assert str(stopped.value.where["table"]) == "shop.parts"
         parts.target.close()
         assert rows(place) == sorted(map(repr, [ONE, TWO, THREE]))
 
-    def test_of_a_table_of_nothing_but_its_key(self, place: Place, applier: Applier) -> None:
+    def test_partial_update_of_a_table_with_only_a_key(self, place: Place, applier: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
         applier.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
         applier.rows(net(only, inserts=[(1,), (2,)]))
@@ -112,7 +112,7 @@ class TestPartial:
 
 
 class TestDefaults:
-    def test_columns_that_an_insert_does_not_tell_have_their_defaults(self, place: Place, parts: Applier) -> None:
+    def test_absent_columns_of_an_insert_get_their_defaults(self, place: Place, parts: Applier) -> None:
         parts.rows(net(PARTS, deletes=[ONE], added=[{"k": 1, "a": "one"}, {"k": 4, "a": "", "n": None, "b": b"b"}]))
         told = ("one", 5, None, 1, "1.50", -0.5, None, "2024-02-29 01:02:03.000")
         assert rows(place) == sorted(map(repr, [told, ("", None, b"b", 4, *told[4:]), TWO, THREE]))
@@ -124,7 +124,7 @@ class TestDefaults:
         applier.rows(net(bare, deletes=[(3, "z")]))
         assert place.read(bare) == [(1, "z"), (3, None)]
 
-    def test_are_known_after_a_restart_and_follow_what_alters_the_table(self, place: Place, applier: Applier) -> None:
+    def test_defaults_survive_a_restart_and_follow_alters(self, place: Place, applier: Applier) -> None:
         applier.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 1, v VARBINARY(3) DEFAULT x'00ff')")
         applier.sql("ALTER TABLE t ADD COLUMN n VARCHAR(9) NOT NULL DEFAULT 'new', MODIFY a INT DEFAULT 2")
         applier.sql("ALTER TABLE t RENAME COLUMN v TO w")
@@ -146,7 +146,7 @@ class TestDefaults:
             ("v DATETIME DEFAULT '2024-01-01 00:00:00'", "ALTER TABLE t ALTER v DROP DEFAULT"),
         ],
     )
-    def test_that_are_not_known_for_certain_stop(self, place: Place, applier: Applier, column: str, alter: str) -> None:
+    def test_unknown_defaults_stop(self, place: Place, applier: Applier, column: str, alter: str) -> None:
         applier.sql(f"CREATE TABLE t (id INT PRIMARY KEY, {column})")
         if alter:
             applier.sql(alter)

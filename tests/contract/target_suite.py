@@ -1,4 +1,4 @@
-"""What every target must do (connector/targets/target.py), said once. The files beside run it on real databases.
+"""The contract of every target (connector/targets/target.py); the `test_target_*` files run it on real databases.
 
 A `Place` is a fresh database: it opens targets on it, and reads it through a session of its own, giving rows back
 as the log has them.
@@ -48,19 +48,19 @@ class Place(Protocol):
         """`thl_applied`: seqno and rows, in order."""
 
     def drop(self, table: TableLayout) -> None:
-        """Drop a table behind the target's back."""
+        """Drop a table in another session."""
 
     def run(self, sql: str) -> None:
-        """Run a statement behind the target's back."""
+        """Run a statement in another session."""
 
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""
 
     def signals(self) -> SignalTable:
-        """Its signals; to be closed."""
+        """The target's signal tables; the caller closes them."""
 
     def staging(self) -> int:
-        """How many tables other than the source's and the bookkeeping's there are, once every target is closed."""
+        """The number of tables that are neither the source's nor the bookkeeping's, once every target is closed."""
 
 
 class Applier:
@@ -121,10 +121,10 @@ def applier(place: Place) -> Applier:
 
 
 class TestPosition:
-    def test_of_an_empty_target_is_before_everything(self, place: Place) -> None:
+    def test_claim_of_an_empty_target_is_before_everything(self, place: Place) -> None:
         assert place.open().claim("shop") == TargetPosition(service="shop")
 
-    def test_is_what_the_last_commit_left(self, place: Place, applier: Applier) -> None:
+    def test_claim_returns_the_last_commits_position(self, place: Place, applier: Applier) -> None:
         applier.commit(consistent=False)
         applier.target.close()
         assert place.open().claim("shop") == applier.position
@@ -155,7 +155,7 @@ class TestVisibility:
         applier.rows(net(USERS, inserts=[(2, "bob", None)]))
         assert place.read(USERS) == [(2, "bob", None)]
 
-    def test_staged_dies_with_the_target(self, place: Place, applier: Applier) -> None:
+    def test_staged_rows_are_lost_on_close(self, place: Place, applier: Applier) -> None:
         applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
         applier.target.close()
         again = Applier(place.open())
@@ -198,14 +198,14 @@ class TestRows:
         applier.rows(net(words, deletes=[("a", 1)], inserts=[("A", 1), ("É", 3), ("a ", 4)]))
         assert place.read(words) == [("A", 1), ("a ", 4), ("É", 3), ("é", 2)]
 
-    def test_a_key_of_several_columns_in_another_order(self, place: Place, applier: Applier) -> None:
+    def test_key_columns_in_another_order_are_found(self, place: Place, applier: Applier) -> None:
         lines = layout("shop.lines", ["n int", "note text", "orders bigint"], ["orders", "n"])
         applier.sql("CREATE TABLE lines (n INT, note TEXT, orders BIGINT, PRIMARY KEY (orders, n))")
         applier.rows(net(lines, inserts=[(1, "x", 7), (2, "y", 7), (1, "z", 8)]))
         applier.rows(net(lines, updates=[(1, "zz", 8)], deletes=[(1, "x", 7)]))
         assert place.read(lines) == [(1, "zz", 8), (2, "y", 7)]
 
-    def test_a_table_of_nothing_but_its_key(self, place: Place, applier: Applier) -> None:
+    def test_table_with_only_a_key_is_updated(self, place: Place, applier: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
         applier.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
         applier.rows(net(only, inserts=[(2**63 - 1,), (-(2**63),)]))
@@ -244,9 +244,7 @@ class TestCounts:
         ],
         ids=["delete", "update", "insert", "one of two updates", "one copy too many", "NULL is not null"],
     )
-    def test_a_difference_stops_and_nothing_of_it_is_seen(
-        self, place: Place, applier: Applier, wrong: NetChanges
-    ) -> None:
+    def test_difference_stops_and_nothing_is_committed(self, place: Place, applier: Applier, wrong: NetChanges) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]), net(LOOSE, inserts=[(1, "x", 0.5, None)] * 2))
         with pytest.raises(TargetDiffers, match=wrong.layout.name.table):
             applier.rows(net(USERS, inserts=[(5, "new", None)]), wrong)
@@ -283,11 +281,11 @@ class TestCounts:
         ],
         ids=["fewer columns", "another type", "another name", "another key", "no such table"],
     )
-    def test_a_layout_that_is_not_the_tables_stops(self, applier: Applier, other: TableLayout) -> None:
+    def test_layout_unlike_the_table_stops(self, applier: Applier, other: TableLayout) -> None:
         with pytest.raises(TargetDiffers):
             applier.rows(net(other, inserts=[(1,) * len(other.columns)]))
 
-    def test_a_table_that_is_gone_stops(self, place: Place, applier: Applier) -> None:
+    def test_dropped_table_stops(self, place: Place, applier: Applier) -> None:
         place.drop(USERS)
         with pytest.raises(TargetDiffers, match="users"):
             applier.rows(net(LOOSE, inserts=[(1, None, None, None)]), net(USERS, inserts=[(1, "ann", None)]))
@@ -296,13 +294,13 @@ class TestCounts:
 
 
 class TestKeyless:
-    def test_of_equal_rows_as_many_go_as_are_to_go(self, place: Place, applier: Applier) -> None:
+    def test_equal_rows_are_deleted_as_often_as_logged(self, place: Place, applier: Applier) -> None:
         twice: Row = (1, None, 0.1, '{"a": 1}')
         applier.rows(net(LOOSE, inserts=[twice] * 4 + [(1, "", 0.1, '{"a": 1}'), (None, None, None, None)]))
         applier.rows(net(LOOSE, deletes=[twice] * 3 + [(None, None, None, None)], inserts=[(2, "n", None, None)]))
         assert place.read(LOOSE) == [twice, (1, "", 0.1, '{"a": 1}'), (2, "n", None, None)]
 
-    def test_rows_are_told_by_a_unique_key_that_is_not_null(self, place: Place, applier: Applier) -> None:
+    def test_rows_are_found_by_a_not_null_unique_key(self, place: Place, applier: Applier) -> None:
         applier.sql("CREATE TABLE told (a INT NOT NULL, b INT, UNIQUE KEY (a))")
         table = layout("shop.told", ["a int not null", "b int"], ["a"])
         applier.rows(net(table, inserts=[(1, 1), (2, 2), (3, 3)]))
@@ -312,8 +310,8 @@ class TestKeyless:
             applier.rows(net(layout("shop.told", ["a int", "b int"], ["a"]), inserts=[(4, 4)]))
         assert stopped.value.where["key"] == "a"
 
-    def test_those_are_found_by_an_index(self, place: Place, applier: Applier) -> None:
-        """Also one that was made before there was such an index, whatever became of its name and of its key."""
+    def test_rows_found_by_a_unique_key_use_an_index(self, place: Place, applier: Applier) -> None:
+        """A table without such an index gets one, after renames and changes of its key, too."""
         applier.sql("CREATE TABLE told (a INT, b VARCHAR(20) NOT NULL, c INT NOT NULL, UNIQUE KEY (c, b))")
         columns = ["a int", "b varchar(20) not null", "c int not null"]
         told = layout("shop.told", columns, ["c", "b"])
@@ -333,7 +331,7 @@ class TestKeyless:
         again.rows(net(bare, inserts=[(8, "x", 1)]))  # the key is gone, and so rows may be equal
         assert place.read(bare) == [(3, "e", 3), (8, "x", 1), (8, "x", 1)]
 
-    def test_an_index_that_was_not_committed_is_made_again(self, place: Place, applier: Applier) -> None:
+    def test_discarded_index_is_created_again(self, place: Place, applier: Applier) -> None:
         applier.sql("CREATE TABLE told (a INT NOT NULL, b INT, UNIQUE KEY (a))")
         told = layout("shop.told", ["a int not null", "b int"], ["a"])
         applier.rows(net(told, inserts=[(1, 1)]))
@@ -358,7 +356,7 @@ class TestFencing:
         newer.rows(net(USERS, inserts=[(1, "new", None)]))
         assert place.read(USERS) == [(1, "new", None)]
 
-    def test_the_older_learns_it_in_the_middle_of_a_large_event(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_is_fenced_within_a_large_event(self, place: Place, applier: Applier) -> None:
         Applier(place.open())
         with pytest.raises(Fenced):
             applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=False)
@@ -383,21 +381,21 @@ class TestFencing:
             applier.commit()
         assert place.read(USERS) == []
 
-    def test_the_older_does_not_take_it_back_after_it_lost_its_session(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_cannot_reclaim_after_a_lost_session(self, place: Place, applier: Applier) -> None:
         newer = Applier(place.open())
         applier.target.close()
         with pytest.raises(Fenced):
             place.open().claim("shop", applier.target.token)
         newer.rows(net(USERS, inserts=[(1, "new", None)]))
 
-    def test_who_lost_its_session_to_nobody_goes_on(self, place: Place, applier: Applier) -> None:
+    def test_applier_that_lost_its_session_reclaims(self, place: Place, applier: Applier) -> None:
         applier.target.close()
         again = place.open()
         assert again.claim("shop", applier.target.token) == applier.position
         assert again.token > applier.target.token
 
-    def test_with_rows_staged_before_the_newer_came(self, place: Place, applier: Applier) -> None:
-        """Either the newer waits for the older one's transaction, or it fences it: never do both write."""
+    def test_older_applier_with_staged_rows_cannot_commit(self, place: Place, applier: Applier) -> None:
+        """The newer applier waits for the older one's transaction or fences it; they never both write."""
         applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
         try:
             newer = Applier(place.open())
@@ -413,7 +411,7 @@ class TestFencing:
 
 
 class TestSnapshot:
-    def test_its_begin_takes_every_table_away_at_its_commit(self, place: Place, applier: Applier) -> None:
+    def test_snapshot_start_drops_every_table_at_its_commit(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]))
         applier.target.begin_snapshot()
         assert place.read(USERS) == [(1, "ann", None)]
@@ -424,7 +422,7 @@ class TestSnapshot:
         applier.rows(net(USERS, inserts=[(2, "bob", None)]))
         assert place.read(USERS) == [(2, "bob", None)]
 
-    def test_may_begin_and_make_tables_in_one_commit(self, place: Place, applier: Applier) -> None:
+    def test_snapshot_start_and_its_tables_fit_one_commit(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]))
         applier.target.begin_snapshot()
         applier.stage_sql(CREATE_USERS)
@@ -433,7 +431,7 @@ class TestSnapshot:
         assert place.read(USERS) == [(2, "bob", None)]
         assert place.read(LOOSE) is None
 
-    def test_leaves_another_services_tables(self, place: Place, applier: Applier) -> None:
+    def test_snapshot_start_keeps_tables_of_other_services(self, place: Place, applier: Applier) -> None:
         other = place.open()
         other.claim("other")
         other.begin_snapshot()
@@ -462,9 +460,7 @@ class TestLeftOut:
             seqno=Seqno(seqno), epoch=Epoch(1), event_id="binlog.000001:7;1", by="me@here", reason="why", tables=tables
         )
 
-    def test_is_noted_with_the_commit_and_taken_away_where_it_is_found_equal(
-        self, place: Place, applier: Applier
-    ) -> None:
+    def test_mark_is_committed_and_removed_when_found_equal(self, place: Place, applier: Applier) -> None:
         first, second, some = TableName("shop", "users"), TableName("shop", "loose"), TableName("shop", ANY)
         with place.signals() as signals:
             assert signals.skipped("shop") == set()
@@ -486,7 +482,7 @@ class TestLeftOut:
             assert signals.inconsistent("shop") == []
             assert signals.skipped("shop") == {1, 2}
 
-    def test_is_forgotten_with_what_is_discarded(self, place: Place, applier: Applier) -> None:
+    def test_discarded_skip_is_forgotten(self, place: Place, applier: Applier) -> None:
         applier.target.leave_out(self.event(1, TableName("shop", "users")))
         applier.target.discard()
         applier.commit()
@@ -495,8 +491,8 @@ class TestLeftOut:
 
 
 class TestNames:
-    def test_a_table_that_we_did_not_make_is_left_alone(self, place: Place, applier: Applier) -> None:
-        """It stands where the source's table would: whoever made it keeps it."""
+    def test_foreign_table_is_left_alone(self, place: Place, applier: Applier) -> None:
+        """A table of another owner with the name of the source's table is kept."""
         other = Applier.__new__(Applier)
         other.target = place.open()
         other.position = other.target.claim("other")
@@ -522,7 +518,7 @@ def stops(applier: Applier, error: type[ConnectorError], *statements: str, **opt
 
 
 class TestStop:
-    def test_says_seqno_and_sql(self, applier: Applier) -> None:
+    def test_refused_ddl_has_seqno_and_sql(self, applier: Applier) -> None:
         error = stops(applier, Unsupported, "ALTER TABLE users DROP PARTITION p1")
         assert error.where["seqno"] == 1
         assert error.where["sql"] == "ALTER TABLE users DROP PARTITION p1"

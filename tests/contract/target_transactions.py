@@ -1,4 +1,4 @@
-"""What every target does with columns that tell the transaction of a row. The files beside run it."""
+"""The contract of every target for metadata columns; the `test_target_*` files run it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Source:
     )
 
     def change(self, each: TableLayout, seqno: int) -> dict[str, Any] | None:
-        """Do something to a table, as the log tells it."""
+        """Make a random change of a table, as a record of the log."""
         random, rows = self.random, self.rows[each]
         action = random.choice(("insert", "update", "update", "delete")) if rows else "insert"
         old, new = None, None
@@ -158,7 +158,7 @@ def test_each_row_has_the_transaction_that_wrote_it_last(place: Place, seed: int
         if rig.core.position.seqno >= 0:
             _, expected = made[rig.core.position.seqno]
             if random.random() < 0.3:
-                target.close()  # with whatever is staged
+                target.close()  # with staged rows
                 target = place.open(columns=ALL)
                 rig = Rig(target, known, columns=ALL)
                 at = rig.core.position.offsets[0]
@@ -181,7 +181,7 @@ def one_table(
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_applied_again_each_row_has_the_same(place: Place, seed: int) -> None:
+def test_replayed_rows_keep_their_metadata(place: Place, seed: int) -> None:
     random = Random(seed)
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
@@ -208,7 +208,7 @@ def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place: Place, seed: int) -> None:
+def test_rows_taken_back_have_null_metadata_until_written(place: Place, seed: int) -> None:
     random = Random(seed)
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
@@ -228,7 +228,7 @@ def test_rows_that_were_taken_back_have_none_until_they_are_written_again(place:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_of_equal_rows_that_were_taken_back_none_has_a_later_one(place: Place, seed: int) -> None:
+def test_equal_rows_taken_back_have_no_later_metadata(place: Place, seed: int) -> None:
     random = Random(seed)
     values, starts, states = one_table(BARE, random, 50)
     target = place.open(columns=ALL)
@@ -257,19 +257,19 @@ def wide(each: TableLayout) -> TableLayout:
 
 
 class TestRowsThatAreFound:
-    def test_without_a_key_by_the_columns_of_the_source(self, place: Place, with_metadata: Applier) -> None:
+    def test_keyless_rows_are_compared_by_source_columns(self, place: Place, with_metadata: Applier) -> None:
         row: Row = (1, None, -0.0, "[]")
         with_metadata.rows(net(wide(LOOSE), inserts=[(*row, *stamp(n)) for n in (3, 5, 4)] + [(*row, *NONE)]))
         with_metadata.rows(net(wide(LOOSE), deletes=[(*row, *NONE)] * 2, inserts=[(2, "b", 0.5, None, *stamp(6))]))
         assert read(place, LOOSE) == [(*row, *NONE), (*row, *stamp(3)), (2, "b", 0.5, None, *stamp(6))]
 
-    def test_of_those_that_are_missing_the_source_s_columns_are_named(self, with_metadata: Applier) -> None:
+    def test_missing_rows_are_named_by_source_columns(self, with_metadata: Applier) -> None:
         with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(1))]))
         with pytest.raises(TargetDiffers) as raised:
             with_metadata.rows(net(wide(USERS), updates=[(9, "x", None, *stamp(2))]))
         assert raised.value.where["rows"] == "id=9"
 
-    def test_of_those_without_a_key_only_the_missing_are_named(self, with_metadata: Applier) -> None:
+    def test_missing_rows_without_a_key_are_named(self, with_metadata: Applier) -> None:
         with_metadata.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *stamp(1))]))
         gone = [(1, "there", None, None, *NONE), (2, "lost", None, None, *NONE)]
         with pytest.raises(TargetDiffers) as raised:
@@ -278,7 +278,7 @@ class TestRowsThatAreFound:
         assert "lost" in named
         assert "there" not in named
 
-    def test_a_table_of_nothing_but_its_key_is_updated(self, place: Place, with_metadata: Applier) -> None:
+    def test_table_with_only_a_key_is_updated_with_metadata(self, place: Place, with_metadata: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
         with_metadata.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
         with_metadata.rows(net(wide(only), inserts=[(1, *stamp(1)), (2, *stamp(1))]))
@@ -286,9 +286,7 @@ class TestRowsThatAreFound:
         with_metadata.rows(once_more(net(wide(only), updates=[(2, *stamp(8))])))
         assert read(place, only) == [(1, *stamp(7)), (2, *stamp(8))]
 
-    def test_what_an_event_s_end_tells_is_of_all_that_is_staged_and_of_nothing_else(
-        self, place: Place, with_metadata: Applier
-    ) -> None:
+    def test_metadata_of_an_events_end_is_set_in_all_its_rows_only(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.rows(net(wide(USERS), inserts=[(1, "a", None, *stamp(1)), (2, "b", None, *stamp(1))]))
         early: Row = (9, *NONE[1:])
         with_metadata.target.stage([net(wide(USERS), updates=[(1, "new", None, *early)])], last=False)
@@ -312,7 +310,7 @@ class TestRowsThatAreFound:
 
 
 class TestDefinitions:
-    def test_no_row_is_another_s_because_of_one(self, place: Place, with_metadata: Applier) -> None:
+    def test_ddl_keeps_the_metadata_of_rows(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", "a", *stamp(3))]))
         with_metadata.sql(
             "ALTER TABLE users ADD COLUMN n INT DEFAULT 5 FIRST, MODIFY name TEXT, DROP COLUMN mail",
@@ -331,13 +329,13 @@ class TestDefinitions:
         again.rows(net(wide(replace(people, key=())), deletes=[(6, 2, "bob", None, *NONE)]))
         assert read(place, people) == [(5, 1, "ann", None, *stamp(3))]
 
-    def test_a_table_that_is_made_after_another_is_gone_has_them(self, place: Place, with_metadata: Applier) -> None:
+    def test_table_created_after_a_drop_has_metadata_columns(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.sql("DROP TABLE users", "CREATE TABLE users (id INT PRIMARY KEY)")
         users = layout("shop.users", ["id int"], ["id"])
         with_metadata.rows(net(wide(users), inserts=[(1, *stamp(4))]))
         assert read(place, users) == [(1, *stamp(4))]
 
-    def test_those_of_a_load_are_there_again(self, place: Place, with_metadata: Applier) -> None:
+    def test_tables_of_a_load_have_metadata_columns(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.target.begin_snapshot()
         with_metadata.commit(consistent=False)
         with_metadata.sql(CREATE_USERS)
@@ -352,12 +350,12 @@ class TestDefinitions:
             "ALTER TABLE users RENAME COLUMN mail TO thl_seqno",
         ],
     )
-    def test_a_column_of_the_source_with_their_name_stops(self, with_metadata: Applier, sql: str) -> None:
+    def test_source_column_with_a_metadata_name_stops(self, with_metadata: Applier, sql: str) -> None:
         stops(with_metadata, ConfigError, sql)
 
 
 def refused(place: Place, columns: MetadataColumns | None) -> list[str]:
-    """What is to be done before the target can be claimed with these."""
+    """The statements of the error of a claim with these columns."""
     target = place.open(columns=columns)
     with pytest.raises(ConfigError) as raised:
         target.claim("shop")
@@ -367,7 +365,7 @@ def refused(place: Place, columns: MetadataColumns | None) -> list[str]:
 
 
 class TestTablesThatAreThere:
-    def test_get_them_and_rows_have_none_until_they_are_written(self, place: Place, applier: Applier) -> None:
+    def test_existing_rows_have_null_metadata_until_written(self, place: Place, applier: Applier) -> None:
         applier.rows(
             net(USERS, inserts=[(1, "ann", None), (2, "bob", None)]), net(LOOSE, inserts=[(1, "x", 0.5, None)])
         )
@@ -384,7 +382,7 @@ class TestTablesThatAreThere:
         assert read(place, USERS) == [(1, "new", None, *stamp(9)), (2, "bob", None, *NONE)]
         assert read(place, LOOSE) == []
 
-    def test_get_one_more(self, place: Place, with_metadata: Applier) -> None:
+    def test_existing_tables_get_another_metadata_column(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
         with_metadata.target.close()
         names = dict(NAMES)
@@ -397,7 +395,9 @@ class TestTablesThatAreThere:
         gtid = stamp(3)[:1] + (None,) + stamp(3)[2:]  # noqa: RUF005
         assert read(place, USERS) == [(1, "ann", None, *gtid)]
 
-    def test_that_have_others_stop_before_anything_is_changed(self, place: Place, with_metadata: Applier) -> None:
+    def test_tables_with_unconfigured_metadata_columns_stop_unchanged(
+        self, place: Place, with_metadata: Applier
+    ) -> None:
         with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
         with_metadata.target.close()
         assert len(refused(place, FEW)) == 10
@@ -413,7 +413,7 @@ class TestTablesThatAreThere:
         assert place.read(USERS) == [(1, "cid", None)]
 
     @pytest.mark.parametrize("kind", ["the source's", "another's"])
-    def test_with_a_column_of_their_name_stop(self, place: Place, applier: Applier, kind: str) -> None:
+    def test_table_with_a_column_of_a_metadata_name_stops(self, place: Place, applier: Applier, kind: str) -> None:
         if kind == "the source's":
             applier.sql("ALTER TABLE users ADD COLUMN thl_seqno INT")
         applier.target.close()

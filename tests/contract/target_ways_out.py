@@ -1,4 +1,4 @@
-"""The ways out of what a target refuses: done by hand, and without a table."""
+"""The contract of every target for refused changes: DDL applied by hand, and excluded tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROW: Row = (1, "7", None)
 
 
 def done(applier: Applier, sql: str, schema: str = "shop") -> tuple[TableName, ...]:
-    """Take a statement for done, as the apply core does; the tables that it marks."""
+    """Record a statement as applied by hand, as the apply core does; return the tables that it marks."""
     seqno = Seqno(applier.position.seqno + 1)
     tables = applier.target.done_by_hand(
         Ddl(seqno=seqno, statements=[Statement(schema, sql, {})], commit_time=1_700_000_000_000_000)
@@ -42,12 +42,12 @@ def again(place: Place, applier: Applier) -> Applier:
 
 
 class TestByHand:
-    def test_a_refused_statement_names_both_ways_out(self, applier: Applier) -> None:
+    def test_refused_statement_names_both_remedies(self, applier: Applier) -> None:
         error = stops(applier, Unsupported, REFUSED)
         assert "thl apply --done-seqno 1 " in error.hint
         assert "thl apply --exclude-table shop.users " in error.hint
 
-    def test_its_table_goes_on_behind_it(self, place: Place, applier: Applier) -> None:
+    def test_table_continues_after_a_ddl_by_hand(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ROW]))
         stops(applier, Unsupported, REFUSED)
         applier = again(place, applier)
@@ -73,7 +73,7 @@ class TestByHand:
             assert (mark.schema, mark.table, mark.since) == ("shop", "users", 2)
             assert mark.reason == "event 2 was done by hand: why"
 
-    def test_a_column_that_the_target_computes_is_no_plain_one(self, place: Place, applier: Applier) -> None:
+    def test_column_computed_by_the_target_is_refused(self, place: Place, applier: Applier) -> None:
         made, strict = ('"shop.users"', "STRICT") if place.schemaless else ("shop.users", "")
         whole, small = place.kinds
         place.drop(USERS)
@@ -96,11 +96,13 @@ class TestByHand:
             ("CREATE USER u", ()),
         ],
     )
-    def test_what_changes_no_columns(self, applier: Applier, sql: str, ours: tuple[TableName, ...]) -> None:
+    def test_ddl_by_hand_without_column_changes_is_recorded(
+        self, applier: Applier, sql: str, ours: tuple[TableName, ...]
+    ) -> None:
         assert done(applier, sql) == ours
         applier.rows(net(USERS, inserts=[ROW]))
 
-    def test_a_table_that_was_dropped_or_renamed(self, place: Place, applier: Applier) -> None:
+    def test_table_dropped_or_renamed_by_hand_is_checked(self, place: Place, applier: Applier) -> None:
         with pytest.raises(TargetDiffers) as still_there:
             done(applier, "DROP TABLE loose")
         assert (str(still_there.value.where["table"]), still_there.value.hint) == ("shop.loose", "")
@@ -118,7 +120,7 @@ class TestByHand:
             net(layout("shop.people", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"]), inserts=[ROW])
         )
 
-    def test_an_event_that_is_discarded_was_not_done(self, place: Place, applier: Applier) -> None:
+    def test_discarded_event_by_hand_is_not_recorded(self, place: Place, applier: Applier) -> None:
         place.drop(USERS)
         applier.target.done_by_hand(
             Ddl(seqno=Seqno(1), statements=[Statement("shop", "DROP TABLE users")], commit_time=0)
@@ -128,7 +130,7 @@ class TestByHand:
 
 
 def exclude(applier: Applier, *names: str) -> None:
-    """As `connector.applier.excluded_tables` does it."""
+    """Exclude tables as `connector.applier.excluded_tables` does."""
     entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", reason="why")
     applier.target.exclude({TableName("shop", name): entry for name in names})
     applier.target.commit(applier.position, [])
@@ -140,7 +142,7 @@ def counted(place: Place) -> dict[str, int]:
 
 
 class TestWithout:
-    def test_its_rows_are_counted_and_not_applied(self, place: Place, applier: Applier) -> None:
+    def test_excluded_rows_are_counted_and_not_applied(self, place: Place, applier: Applier) -> None:
         other = layout("shop.other", ["id int"], ["id"])
         applier.sql("CREATE TABLE other (id INT PRIMARY KEY)")
         applier.rows(net(USERS, inserts=[ROW]))
@@ -155,13 +157,13 @@ class TestWithout:
             entry = signals.excluded("shop")[SHOP_USERS]
             assert (entry.since, entry.by, entry.reason) == (3, "me@here", "why")
 
-    def test_again_it_stays_as_it_was_noted(self, place: Place, applier: Applier) -> None:
+    def test_second_exclusion_keeps_the_first_record(self, place: Place, applier: Applier) -> None:
         exclude(applier, "users")
         applier.rows(net(USERS, inserts=[ROW]))
         exclude(applier, "users")
         assert counted(place) == {"shop.users": 1}
 
-    def test_discarded_it_is_not_counted(self, place: Place, applier: Applier) -> None:
+    def test_discarded_changes_of_excluded_tables_are_not_counted(self, place: Place, applier: Applier) -> None:
         exclude(applier, "users")
         applier.target.stage([net(USERS, inserts=[ROW])], last=False)
         applier.target.discard()
@@ -178,14 +180,14 @@ class TestWithout:
             "CREATE TABLE users (what IS THAT)",
         ],
     )
-    def test_what_its_ddl_does_is_passed_over(self, place: Place, applier: Applier, sql: str) -> None:
+    def test_ddl_of_an_excluded_table_is_ignored(self, place: Place, applier: Applier, sql: str) -> None:
         applier.rows(net(USERS, inserts=[ROW]))
         exclude(applier, "users")
         applier.sql(sql)
         applier.rows(net(AFTER, inserts=[(1, 1, None, 1)]))
         assert place.read(USERS) == [ROW]
 
-    def test_a_table_that_cannot_be_made_is_gone_on_without(self, place: Place, applier: Applier) -> None:
+    def test_table_that_cannot_be_created_is_excluded(self, place: Place, applier: Applier) -> None:
         sql = "CREATE TABLE odd (a INT, b NONSENSE)"
         odd = layout("shop.odd", ["a int", "b int"])
         stops(applier, Unsupported, sql)
@@ -197,7 +199,7 @@ class TestWithout:
         stops(applier, Unsupported, "CREATE TABLE like_it LIKE odd")
 
     @pytest.mark.parametrize("sql", ["RENAME TABLE users TO people", "ALTER TABLE users ADD x NONSENSE, RENAME people"])
-    def test_it_is_followed_under_another_name(self, place: Place, applier: Applier, sql: str) -> None:
+    def test_excluded_table_is_followed_when_renamed(self, place: Place, applier: Applier, sql: str) -> None:
         applier.rows(net(USERS, inserts=[ROW]))
         exclude(applier, "users")
         applier.sql(sql, "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
@@ -210,7 +212,9 @@ class TestWithout:
 
     @pytest.mark.parametrize("dropped", [False, True], ids=["is there", "was dropped by hand"])
     @pytest.mark.parametrize("sql", ["DROP TABLE users", "DROP DATABASE shop", ""], ids=["table", "database", "load"])
-    def test_dropped_or_loaded_it_is_like_others(self, place: Place, applier: Applier, sql: str, dropped: bool) -> None:
+    def test_dropped_or_loaded_table_is_included_again(
+        self, place: Place, applier: Applier, sql: str, dropped: bool
+    ) -> None:
         exclude(applier, "users")
         if dropped:
             place.drop(USERS)
@@ -226,13 +230,13 @@ class TestWithout:
         applier.rows(net(USERS, inserts=[ROW]))
         assert place.read(USERS) == [ROW]
 
-    def test_dropped_by_hand_it_is_renamed_all_the_same(self, place: Place, applier: Applier) -> None:
+    def test_excluded_table_dropped_by_hand_is_renamed(self, place: Place, applier: Applier) -> None:
         exclude(applier, "users")
         place.drop(USERS)
         applier.sql("RENAME TABLE users TO people")
         assert counted(place) == {"shop.people": 0}
 
-    def test_named_before_an_initial_load_it_is_left_out_of_it(self, place: Place) -> None:
+    def test_table_excluded_before_a_load_is_not_loaded(self, place: Place) -> None:
         applier = Applier(place.open())
         exclude(applier, "users")
         applier.target.begin_snapshot()
@@ -241,7 +245,7 @@ class TestWithout:
         applier.rows(net(USERS, inserts=[ROW]))
         assert (place.read(USERS), counted(place)) == (None, {"shop.users": 1})
 
-    def test_renamed_it_keeps_its_count(self, place: Place, applier: Applier) -> None:
+    def test_renamed_excluded_table_keeps_its_count(self, place: Place, applier: Applier) -> None:
         exclude(applier, "users")
         applier.rows(net(USERS, inserts=[ROW]))
         applier.sql("RENAME TABLE users TO people")
@@ -249,7 +253,7 @@ class TestWithout:
         applier.sql("RENAME TABLE people TO users")
         assert counted(place) == {"shop.users": 3}
 
-    def test_two_that_swap_names_keep_what_was_noted(self, place: Place, applier: Applier) -> None:
+    def test_excluded_tables_that_swap_names_keep_their_records(self, place: Place, applier: Applier) -> None:
         applier.sql("CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
         exclude(applier, "users")
         applier.rows(net(USERS, inserts=[ROW]))

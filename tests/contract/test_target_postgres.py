@@ -96,7 +96,7 @@ class PostgresPlace:
             "AND (nspname || '.' || relname) NOT IN (SELECT target_name FROM thl.thl_tables)"
         )
         left = -1
-        for _ in range(100):  # a session's tables go a moment after it
+        for _ in range(100):  # a session's tables are dropped shortly after its end
             left = int(str(self.query(sql)[0][0]))
             if left == 0:
                 break
@@ -178,7 +178,7 @@ ZERO_DATES = [
 
 
 @pytest.mark.parametrize(("kind", "value"), ZERO_DATES)
-def test_what_postgresql_has_not_stops_with_table_key_and_column(place: PostgresPlace, kind: str, value: str) -> None:
+def test_value_postgresql_lacks_stops_with_table_key_and_column(place: PostgresPlace, kind: str, value: str) -> None:
     applier = Applier(place.open())
     applier.sql("CREATE DATABASE shop", f"CREATE TABLE z (id INT PRIMARY KEY, v {kind} NULL)")
     table = layout("shop.z", ["id int", f"v {kind}"], ["id"])
@@ -190,14 +190,14 @@ def test_what_postgresql_has_not_stops_with_table_key_and_column(place: Postgres
     assert place.read(table) == []
 
 
-def test_zero_dates_for_existing_rows_stop(place: PostgresPlace, applier: Applier) -> None:
+def test_zero_date_default_for_existing_rows_stops(place: PostgresPlace, applier: Applier) -> None:
     applier.rows(net(USERS, inserts=[(1, "ann", None)]))
     with pytest.raises(ValueNotRepresentable):
         applier.sql("ALTER TABLE users ADD born DATE NOT NULL")
     assert place.read(USERS) == [(1, "ann", None)]
 
 
-def test_zero_dates_for_no_rows_do_not(place: PostgresPlace, applier: Applier) -> None:
+def test_zero_date_default_for_an_empty_table_is_accepted(place: PostgresPlace, applier: Applier) -> None:
     applier.sql("ALTER TABLE users ADD born DATE NOT NULL")
     assert place.read(USERS) == []
 
@@ -211,9 +211,7 @@ def test_zero_dates_for_no_rows_do_not(place: PostgresPlace, applier: Applier) -
     ],
     ids=["type", "column", "table"],
 )
-def test_a_view_of_others_is_named_and_nothing_is_tried_again(
-    place: PostgresPlace, applier: Applier, statement: str
-) -> None:
+def test_dependent_view_is_named_and_not_retried(place: PostgresPlace, applier: Applier, statement: str) -> None:
     place.run("CREATE VIEW shop.report AS SELECT id, name FROM shop.users")
     error = stops(applier, TargetDiffers, statement)
     assert "view shop.report" in error.message
@@ -224,7 +222,7 @@ def test_a_view_of_others_is_named_and_nothing_is_tried_again(
 
 
 @pytest.mark.parametrize("column", ["xmin", "ctid", "tableoid"])
-def test_a_column_that_each_table_of_the_target_has_names_the_way_out(applier: Applier, column: str) -> None:
+def test_system_column_name_is_refused_with_a_hint(applier: Applier, column: str) -> None:
     error = stops(applier, ValueNotRepresentable, f"ALTER TABLE users ADD {column} INT")
     assert column in error.message
     assert "source.filters.tables" in error.hint
@@ -235,7 +233,7 @@ def test_a_column_that_each_table_of_the_target_has_names_the_way_out(applier: A
     [{"password": "secret"}, {"user": "nobody_there"}, {"dbname": "nothing_there"}],
     ids=["password", "user", "database"],
 )
-def test_a_refused_connection_is_not_waited_for(place: PostgresPlace, wrong: dict[str, str]) -> None:
+def test_refused_connection_is_not_retried(place: PostgresPlace, wrong: dict[str, str]) -> None:
     place.reader.execute("CREATE ROLE thl_other LOGIN PASSWORD 'x'")
     try:
         with pytest.raises(PreflightError) as raised:
@@ -245,7 +243,7 @@ def test_a_refused_connection_is_not_waited_for(place: PostgresPlace, wrong: dic
         place.reader.execute("DROP ROLE thl_other")
 
 
-def test_a_session_that_is_killed_loses_what_is_staged(place: PostgresPlace, applier: Applier) -> None:
+def test_killed_session_loses_staged_rows(place: PostgresPlace, applier: Applier) -> None:
     applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
     place.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'thl shop'")
     with pytest.raises(TargetUnavailable):
@@ -263,7 +261,7 @@ def test_staging_holds_no_lock_on_the_targets_tables(place: PostgresPlace, appli
         place.reader.execute("LOCK TABLE shop.users IN ACCESS EXCLUSIVE MODE")
 
 
-def test_staging_is_used_again_and_does_not_grow(place: PostgresPlace, applier: Applier) -> None:
+def test_staging_tables_are_reused_and_do_not_grow(place: PostgresPlace, applier: Applier) -> None:
     for batch in range(30):
         applier.rows(net(USERS, inserts=[(batch * 1000 + n, "x" * 50, None) for n in range(1000)]))
     sizes = place.query("SELECT pg_relation_size(oid) FROM pg_class WHERE relname LIKE 'thl_stage_%'")
@@ -289,10 +287,10 @@ def test_an_interval_prints_as_mysql_prints_a_time(place: PostgresPlace, applier
     ]
 
 
-def test_a_newer_applier_waits_for_a_commit_and_outlives_one_that_stands_still(
+def test_newer_applier_waits_for_a_commit_and_replaces_a_stopped_one(
     place: PostgresPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the older process were stopped between its merge and its COMMIT."""
+    """Simulate an older process that is stopped between its merge and its COMMIT."""
     claimed: list[TargetPosition] = []
     before = applier.position
 
@@ -317,7 +315,7 @@ def test_discarded_staging_is_dropped(place: PostgresPlace, applier: Applier) ->
     assert place.query("SELECT count(*)::int FROM pg_class WHERE relname LIKE 'thl_stage_%'") == [(0,)]
 
 
-def test_an_account_that_may_not_make_schemas_is_told_what_to_grant(place: PostgresPlace) -> None:
+def test_account_without_create_gets_the_grant_as_hint(place: PostgresPlace) -> None:
     place.reader.execute("DROP ROLE IF EXISTS thl_nobody")
     place.reader.execute("CREATE ROLE thl_nobody LOGIN PASSWORD 'x'")
     try:
@@ -340,7 +338,7 @@ def test_an_account_that_may_not_make_schemas_is_told_what_to_grant(place: Postg
     ],
     ids=["a hash of one", "a hash of the longest", "a B-tree that has room"],
 )
-def test_a_key_that_is_too_long_for_a_b_tree_has_a_hash(
+def test_key_too_long_for_a_btree_gets_a_hash_index(
     place: PostgresPlace, applier: Applier, columns: list[str], indexed: str
 ) -> None:
     names = [column.split()[0] for column in columns if "not null" in column]
@@ -417,7 +415,7 @@ def test_gtids_at_the_edges(gtids: PostgresPlace, applied: str, wanted: str, exp
     ["x", "6f1c9a52-0000-11ee-8c99-0242ac120002", "6f1c9a52-0000-11ee-8c99-0242ac120002:0", "0-1-2,x",
      "6f1c9a52-0000-11ee-8c99-0242ac120002:t", "6f1c9a52-0000-11ee-8c99-0242ac120002:9223372036854775807"],
 )  # fmt: skip
-def test_what_is_no_gtid_is_told_and_not_waited_for(gtids: PostgresPlace, wrong: str) -> None:
+def test_malformed_gtid_is_refused_at_once(gtids: PostgresPlace, wrong: str) -> None:
     with pytest.raises(psycopg.DataError, match=r"GTID|tag"):
         gtids.reader.execute("SELECT thl.thl_wait_for_gtid(%s, '1 hour')", (wrong,))
 
@@ -439,14 +437,14 @@ def test_a_reader_waits_until_its_write_has_come(place: PostgresPlace, applier: 
     assert place.reader.execute("SELECT thl.thl_wait_for_gtid(NULL)").fetchone() == (None,)
 
 
-def test_in_a_transaction_that_sees_one_state_nothing_is_waited_for(place: PostgresPlace, applier: Applier) -> None:
+def test_wait_in_repeatable_read_is_refused(place: PostgresPlace, applier: Applier) -> None:
     del applier
     with pytest.raises(psycopg.errors.ActiveSqlTransaction), place.reader.transaction():
         place.reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         place.reader.execute("SELECT thl.thl_wait_for_gtid('0-1-1')")
 
 
-def test_what_an_older_version_did_not_make_is_made_by_the_next_claim(place: PostgresPlace, applier: Applier) -> None:
+def test_missing_bookkeeping_is_created_by_the_next_claim(place: PostgresPlace, applier: Applier) -> None:
     applier.commit()
     place.reader.execute("DROP VIEW thl.thl_progress")
     place.reader.execute("DROP FUNCTION thl.thl_has_gtid(text, text)")
@@ -455,7 +453,7 @@ def test_what_an_older_version_did_not_make_is_made_by_the_next_claim(place: Pos
     assert place.query("SELECT thl.thl_has_gtid('', '')") == [(True,)]
 
 
-def test_an_account_that_may_only_write_goes_on_without_what_is_missing(place: PostgresPlace, applier: Applier) -> None:
+def test_account_that_may_only_write_works_without_views(place: PostgresPlace, applier: Applier) -> None:
     applier.target.close()
     place.reader.execute("DROP VIEW thl.thl_progress")
     place.reader.execute("DROP ROLE IF EXISTS thl_writer")
@@ -472,8 +470,8 @@ def test_an_account_that_may_only_write_goes_on_without_what_is_missing(place: P
         place.reader.execute("DROP ROLE thl_writer")
 
 
-def test_what_another_session_defined_meanwhile_passes(place: PostgresPlace) -> None:
-    """A plan that was kept, and a schema that two make at once: as the server tells them."""
+def test_concurrent_definitions_are_retryable(place: PostgresPlace) -> None:
+    """The server's errors for a cached plan, and for a schema that two sessions create at once."""
     with psycopg.connect(place.url, autocommit=True) as one, psycopg.connect(place.url, autocommit=True) as other:
         one.execute("CREATE SCHEMA mine; CREATE TABLE mine.kept (a int)")
         one.execute("PREPARE kept AS SELECT * FROM mine.kept")

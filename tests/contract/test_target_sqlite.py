@@ -89,7 +89,7 @@ def place(tmp_path: Path) -> Iterator[SqlitePlace]:
         target.close()
 
 
-def test_a_newer_applier_waits_for_an_open_transaction_and_then_says_who_holds_it(place: SqlitePlace) -> None:
+def test_newer_applier_waits_for_an_open_transaction_then_gives_up(place: SqlitePlace) -> None:
     older = Applier(place.open())
     older.sql(CREATE_USERS)
     older.target.stage([net(USERS, inserts=[(1, "old", None)])], last=True)
@@ -129,7 +129,7 @@ def test_a_keyless_table_may_have_a_column_called_rowid(place: SqlitePlace) -> N
     assert place.read(table) == [(7, 1), (8, 1)]
 
 
-def test_bytes_of_a_text_that_was_not_valid_stop(place: SqlitePlace) -> None:
+def test_bytes_in_a_text_column_stop(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     applier.sql("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
     table = layout("shop.t", ["id int", "v varchar(9)"], ["id"])
@@ -154,7 +154,7 @@ def test_text_with_u0000_is_kept(place: SqlitePlace) -> None:
     assert place.read(USERS) == [(1, "a\0b", "\0")]
 
 
-def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("not a database at all, but long enough to look at " * 100)
     with pytest.raises(PreflightError) as refused:
@@ -162,7 +162,7 @@ def test_something_that_is_no_database_is_told_so(tmp_path: Path) -> None:
     assert "target.url" in refused.value.hint
 
 
-def test_a_view_of_others_on_a_table_that_is_built_anew_is_named(place: SqlitePlace, applier: Applier) -> None:
+def test_dependent_view_of_a_rebuilt_table_is_named(place: SqlitePlace, applier: Applier) -> None:
     applier.rows(net(USERS, inserts=[(1, "ann", None)]))
     place.run('CREATE VIEW report AS SELECT name FROM "shop.users"')
     error = stops(applier, TargetDiffers, "ALTER TABLE users ADD n INT")
@@ -181,7 +181,7 @@ def test_a_keyless_table_with_each_name_of_the_rowid_stops(place: SqlitePlace, a
     assert "source.filters.tables" in raised.value.hint
 
 
-def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:
+def test_progress_view_has_times(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     assert place.query("SELECT seqno, commit_time, applied_at, latency FROM thl_progress") == [(-1, None, None, None)]
     applier.commit()
@@ -194,8 +194,8 @@ def test_where_it_is_can_be_read_with_times(place: SqlitePlace) -> None:
     assert latency > 0
 
 
-def test_where_it_cannot_be_told_which_row_is_missing_none_is_named(applier: Applier) -> None:
-    """What was deleted is gone; the last commit has neither the row that is missing nor the one that came after it."""
+def test_ambiguous_missing_row_is_not_named(applier: Applier) -> None:
+    """The deleted row is gone; the last commit has neither the missing row nor the one inserted after it."""
     with pytest.raises(TargetDiffers) as raised:
         applier.rows(
             net(USERS, inserts=[(5, "of the same commit", None)]), net(USERS, deletes=[(5, "", None), (9, "", None)])

@@ -1,4 +1,4 @@
-"""A DDL event that was done by hand, as far as no target is needed; the rest is tests/contract/target_ways_out.py."""
+"""DDL events applied by hand, without a target; tests/contract/target_ways_out.py has the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tables(*texts: str) -> TargetSchema:
 
 
 class Beside:
-    """A target that has the tables of a catalogue, under the source's types."""
+    """The dictionary of a target with these tables, under the source's types."""
 
     def __init__(self, target_schema: TargetSchema) -> None:
         self._tables = target_schema
@@ -46,7 +46,7 @@ A, B, C = (f"CREATE TABLE {name} (n INT PRIMARY KEY)" for name in "abc")
 PARTS = ("DROP TABLE IF EXISTS `shop`.`a`", "RENAME TABLE b TO c")
 
 
-def test_of_several_statements_the_definitions_after_the_last_count() -> None:
+def test_several_statements_are_compared_after_the_last() -> None:
     found = done(tables(A, B), tables(C), *PARTS)
     assert [str(table.name) for table in found.target_schema] == ["shop.c"]
     assert found.tables == (TableName("shop", "c"),)
@@ -66,6 +66,6 @@ def test_one_of_several_statements_not_done_is_refused_with_its_table(
     assert (refused.value.where["seqno"], refused.value.where["sql"]) == (7, "; ".join(PARTS))
 
 
-def test_one_of_several_is_not_understood() -> None:
+def test_unparsed_statement_of_several_is_passed_over() -> None:
     found = done(tables(A, B), tables(A, C), "ALTER NONSENSE", PARTS[1])
     assert found.tables == (TableName("shop", "c"), TableName("shop", ANY))

@@ -1,4 +1,4 @@
-"""What the DEFAULT of a new column is in rows that are there: a server's answers, and that nothing breaks.
+"""The DEFAULT of a new column in existing rows: answers of servers, and arbitrary definitions.
 
 The whole grid is asked of real servers in tests/integration; here are forms of each kind.
 """
@@ -149,7 +149,7 @@ UNKNOWN = [
 
 
 def added(definition: str, options: dict[str, str]) -> tuple[object, Table]:
-    """What rows that are there get, and the table afterwards."""
+    """The value in existing rows, and the table afterwards."""
     statement = Statement("s", f"ALTER TABLE t ADD c {definition}", options)
     (operation,) = plan(statement, BEFORE, 1_700_000_000_123_456).operations
     assert isinstance(operation, AlterTable)
@@ -157,24 +157,24 @@ def added(definition: str, options: dict[str, str]) -> tuple[object, Table]:
 
 
 @pytest.mark.parametrize(("options", "definition", "value"), KNOWN, ids=[f"{line[1]}" for line in KNOWN])
-def test_a_known_form(options: dict[str, str], definition: str, value: Value) -> None:
+def test_known_literal_is_converted(options: dict[str, str], definition: str, value: Value) -> None:
     origin, _ = added(definition, options)
     assert repr(origin) == repr(Filled(value))
 
 
 @pytest.mark.parametrize(("options", "definition"), UNKNOWN, ids=[line[1] for line in UNKNOWN])
-def test_a_form_that_only_the_source_knows(options: dict[str, str], definition: str) -> None:
+def test_literal_only_the_source_can_convert_is_unknown(options: dict[str, str], definition: str) -> None:
     origin, table = added(definition, options)
     assert not isinstance(origin, Filled)
     assert "c" not in table.defaults_of()
 
 
-def test_a_new_row_has_the_default_of_a_row_that_was_there() -> None:
+def test_new_row_gets_the_default_of_existing_rows() -> None:
     _, table = added("YEAR DEFAULT '0'", UTF8)
     assert table.defaults_of() == {"id": None, "c": 2000}
 
 
-def test_a_float_is_known_for_new_rows_if_six_digits_tell_it() -> None:
+def test_float_default_with_six_digits_is_known() -> None:
     """Another ALTER reads the default as the server prints it."""
     for literal, known in (("0.1", True), ("16777217", False), ("101112.5", False)):
         origin, table = added(f"FLOAT DEFAULT {literal}", UTF8)
@@ -210,6 +210,6 @@ LITERALS = st.one_of(
 )
 @example("INT", "2E200", UTF8)
 @example("DECIMAL(65,30)", "-1e300", UTF8)
-def test_whatever_stands_there_is_known_or_stops(type_: str, literal: str, options: dict[str, str]) -> None:
+def test_any_default_is_known_or_unknowable(type_: str, literal: str, options: dict[str, str]) -> None:
     with contextlib.suppress(ConnectorError):
         added(f"{type_} DEFAULT {literal}", options)

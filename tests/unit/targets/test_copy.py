@@ -1,4 +1,4 @@
-"""The binary COPY emitter: every form taken apart again by a reader of the tests' own."""
+"""The binary COPY emitter: every form decoded by a reader of the tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sent(kind: Kind, item: int | float | str | bytes | None, bits: int = 0) -> b
 
 
 def numeric(field: bytes | None) -> str:
-    """What numeric_out prints."""
+    """The output of numeric_out."""
     assert field is not None
     count, weight, sign, scale = struct.unpack_from(">hhHh", field)
     digits = struct.unpack_from(f">{count}h", field, 8)
@@ -65,7 +65,7 @@ def test_numeric_of_a_long(number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-", ".", "1-", "1e5", "1.2.3", "+1", " 1", "9" * 201])
-def test_no_numeric(text: str) -> None:
+def test_text_that_is_no_number_stops(text: str) -> None:
     with pytest.raises(ValueDoesNotFit):
         sent(Kind.NUMERIC, text)
 
@@ -89,7 +89,7 @@ def test_float(number: float) -> None:
     assert sent(Kind.FLOAT4, number) == struct.pack(">f", number)
 
 
-def test_a_double_is_no_float() -> None:
+def test_double_in_a_float_column_stops() -> None:
     with pytest.raises(ValueDoesNotFit):
         sent(Kind.FLOAT4, 0.1)
 
@@ -102,7 +102,7 @@ def test_date(date: datetime.date) -> None:
 
 
 @given(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32))
-def test_a_date_is_one_of_the_calendar_or_stops(year: int, month: int, day: int) -> None:
+def test_date_outside_the_calendar_stops(year: int, month: int, day: int) -> None:
     text = f"{year:04}-{month:02}-{day:02}"
     try:
         datetime.date(year, month, day)
@@ -132,7 +132,7 @@ def test_interval(micros: int) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL])
 @given(text=st.text(max_size=30))
-def test_what_is_no_time_stops_and_reads_nothing_beyond_it(kind: Kind, text: str) -> None:
+def test_malformed_time_stops_within_its_bytes(kind: Kind, text: str) -> None:
     try:
         sent(kind, text)
     except ValueDoesNotFit:
@@ -141,7 +141,7 @@ def test_what_is_no_time_stops_and_reads_nothing_beyond_it(kind: Kind, text: str
 
 
 @given(st.integers(1, 64), st.data())
-def test_bits_go_to_the_left(bits: int, data: st.DataObject) -> None:
+def test_bits_are_left_aligned(bits: int, data: st.DataObject) -> None:
     number = data.draw(st.integers(0, 2**bits - 1))
     size = (bits + 7) // 8
     field = sent(Kind.BIT, number.to_bytes(size, "big"), bits)
@@ -174,7 +174,7 @@ def test_null(kind: Kind) -> None:
     ("kind", "item"),
     [(Kind.INT4, "1"), (Kind.INT4, 1.0), (Kind.FLOAT8, 1), (Kind.TEXT, b"a"), (Kind.BYTEA, "a"), (Kind.DATE, 1)],
 )
-def test_a_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes) -> None:
+def test_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes) -> None:
     with pytest.raises(ValueDoesNotFit):
         sent(kind, item)
 
@@ -196,13 +196,13 @@ def test_chunks_joined_are_the_whole(rows: list[Row], limit: int) -> None:
     assert parts == whole
 
 
-def test_a_column_that_is_not_wanted_is_null() -> None:
+def test_column_not_selected_is_null() -> None:
     made = images([(1, "not even looked at \0")])
     data, _ = copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\0", ord("d"), 100)
     assert data == struct.pack(">hi", 3, 1) + b"d" + struct.pack(">ihi", 2, 1, -1)
 
 
-def test_unfit_tells_image_and_column() -> None:
+def test_value_that_does_not_fit_has_image_and_column() -> None:
     made = images([(1, "a"), (2, "b\0")])
     with pytest.raises(ValueDoesNotFit) as caught:
         copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\1", ord("i"), 1000)

@@ -26,18 +26,18 @@ def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "url", ["", "thl.db", "sqlite://host/x", "sqlite:///", "mysql://h/d", "postgresql://h/d?nonsense=1"]
 )
-def test_a_url_that_is_none_names_the_field(url: str) -> None:
+def test_malformed_url_names_the_field(url: str) -> None:
     with pytest.raises(ConfigError, match=r"target\.url"):
         open_target(Target(url=SecretStr(url)), SystemClock())
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+def test_unreachable_server_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable) as caught:
         open_target(Target(url=SecretStr("postgresql://u:hidden@127.0.0.1:1/d")), SystemClock())
     assert "hidden" not in str(caught.value)
 
 
-def test_a_sqlite_file_in_no_folder_is_not_waited_for(tmp_path: Path) -> None:
+def test_sqlite_file_in_a_missing_folder_is_not_retried(tmp_path: Path) -> None:
     with pytest.raises(PreflightError) as refused:
         open_target(Target(url=SecretStr(f"sqlite:///{tmp_path}/no/such/folder.db")), SystemClock())
     assert "target.url" in refused.value.hint

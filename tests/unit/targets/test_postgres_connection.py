@@ -1,4 +1,4 @@
-"""What a session with PostgreSQL is opened with."""
+"""Parameters of sessions with PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_a_server_that_is_gone_without_a_word_is_noticed_whoever_is_to_speak(asked: list[str]) -> None:
+def test_silent_server_is_noticed_while_sending_and_waiting(asked: list[str]) -> None:
     connect("postgresql://u:p@h:1/d", "thl signals")
     (found,) = map(conninfo_to_dict, asked)
     assert (found["host"], found["application_name"]) == ("h", "thl signals")
     told = [int(found[f"keepalives_{name}"] or 0) for name in ("idle", "interval", "count")]
-    assert told[0] + told[1] * told[2] == 60  # when it is to answer
-    assert found["tcp_user_timeout"] == "60000"  # when it is to take what we send
+    assert told[0] + told[1] * told[2] == 60  # while waiting for an answer
+    assert found["tcp_user_timeout"] == "60000"  # while sending
 
 
-def test_what_the_url_says_goes_before(asked: list[str]) -> None:
+def test_url_parameters_take_precedence(asked: list[str]) -> None:
     connect("postgresql://h/d?tcp_user_timeout=2000&application_name=mine", "thl")
     (found,) = map(conninfo_to_dict, asked)
     assert (found["tcp_user_timeout"], found["application_name"]) == ("2000", "mine")
 
 
-def test_what_is_no_url_is_said(asked: list[str]) -> None:
+def test_malformed_url_is_refused_without_its_text(asked: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"target\.url"):
         connect("postgresql://h/d?nothing=1", "thl")
     with pytest.raises(ConfigError, match="sslmode") as caught:

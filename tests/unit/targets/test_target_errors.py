@@ -1,4 +1,4 @@
-"""Which errors of a target are tried again, and which end an applier at once."""
+"""Errors of a target: those that are retried, and those that end the applier at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from connector.targets.sqlite.target import SqliteTarget
         *((state, PreflightError) for state in ("42501", "28P01", "28000", "3D000")),
     ],
 )
-def test_what_postgresql_says(state: str, kind: type[ConnectorError]) -> None:
+def test_postgresql_errors_are_translated(state: str, kind: type[ConnectorError]) -> None:
     assert type(postgres_errors.connector_error(errors.lookup(state)("as it says"))) is kind
 
 
@@ -56,14 +56,12 @@ def test_what_postgresql_says(state: str, kind: type[ConnectorError]) -> None:
         ("0A000", DiagnosticField.SOURCE_FUNCTION, "ATExecAlterColumnType", False),
     ],
 )
-def test_another_sessions_definition_that_came_between(
-    state: str, field: DiagnosticField, told: str, retry: bool
-) -> None:
+def test_concurrent_definition_is_retried(state: str, field: DiagnosticField, told: str, retry: bool) -> None:
     error = errors.lookup(state)("as it says", info={int(field): told.encode()})
     assert postgres_errors.connector_error(error).retry == retry
 
 
-def test_what_postgresql_cannot_say_is_tried_again() -> None:
+def test_connection_error_without_sqlstate_is_retried() -> None:
     gone = postgres_errors.connector_error(psycopg.OperationalError("the connection is lost"))
     assert (type(gone), gone.retry) == (TargetUnavailable, True)
 
@@ -72,7 +70,7 @@ PASSWORD = 'password authentication failed for user "u"'
 
 
 def several(*attempts: tuple[str, str]) -> str:
-    """What psycopg 3.3 says when none of several attempts succeeds."""
+    """The message of psycopg 3.3 after several failed attempts."""
     said = [f'connection failed: connection to server at "10.0.0.1", port 1 failed: {text}' for _, text in attempts]
     told = [
         f"- host: '{host}', port: '1', hostaddr: '10.0.0.1': {text}"
@@ -114,20 +112,20 @@ def test_a_connection_that_is_not_made(text: str, kind: type[ConnectorError]) ->
         *((code, TargetDiffers) for code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_UNIQUE)),
     ],
 )
-def test_what_sqlite_says(code: int, kind: type[ConnectorError]) -> None:
+def test_sqlite_errors_are_translated(code: int, kind: type[ConnectorError]) -> None:
     error = sqlite3.OperationalError("as it says")
     error.sqlite_errorcode = code
     assert type(sqlite_errors.connector_error(error, Path("missing"))) is kind
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DBMOVED])
-def test_what_sqlite_says_of_a_file_that_was_open_is_tried_again(code: int) -> None:
+def test_sqlite_errors_of_an_open_file_are_retried(code: int) -> None:
     error = sqlite3.OperationalError("as it says")
     error.sqlite_errorcode = code
     assert sqlite_errors.connector_error(error).retry
 
 
-def test_a_lack_of_descriptors_passes_and_a_folder_does_not(tmp_path: Path) -> None:
+def test_missing_descriptors_are_retried_and_a_folder_is_not(tmp_path: Path) -> None:
     file = tmp_path / "t.db"
     SqliteTarget(file, SystemClock()).close()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

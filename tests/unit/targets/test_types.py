@@ -1,4 +1,4 @@
-"""Widening: whatever is allowed keeps every value; and what a layout and a catalogue must agree on."""
+"""Widening, which keeps every value; and layouts of the log compared with tables."""
 
 from __future__ import annotations
 
@@ -113,19 +113,19 @@ def test_widening(old: str, new: str, expected: Widening | None) -> None:
         ("c set('c','a')", None),
     ],
 )
-def test_a_set_loses_members_where_the_others_keep_their_order(new: str, expected: Narrowing | None) -> None:
+def test_set_loses_members_if_the_others_keep_their_order(new: str, expected: Narrowing | None) -> None:
     assert narrowing(column("c set('a','b','c')"), column(new)) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["integer", "int(11)", "decimal", "decimal(5)", "varchar", "text(3)", "", "INT", "point"]
 )
-def test_a_type_that_is_not_ours_stops(text: str) -> None:
+def test_unknown_type_stops(text: str) -> None:
     with pytest.raises(Unsupported):
         parse(text)
 
 
-def test_a_catalogue_and_a_layout_agree_where_both_know() -> None:
+def test_layout_is_compared_in_what_both_define() -> None:
     target_schema = TargetSchema([make_table(TableName("s", "t"), [column("a int"), column("b varchar(9)")], ["a"])])
     target_schema.check(layout("s.t", ["a int", "b longtext"], ["a"]))  # lengths are counted differently
     for wrong in (["a int", "b blob"], ["a int unsigned", "b text"], ["b text", "a int"], ["a int", "b datetime"]):
@@ -133,13 +133,13 @@ def test_a_catalogue_and_a_layout_agree_where_both_know() -> None:
             target_schema.check(layout("s.t", wrong, ["a"] if "a int" in wrong else []))
 
 
-def test_a_table_comes_back_from_its_bookkeeping() -> None:
+def test_table_round_trips_through_its_json() -> None:
     columns = [column("a int unsigned not"), column("b enum('x','y')"), column("c varchar(9)")]
     table = make_table(TableName("s", "t"), columns, ["c", "a"], "latin1", ["b"])
     assert from_json(table.name, to_json(table)) == table
 
 
-def test_what_changed_between_two_catalogues() -> None:
+def test_changes_between_two_schemas_are_found() -> None:
     one, two = (make_table(TableName("s", name), [column("a int")], []) for name in "ab")
     other = make_table(one.name, [column("a bigint")], [])
     before = TargetSchema([one, two])
@@ -152,7 +152,7 @@ def test_what_changed_between_two_catalogues() -> None:
     "names",
     [[("s", "Orders"), ("s", "orders")], [("S", "t"), ("s", "t")], [("a.b", "c"), ("a", "b.c")]],
 )
-def test_names_that_sqlite_takes_for_one_are_refused_with_both(names: list[tuple[str, str]]) -> None:
+def test_names_equal_to_sqlite_are_refused_with_both(names: list[tuple[str, str]]) -> None:
     tables = [make_table(TableName(*name), [column("a int")], []) for name in names]
     with pytest.raises(ValueNotRepresentable) as caught:
         check_names(SqliteNames(), tables)
@@ -166,7 +166,7 @@ def test_letters_that_only_unicode_folds_are_two_names_in_sqlite() -> None:
     check_names(SqliteNames(), [make_table(TableName("s", name), [], []) for name in ("Ä", "ä")])
 
 
-def test_columns_that_postgresql_cuts_to_one_are_refused_with_both() -> None:
+def test_columns_cut_to_one_name_are_refused_with_both() -> None:
     long = "x" * 63
     table = make_table(TableName("s", "t"), [column(f"{long}1 int"), column(f"{long}2 int")], [])
     with pytest.raises(ValueNotRepresentable) as caught:
@@ -176,7 +176,7 @@ def test_columns_that_postgresql_cuts_to_one_are_refused_with_both() -> None:
 
 
 @pytest.mark.parametrize("schema", ["pg_temp", "pg_x", "information_schema", "thl"])
-def test_schemas_that_are_not_the_sources_to_have_are_refused(schema: str) -> None:
+def test_reserved_schemas_are_refused(schema: str) -> None:
     with pytest.raises(ValueNotRepresentable) as caught:
         check_names(PostgresNames(), [make_table(TableName(schema, "t"), [], [])])
     assert "publish_as" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Images as tuples, and what neither decoder may read."""
+"""Row images as tuples, and malformed images, which both decoders refuse."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_the_sign_of_zero_is_kept() -> None:
     assert str(rows(made.data, made.ends, 1)) == "[(-0.0,)]"
 
 
-def test_a_bytearray_does_as_well() -> None:
+def test_rows_of_a_bytearray_are_decoded() -> None:
     made = images([(1, "a")])
     assert rows(bytearray(made.data), made.ends, 2) == [(1, "a")]
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 70), max_size=4), st.integers(1, 3))
 def test_wrong_bytes_stop_both_decoders(data: bytes, ends: list[int], columns: int) -> None:
-    """They are decoded, or refused: never read beyond their end."""
+    """Any bytes are decoded or refused, and never read beyond their end."""
     marks = array("Q", ends)
     plain = bytes([Kind.TEXT]) * columns
     for decode in (
@@ -60,7 +60,7 @@ def test_an_image_cut_anywhere_stops(cut: int) -> None:
         rows(data, array("Q", [len(data)]), 3)
 
 
-def test_a_value_too_many_stops() -> None:
+def test_extra_value_stops() -> None:
     made = images([(1, 2)])
     with pytest.raises(ValueError):
         rows(made.data, made.ends, 1)
