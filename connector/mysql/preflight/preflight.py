@@ -177,7 +177,7 @@ def _server_id(
     if not privileges.has("REPLICATION SLAVE"):
         return
     if facts.mariadb:
-        return  # it does not tell replicas apart: an older producer of ours could not be told from another's
+        return  # has no replica UUIDs: an earlier session of this producer looks like another replica
     modern = facts.shows_replicas
     for row in query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS"):
         uuid = str(row["Replica_UUID" if modern else "Slave_UUID"])
@@ -231,11 +231,31 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
 
 
 def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snapshot: bool) -> Iterator[str]:
+    """Settings that are allowed but weaken a promise."""
+    yield from _durability_warnings(facts)
+    yield from _content_warnings(facts)
     if left_out:
         yield (
             f"the source is a replica that filters what it replicates ({left_out}): after a failover to its own source "
             "the log has the filtered changes from there on alone"
         )
+    if not facts.gtids:
+        yield (
+            f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: "
+            f"{facts.set_variable} enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
+            if facts.release >= GTIDS_WITHOUT_RESTART
+            else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: start "
+            "mysqld with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
+        )
+    if snapshot and not facts.mariadb and facts.tells_names and not privileges.has("XA_RECOVER_ADMIN"):
+        yield (
+            "the user may not see prepared XA transactions: if one is prepared now, the log will stop at its commit: "
+            "GRANT XA_RECOVER_ADMIN"
+        )
+
+
+def _durability_warnings(facts: SourceFacts) -> Iterator[str]:
+    """Settings with which the source can lose transactions that are published, or change rows without logging them."""
     if not facts.stops_without_log:
         yield (
             "binlog_error_action is IGNORE_ERROR: if the source cannot write its binary log it continues without one, "
@@ -251,6 +271,10 @@ def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snap
             f"innodb_flush_log_at_trx_commit is {facts.flush_log_at_commit}: after a crash the source may have lost "
             f"transactions that are published: {facts.set_variable} innodb_flush_log_at_trx_commit = 1;"
         )
+
+
+def _content_warnings(facts: SourceFacts) -> Iterator[str]:
+    """Settings with which the log has less than whole rows and column names."""
     if not facts.tells_names:
         yield (
             f"{facts.server} cannot name columns in its log: names come from a history of the tables, which follows "
@@ -284,19 +308,6 @@ def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snap
         yield (
             f"binlog_format is {facts.binlog_format}: changes logged as statements are published as statements, "
             f"which no target can apply: {facts.set_variable} binlog_format = 'ROW';"
-        )
-    if not facts.gtids:
-        yield (
-            f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: "
-            f"{facts.set_variable} enforce_gtid_consistency = ON; and gtid_mode step by step to ON"
-            if facts.release >= GTIDS_WITHOUT_RESTART
-            else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: start "
-            "mysqld with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
-        )
-    if snapshot and not facts.mariadb and facts.tells_names and not privileges.has("XA_RECOVER_ADMIN"):
-        yield (
-            "the user may not see prepared XA transactions: if one is prepared now, the log will stop at its commit: "
-            "GRANT XA_RECOVER_ADMIN"
         )
 
 

@@ -195,15 +195,17 @@ class Filter:
     def published_statement(
         self, statement: Statement, known: Callable[[TableName], TableLayout | None]
     ) -> Statement | None:
-        """One of the `definitions`, without the columns that rules drop and with the names that they give; None:
-        nothing is left of it.
+        """Applies rules to a captured definition: without dropped columns, with published names.
 
         Args:
-            statement: it.
-            known: a table when it has been executed, as far as that is known.
+            statement: one of the `definitions`.
+            known: gives a table's layout after the definition, or None if it is unknown.
+
+        Returns:
+            None if rules leave nothing of it.
 
         Raises:
-            Unsupported: it is not understood, or what is left cannot be written.
+            Unsupported: it is not understood, or cannot be written with the rules.
         """
         try:
             if self._ruled:
@@ -270,17 +272,16 @@ class Filter:
             self.row_transform(layout)
 
     def definitions(self, statement: Statement, noted: Collection[str] = ()) -> tuple[Statement, ...]:
-        """What of a definition is for us, as its text says: it whole, parts of it, what it did to captured tables in
-        other words, or nothing.
+        """The captured parts of a definition: all of it, parts, its effect on captured tables in other words, or none.
 
         Args:
-            statement: it.
-            noted: schemas that the source says it touches. A hint, for what is about no table: a MariaDB notes none, a
-                MySQL not always, and never more than 16.
+            statement: the definition.
+            noted: schemas that the source noted for it. Used for statements about no table: MariaDB notes none, MySQL
+                not always, and at most 16.
 
         Raises:
-            Unsupported: it is not understood, and some tables are not captured; or what it does to captured tables
-                cannot be said without those that are not.
+            Unsupported: it is not understood, and some tables are not captured; or its effect on captured tables cannot
+                be expressed without the others.
         """
         try:
             about = affected_tables(statement)

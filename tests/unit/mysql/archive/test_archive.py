@@ -142,11 +142,13 @@ def test_an_empty_archive_has_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.000001.part.new").write_bytes(b"")
     kept = Archive(tmp_path)
     assert (kept.files(), kept.resume(), kept.owner) == ([], None, "x")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError) as unread:
         Archive(tmp_path / "none").files()
+    assert unread.value.where["folder"] == tmp_path / "none"
     (tmp_path / "source.json").write_text("[]")
-    with pytest.raises(ConfigError, match="does not name its server"):
+    with pytest.raises(ConfigError) as unnamed:
         _ = kept.owner
+    assert unnamed.value.where["file"] == tmp_path / "source.json"
 
 
 def test_it_goes_on_behind_the_newest_file(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def renamed(data: bytes) -> bytes:
 def test_a_file_that_ends_before_its_second_event_is_told(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     (tmp_path / "log.000001").write_bytes(data[: 4 + len(events_of(data)[0]) + 5])
-    with pytest.raises(CorruptBinlog, match="ends before its second event"):
+    with pytest.raises(CorruptBinlog):
         previous_gtids(LogFile.at(tmp_path / "log.000001"))
 
 
@@ -277,8 +279,9 @@ def test_rows_of_known_transactions_need_no_names(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [after for _, _, after in row_changes(found, "t")] == [[2]]
     for known in (None, f"{server}:2-4"):
-        with pytest.raises(Unsupported, match="does not name the columns"):
+        with pytest.raises(Unsupported) as refused:
             read_known(with_gtids(1, 2, 3), tmp_path, known)
+        assert "binlog_row_metadata" in refused.value.hint
 
 
 def test_what_has_no_gtid_is_not_known(tmp_path: Path) -> None:
@@ -300,7 +303,7 @@ def test_known_by_the_place_in_mariadbs_domain(tmp_path: Path) -> None:
 
 
 def test_a_hole_and_another_log_among_the_files_are_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="files are missing") as raised:
+    with pytest.raises(ConfigError) as raised:
         archive(tmp_path, "log.000001", "log.000003").files()
     assert raised.value.where["between"] == "log.000001 log.000003"
 
@@ -310,8 +313,9 @@ def test_an_archive_belongs_to_one_server_and_one_writer(tmp_path: Path) -> None
     with kept.locked():
         kept.belong("one")
         kept.belong("one")
-        with pytest.raises(HistoriesDiffer, match="another server's"):
+        with pytest.raises(HistoriesDiffer) as raised:
             kept.belong("other")
+        assert (raised.value.where["archive"], raised.value.where["source"]) == ("one", "other")
         with pytest.raises(ConfigError, match="another process writes"), Archive(tmp_path / "new").locked():
             pass
     with Archive(tmp_path / "new").locked():
@@ -321,7 +325,7 @@ def test_an_archive_belongs_to_one_server_and_one_writer(tmp_path: Path) -> None
 @pytest.mark.parametrize("lost", [1, 30])
 def test_a_whole_file_that_ends_inside_an_event_is_told(tmp_path: Path, lost: int) -> None:
     (tmp_path / "log.000001").write_bytes(LOG.read_bytes()[:-lost])
-    with pytest.raises(CorruptBinlog, match="ends inside an event") as raised:
+    with pytest.raises(CorruptBinlog) as raised:
         list(Archive(tmp_path).verify())
     assert str(raised.value.where["file"]) == str(tmp_path / "log.000001")
 

@@ -168,7 +168,7 @@ def test_a_transaction_without_a_gtid_among_others_stops(tmp_path: Path) -> None
     place = transaction(log, 0, 20, known=False)
     (tmp_path / "log.000001").write_bytes(log.data)
     reading = Reading(tmp_path, AfterGtids(f"{SERVER}:1"))
-    with pytest.raises(PreflightError, match="has no GTID") as raised:
+    with pytest.raises(PreflightError) as raised:
         reading.rows()
     assert raised.value.where["at"] == SourcePosition("log.000001", place)
 

@@ -101,7 +101,7 @@ def test_what_they_tell_is_checked(beat: type[None], wrong: dict[str, object], t
     ended(log)
     place = len(log.data)
     beat(log, **wrong)
-    with pytest.raises(CorruptBinlog, match="heartbeat") as raised:
+    with pytest.raises(CorruptBinlog) as raised:
         read(log, tmp_path)
     assert raised.value.where["pos"] == place
     assert str(raised.value.where["event"]).startswith("HEARTBEAT")
@@ -112,7 +112,7 @@ def test_so_is_their_checksum(beat: type[None], tmp_path: Path) -> None:
     log = LogWriter()
     beat(log)
     log.data = log.data[:-1] + bytes([log.data[-1] ^ 1])
-    with pytest.raises(CorruptBinlog, match="checksum is wrong"):
+    with pytest.raises(CorruptBinlog):
         read(log, tmp_path)
 
 

@@ -279,8 +279,9 @@ def test_servers_before_5_0_34_tell_places_in_the_transactions_cache(tmp_path: P
     assert piece.ending is not None
     assert piece.ending.end.offset == end + 27
     if not relay:
-        with pytest.raises(CorruptBinlog, match="jumps"):
+        with pytest.raises(CorruptBinlog) as jump:
             read(begun + event(1, 5, INTVAR), tmp_path, "log.000001")
+        assert "ends" in jump.value.where
 
 
 def bare_rows(server: bytes, *flags: int) -> bytes:
@@ -317,5 +318,6 @@ def test_rows_without_a_transaction_are_damage_where_no_server_writes_them(tmp_p
 def test_the_same_events_in_a_servers_own_log_are_a_jump(tmp_path: Path) -> None:
     source = LogWriter()
     source.data += relay_event(2, struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0DROP TABLE b", log_pos=9999)
-    with pytest.raises(CorruptBinlog, match="jumps"):
+    with pytest.raises(CorruptBinlog) as jump:
         read(source.data, tmp_path)
+    assert "ends" in jump.value.where

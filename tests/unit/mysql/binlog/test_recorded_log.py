@@ -138,5 +138,6 @@ def test_damage_under_a_right_checksum_ends_in_data_or_in_our_error(tmp_path: Pa
 def test_a_missing_event_is_a_jump(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     start, end, _ = next(event for event in events(data) if event[2] == 33)
-    with pytest.raises(CorruptBinlog, match="jumps"):
+    with pytest.raises(CorruptBinlog) as jump:
         read_back(data[:start] + data[end:], tmp_path)
+    assert "ends" in jump.value.where

@@ -234,7 +234,7 @@ def test_the_file_of_load_data_comes_before_its_statement(tmp_path: Path, inside
     assert len(found) > 2
     assert isinstance(found[-1], TransactionBatch)
     assert found[-1].ending is not None
-    with pytest.raises(Unsupported, match="logged as a statement") as caught:
+    with pytest.raises(Unsupported) as caught:
         read(log, tmp_path, ALL)
     assert caught.value.where["sql"] == sql.decode()
 

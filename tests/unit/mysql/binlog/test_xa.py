@@ -146,7 +146,7 @@ def test_an_event_of_wrong_lengths_is_corrupt(event: bytes) -> None:
     ["XA COMMIT X'61',X'',1 ONE PHASE", "XA RECOVER", "XA START 'a'", "XA PREPARE X'61',X'',1", "XA COMMIT X'6',1"],
 )
 def test_other_statements_stop_us(sql: str) -> None:
-    with pytest.raises(Unsupported, match="XA") as caught:
+    with pytest.raises(Unsupported) as caught:
         xa_statement(sql)
     assert isinstance(caught.value, ConnectorError)
     assert caught.value.where["sql"] == sql

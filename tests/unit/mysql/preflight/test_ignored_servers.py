@@ -92,8 +92,9 @@ def test_they_are_passed_with_their_gtids_and_counted(tmp_path: Path) -> None:
 
 def test_their_rows_are_not_looked_at(tmp_path: Path) -> None:
     assert told(read(write(LogWriter(), 1, OTHER, metadata="NONE"), tmp_path)) == [("passed", 1)]
-    with pytest.raises(Unsupported, match="does not name the columns"):
+    with pytest.raises(Unsupported) as refused:
         read(write(LogWriter(), 1, metadata="NONE"), tmp_path)
+    assert "binlog_row_metadata" in refused.value.hint
 
 
 @given(st.lists(st.sampled_from([1, 2, 3]), max_size=12), st.frozensets(st.integers(1, 3)), st.booleans())

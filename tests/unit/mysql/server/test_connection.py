@@ -15,6 +15,6 @@ def test_a_server_that_does_not_greet_is_unavailable(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(SourceUnavailable, match="does not answer") as error:
+        with pytest.raises(SourceUnavailable) as error:
             connection.connect(Source(host="127.0.0.1", port=port))
         assert error.value.where["source"] == f"127.0.0.1:{port}"

@@ -183,8 +183,9 @@ def test_a_column_may_be_masked_and_get_another_name_or_that_of_one_that_is_drop
     assert made.layout == table(replace(text("hash"), nullable=True))
     data, ends, _, _ = made.rows(Action.INSERT, *written([{"before": None, "after": [1, "m", "h"]}]), b"", b"")
     assert read(data, ends) == [{"before": None, "after": [1, None]}]
-    with pytest.raises(Unsupported, match="publishes two columns under the name Id"):
+    with pytest.raises(Unsupported) as refused:
         row_transform(layout, rule(rename={"mail": "Id"}), KEY)
+    assert refused.value.where["column"] == "mail"
 
 
 def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
@@ -213,7 +214,7 @@ def test_a_rule_that_cannot_be_followed_stops(fields: dict[str, Any], message: s
 
 
 def test_without_a_key_all_columns_but_one_may_go() -> None:
-    with pytest.raises(Unsupported, match="drops every column"):
+    with pytest.raises(Unsupported, match=r"source\.filters\.ignore"):
         row_transform(table(key=()), rule(drop=["*"]), KEY)
     assert row_transform(table(text("a"), key=()), rule(drop=["id"]), KEY) is not None
 
