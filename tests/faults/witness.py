@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 
-from connector.demo.sight import Sight
+from connector.demo.probe import TargetState
 
-NOTHING = Sight(-1, False, "", 0)
+NOTHING = TargetState(-1, False, "", 0)
 
 
 class Witness:
@@ -23,10 +23,10 @@ class Witness:
         prefix = "" if self._sqlite else "thl."
         self._position, self._applied = f"{prefix}thl_position", f"{prefix}thl_applied"
 
-    def look(self) -> Sight:
+    def look(self) -> TargetState:
         """The position now; nothing while the target, or its server, is not there."""
         found = self._query(f"SELECT seqno, consistent, gtid_set FROM {self._position}")
-        return Sight(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
+        return TargetState(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
 
     def token(self) -> int:
         """The fencing token of the last claim; 0 before the first."""

@@ -38,7 +38,7 @@ from tests.support.fragments import batch, encoded, marker
 from tests.support.loading import a_database
 from tests.support.mysql import connect
 from tests.support.servers.environment import DatabaseServer, SqlServer
-from tests.unit.applier.test_core import LOG_ID, TOPIC, Elsewhere, history
+from tests.unit.applier.test_core import LOG_ID, TOPIC, LargeMessages, history
 
 TABLES = [
     "CREATE TABLE k (id INT PRIMARY KEY, a INT DEFAULT 5, v VARCHAR(20) NOT NULL DEFAULT 'd', b BLOB, "
@@ -134,7 +134,7 @@ def apply(config: Config, pieces: list[TransactionBatch], draw: random.Random, g
             target,
             position,
             EventSequencer[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
-            PartitionBuffers(TOPIC, Elsewhere(())),
+            PartitionBuffers(TOPIC, LargeMessages(())),
             log_id=known.log_id,
             gtid_set=gtid_set or known.epochs[0].gtid_set,
             topic=TOPIC,

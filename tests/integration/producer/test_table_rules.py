@@ -27,7 +27,7 @@ from connector.targets.open import open_target
 from tests.support.fragments import batch
 from tests.support.producing import PATIENCE, Bench, finished, fragments, until
 from tests.support.servers.environment import Broker, SqlServer
-from tests.unit.applier.test_core import Elsewhere
+from tests.unit.applier.test_core import LargeMessages
 
 IDLE = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}
 
@@ -105,7 +105,7 @@ def apply(config: Config, target: Target) -> None:
             to,
             start,
             EventSequencer[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
-            PartitionBuffers(config.topic, Elsewhere(())),
+            PartitionBuffers(config.topic, LargeMessages(())),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set,
             topic=config.topic,
