@@ -24,12 +24,12 @@ from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.compact.scan import Messages, Scanner
+from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import SourcePosition, TargetPosition
-from connector.log.writing.history import History
 from connector.targets.target import Target
 
 LOG: Final = logging.getLogger(__name__)

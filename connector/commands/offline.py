@@ -82,7 +82,7 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
     from connector.errors import PreflightError, TimedOut
     from connector.kafka.log_reader import LogReader
     from connector.kafka.requests import listening, send_request
-    from connector.log.writing.control import OfflineRequest
+    from connector.log.epochs.control import OfflineRequest
 
     clock = SystemClock()
     with LogReader(config, high_watermark=True) as reader:

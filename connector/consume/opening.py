@@ -13,6 +13,8 @@ from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
+from connector.log.epochs.control import PartitionMap
+from connector.log.epochs.history import History
 from connector.log.format.first_fields import first_fields
 from connector.log.format.header import FragmentHeader
 from connector.log.format.shard import partition_of
@@ -20,8 +22,6 @@ from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind, LogId, Seqno, ShardId
 from connector.log.reading.search import Probe, before_time
 from connector.log.transaction.position import PositionRecord, TargetPosition
-from connector.log.writing.control import PartitionMap
-from connector.log.writing.history import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from connector.inspect.formats.tungsten import time_of
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
 from connector.kafka.topics import Topics
+from connector.log.epochs.control import EpochRecord
 from connector.log.ids import NO_SEQNO, Seqno
-from connector.log.writing.control import EpochRecord
 
 SAMPLES: Final = 16  # of each partition
 MEGABYTE: Final = 1 << 20

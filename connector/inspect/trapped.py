@@ -11,8 +11,8 @@ from connector.errors import HistoriesDiffer
 from connector.inspect.events.partitions import no_log
 from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
+from connector.log.epochs.fork import LoggedEvent
 from connector.log.gtid.source_gtids import lacking
-from connector.log.writing.fork import LoggedEvent
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
 

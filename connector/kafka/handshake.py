@@ -10,10 +10,10 @@ from typing import Final
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.control import ControlState
-from connector.log.writing.history import History, check_before, check_offsets
 from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
+from connector.log.epochs.control import ControlState
 from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Seqno
 from connector.log.reading.search import Probe, first_of
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import ControlState
 from connector.log.writing.tail import TailFound
 
 FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from connector.errors import LogDamaged, Unsupported
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.epochs.fork import Forked, Range
 from connector.log.format import checked
 from connector.log.format.partition_map import ShardRule
 from connector.log.ids import Epoch, LogId, Seqno
@@ -22,8 +24,6 @@ from connector.log.transaction.definition import Definitions, Redefined, TableDe
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.pending import Kept
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.log.writing.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
-from connector.log.writing.fork import Forked, Range
 
 LOG_KEY: Final = b"log"
 PARTITIONS_KEY: Final = b"partitions"

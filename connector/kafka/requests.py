@@ -18,7 +18,7 @@ from connector.errors import BrokerUnavailable, LogDamaged, PreflightError
 from connector.kafka.client import LOG, checked_properties, failure, properties
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Property
 from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
-from connector.log.writing.control import OfflineRequest
+from connector.log.epochs.control import OfflineRequest
 
 LOOK: Final = 0.2  # seconds after which a listener checks for its end
 

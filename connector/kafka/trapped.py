@@ -10,6 +10,9 @@ from connector.config.model import Config
 from connector.errors import HistoriesDiffer
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import NEW_LOG, LoggedEvent, meets
+from connector.log.epochs.history import History
 from connector.log.format.decoded_parts import DecodedParts
 from connector.log.format.first_fields import first_fields
 from connector.log.format.fragment_reader import header_of
@@ -17,9 +20,6 @@ from connector.log.gtid.source_gtids import lacking, parse_gtids
 from connector.log.ids import Kind, Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import PREPARED
-from connector.log.writing.control import ControlState
-from connector.log.writing.fork import NEW_LOG, LoggedEvent, meets
-from connector.log.writing.history import History
 from connector.schema import read_change, read_fragment
 
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from connector.clock import Clock
 from connector.errors import HistoriesDiffer
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Item, Redefined
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import Finished, PositionRecord
 from connector.log.transaction.xa import Decided, Logged, Prepared
-from connector.log.writing.control import ControlState
-from connector.log.writing.history import History
 from connector.log.writing.online import check_redo, comparable, incomparable
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Numbering

@@ -23,12 +23,12 @@ from connector.kafka.prepared_records import PreparedState
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
+from connector.log.epochs.control import ControlState, EpochRecord
+from connector.log.epochs.fork import Accepted, accept, ranges_text
 from connector.log.format.partition_map import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import ControlState, EpochRecord
-from connector.log.writing.fork import Accepted, accept, ranges_text
 from connector.log.writing.online import OnlinePlan, SourceFacts, TailFound, decide
 from connector.producer.capture import Capture
 from connector.producer.encode.encoder import Encoder

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from connector.config.model import Config
 from connector.errors import Fenced, LogDamaged
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.ids import LogId
-from connector.log.writing.control import ControlState, EpochRecord
 
 
 @dataclass(slots=True)

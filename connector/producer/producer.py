@@ -38,12 +38,12 @@ from connector.errors import (
 )
 from connector.kafka.registry import registered_number
 from connector.kafka.requests import listening, send_request
+from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import Decided, Prepared
-from connector.log.writing.control import OfflineRequest
 from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
 from connector.producer.heartbeats import Marker

@@ -14,12 +14,12 @@ from connector.errors import ConnectorError
 from connector.inspect.events.log import LogEnds, LogList
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import Range, outside
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import ControlState
-from connector.log.writing.fork import Range, outside
 from connector.mysql.server.replica import Replica
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, End, Limits, ProducerStatus, State, Status, problems_of

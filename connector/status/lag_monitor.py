@@ -16,8 +16,8 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.fork import Range, outside
 from connector.log.ids import Seqno
-from connector.log.writing.fork import Range, outside
 from connector.status.catch_up import CatchUp, Sample
 
 LOG: Final = logging.getLogger(__name__)

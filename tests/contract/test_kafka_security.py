@@ -21,8 +21,8 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.requests import send_request
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
+from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import Epoch
-from connector.log.writing.control import OfflineRequest
 from connector.spark.session import EARLIEST, Session
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates

@@ -19,14 +19,14 @@ from connector.kafka.records import control_state, position_record
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.scan import Scanner
+from connector.log.epochs.control import EpochRecord
+from connector.log.epochs.history import History
 from connector.log.format.first_fields import first_fields
 from connector.log.format.row_parts import RowParts
 from connector.log.ids import Epoch, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.control import EpochRecord
-from connector.log.writing.history import History
 from connector.producer.encode.stored import BatchDecoder
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema

@@ -10,6 +10,8 @@ from array import array
 
 from connector.kafka.prepared_records import closing_record
 from connector.kafka.records import control_message, definition_messages, position_message
+from connector.log.epochs.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.epochs.fork import Forked, Range
 from connector.log.format.partition_map import ShardRule
 from connector.log.ids import Action, Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows, Statement
@@ -17,8 +19,6 @@ from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.pending import Kept, Pending
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.log.writing.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
-from connector.log.writing.fork import Forked, Range
 from connector.producer.encode.stored import messages as stored
 from tests.support import fragments as made
 

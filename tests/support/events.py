@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.log.epochs.control import EpochRecord
 from connector.log.format.shard import partition_of
 from connector.log.ids import Epoch, Seqno, ShardId
-from connector.log.writing.control import EpochRecord
 from tests.support.fragments import by_epoch, change, in_parts, marker, record, statement
 from tests.support.log_writer import LogWriter
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno, ShardId
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.log.writing.control import ControlState, EpochRecord, LogRecord, PartitionMap
 
 LOG = LogId("a" * 32)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

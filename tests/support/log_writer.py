@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.model import Config
 from connector.kafka.records import control_message, position_message
+from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
 from tests.support.fragments import by_epoch, marker
 
 MESSAGE_BYTES = 128 << 20

@@ -22,10 +22,10 @@ from connector.inspect.events.log import Listed, listed
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails, read_tails
+from connector.log.epochs.fork import Range, meets
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
-from connector.log.writing.fork import Range, meets
-from connector.log.writing.history import History
 
 LOOK: Final = 0.2  # seconds for messages, then `stopped` is asked
 EVENT_BYTES: Final = 8 << 20  # of an event in memory

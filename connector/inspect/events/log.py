@@ -21,10 +21,10 @@ from connector.inspect.events.decoding import chunks, fragment_of, header_of
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
+from connector.log.epochs.fork import Range, meets
 from connector.log.format.decoded_parts import DecodedParts, without_parts
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Kind, Seqno
-from connector.log.writing.fork import Range, meets
 
 FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
 GROWTH: Final = 8

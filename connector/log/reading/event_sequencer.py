@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
+from connector.log.epochs.fork import TRAPPED_EVENTS, Range, meets
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
 from connector.log.reading.event_range import EventRange, R, newest_barrier
@@ -27,8 +29,6 @@ from connector.log.reading.fragment_rules import trapped_by
 from connector.log.reading.partition_state import PartitionState
 from connector.log.reading.sequenced_partition import NO_LIMIT, B, SequencedPartition, UnfinishedEvent
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.fork import TRAPPED_EVENTS, Range, meets
-from connector.log.writing.history import History
 
 
 @dataclass(slots=True)

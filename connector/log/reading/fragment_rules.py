@@ -7,9 +7,9 @@ marker of the log. A rule returns what is wrong, None when nothing is; the reade
 from __future__ import annotations
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, Epoch, LogId, Seqno
-from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
 
 
 def unlinked(header: FragmentHeader, tail: Seqno | None, taken: Seqno) -> str | None:

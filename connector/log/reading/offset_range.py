@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from connector.log.epochs.fork import Range, meets
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.partition_state import PartitionState
 from connector.log.reading.sequenced_partition import NO_LIMIT
-from connector.log.writing.fork import Range, meets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

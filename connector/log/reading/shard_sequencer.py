@@ -22,14 +22,14 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from connector.errors import ShardsChanged
+from connector.log.epochs.fork import TRAPPED_EVENTS, meets
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import GENERATION, SINCE
 from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import Release
 from connector.log.reading.fragment_rules import trapped_by
 from connector.log.reading.partition_state import PartitionState
-from connector.log.writing.fork import TRAPPED_EVENTS, meets
-from connector.log.writing.history import History
 
 B = TypeVar("B")
 

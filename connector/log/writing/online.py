@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, PartitionMap
+from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Accepted, meets, ranges_text, without
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import GENERATION, SINCE, ShardRule
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.pending import NOTHING, Kept
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
-from connector.log.writing.control import ControlState, EpochRecord, LogRecord, PartitionMap
-from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Accepted, meets, ranges_text, without
-from connector.log.writing.history import History
 from connector.log.writing.tail import TailFound, check_log, check_prepared
 from connector.log.writing.trapped import check_redo, check_source
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.errors import LogDamaged
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Kind, Seqno
 from connector.log.transaction.pending import NOTHING, Kept
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import ControlState
-from connector.log.writing.history import History
 
 _RESTORE = "do not start over it: restore the topics, or begin a new service with a snapshot"
 

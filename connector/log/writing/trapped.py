@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connector.errors import HistoriesDiffer
+from connector.log.epochs.control import EpochRecord
 from connector.log.gtid.source_gtids import lacking
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.log.transaction.source_position import file_number
-from connector.log.writing.control import EpochRecord
 
 
 def check_source(

@@ -18,11 +18,11 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.kafka.transactions import Transactions
+from connector.log.epochs.control import LogRecord, PartitionMap
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import LogRecord, PartitionMap
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan
 from connector.log.writing.progress import Progress

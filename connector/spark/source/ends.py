@@ -15,10 +15,10 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.history import History
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Seqno
 from connector.log.reading.offset_range import OffsetRange
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.history import History
 from connector.log.writing.tail import REPARTITIONED
 from connector.spark.source.offset import LogOffset, PartitionOffset
 

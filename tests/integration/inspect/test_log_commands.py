@@ -17,8 +17,8 @@ from connector.errors import LogDamaged
 from connector.inspect.events import follow
 from connector.inspect.events.follow import Following
 from connector.inspect.segments import segments
+from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
 from tests.support.log_topic import LOG_ID, Log, a_fragment
 from tests.support.servers.environment import Broker
 

@@ -11,9 +11,9 @@ from connector.clock import SystemClock
 from connector.config.model import Config, Kafka, Publish, Source
 from connector.errors import HistoriesDiffer, SourceChanged, SourceUnavailable
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.control import ControlState
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import ControlState
 from connector.producer.producer import Producer
 from tests.contract.test_publish_topics import config_of
 from tests.support.producing import finished, fragments

@@ -19,10 +19,10 @@ from connector.clock import SystemClock
 from connector.config.model import Config, Target
 from connector.kafka.log_reader import LogReader
 from connector.log.compact.scan import Messages
+from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.gtid.source_gtids import lacking
 from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.writing.history import History
 from connector.targets.open import open_target
 from tests.support.fragments import batch
 from tests.support.producing import PATIENCE, Bench, finished, fragments, until

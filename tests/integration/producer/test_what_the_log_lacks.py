@@ -12,9 +12,9 @@ import pytest
 from connector.clock import SystemClock
 from connector.config.model import Config, Source
 from connector.errors import HistoriesDiffer, PreflightError, Unsupported
+from connector.log.epochs.control import EpochRecord
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.control import EpochRecord
 from connector.log.writing.trapped import check_source
 from connector.mysql.preflight.replication import check_replication
 from connector.mysql.server.connection import session

@@ -23,11 +23,11 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord
+from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.writing.control import ControlState, EpochRecord, LogRecord
-from connector.log.writing.history import History
 from connector.targets.target import Target
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement

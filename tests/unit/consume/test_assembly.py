@@ -18,13 +18,13 @@ from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.shard import partition_of
 from connector.log.ids import LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.history import History
 from tests.support.events import MemoryLog, Story, shard_in
 from tests.support.fragments import record
 

@@ -18,12 +18,12 @@ from connector.kafka.records import (
     position_message,
     position_record,
 )
+from connector.log.epochs.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.pending import Kept
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.log.writing.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.mysql.preflight.widening import capture_of
 
 numbers = st.integers(0, 2**62)

@@ -10,8 +10,8 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.config.model import Config
+from connector.log.epochs.control import EpochRecord, OfflineRequest
 from connector.log.ids import Epoch, Seqno
-from connector.log.writing.control import EpochRecord, OfflineRequest
 from connector.producer.producer import Producer
 
 ASKED = OfflineRequest(epoch=Epoch(4), asked_at=1, asked_by="me@here", because="an upgrade")

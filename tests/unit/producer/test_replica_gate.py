@@ -16,11 +16,11 @@ from connector.config.loading import load
 from connector.config.model import Config, Publish
 from connector.errors import ConfigError
 from connector.kafka.records import position_record
+from connector.log.epochs.control import ControlState
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.position import SourcePosition
-from connector.log.writing.control import ControlState
 from connector.log.writing.online import SourceFacts, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering

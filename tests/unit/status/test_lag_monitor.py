@@ -17,8 +17,8 @@ from connector.clock import SystemClock
 from connector.config.model import Config, Metrics
 from connector.errors import BrokerUnavailable, TargetUnavailable
 from connector.inspect.events.log import LogEnds
+from connector.log.epochs.fork import Range
 from connector.log.ids import Seqno
-from connector.log.writing.fork import Range
 from connector.status import collect
 from connector.status import lag_monitor as module
 from connector.status.target import TargetRow

@@ -10,11 +10,11 @@ import pytest
 from connector.cli import run as thl
 from connector.config.model import Config, Kafka, Source
 from connector.inspect.events.log import LogEnds
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.epochs.fork import Range
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.pending import Kept
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.log.writing.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
-from connector.log.writing.fork import Range
 from connector.status.collect import applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from connector.log.epochs.control import EpochRecord
 from connector.log.format.checked import record
 from connector.log.ids import Epoch, Seqno
-from connector.log.writing.control import EpochRecord
 
 MADE = EpochRecord(
     epoch=Epoch(1), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=1, reason="online"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from connector.config.loading import load
 from connector.errors import ConfigError
 from connector.kafka.records import control_message, control_state
+from connector.log.epochs.control import PartitionMap
 from connector.log.format.partition_map import BY_SCHEMA, BY_TABLE, GENERATION, SINCE, ShardRule, finds
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.layout import TableName
-from connector.log.writing.control import PartitionMap
 from connector.log.writing.online import TailFound, decide, go_back
 from tests.support.log_objects import control, position
 from tests.unit.log.writing.test_online import EMPTY, NOTHING, SOURCE

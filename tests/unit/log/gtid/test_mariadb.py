@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import HistoriesDiffer, Unsupported
+from connector.log.epochs.control import EpochRecord
 from connector.log.gtid.gtid_range import GtidRange
 from connector.log.gtid.mariadb import DomainGtid, DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import lacking, of_mariadb, parse_gtids
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.log.writing.control import EpochRecord
 from connector.log.writing.trapped import check_source
 
 steps = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.integers(1, 3)), max_size=30)

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from connector.errors import ConnectorError
+from connector.log.epochs import control, history
 from connector.log.reading import event_range as run
 from connector.log.reading import event_sequencer as ledger
 from connector.log.reading import partition_state, sequenced_partition
 from connector.log.reading import search as seek
 from connector.log.transaction import pending
 from connector.log.transaction.position import Finished
-from connector.log.writing import control, history, online, progress, tail, trapped
+from connector.log.writing import online, progress, tail, trapped
 from tests.unit.log.model.machine import ProtocolModel
 from tests.unit.log.model.scenarios import outcome
 from tests.unit.log.model.simulation import applier as simulated_applier

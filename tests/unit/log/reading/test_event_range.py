@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ConnectorError
+from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
 from connector.log.reading.event_range import EventRange, follows, is_plain, newest_barrier
 from connector.log.reading.event_sequencer import EventSequencer, Voided
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.fork import Forked, Range
-from connector.log.writing.history import History
 from tests.support.log_objects import UUID, control, epochs, header, marker
 from tests.unit.log.model.runs import take_in_runs
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.history import History
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Seqno
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.history import History
 from tests.support.log_objects import LOG, control, header, marker
 
 

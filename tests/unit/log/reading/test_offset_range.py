@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.fork import ranges_of
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.reading.event_range import EventRange, follows, is_plain
 from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, TAKE, WHOLE, OffsetRange, OffsetRangeReader
-from connector.log.writing.fork import ranges_of
 from tests.support.log_objects import LOG, header, marker
 
 Message = tuple[int, FragmentHeader]

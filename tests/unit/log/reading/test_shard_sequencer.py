@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Forked, Range
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, LogId, Seqno, ShardId
 from connector.log.reading.shard_sequencer import ShardSequencer
-from connector.log.writing.fork import TRAPPED, TRAPPED_EVENTS, Forked, Range
-from connector.log.writing.history import History
 from tests.support.log_objects import LOG, epochs, header, marker
 
 Message = tuple[int, int, FragmentHeader]  # partition, offset

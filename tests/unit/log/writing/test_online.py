@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.control import ControlState
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
 from connector.log.transaction.position import Digest, Open, PositionRecord, SourcePosition
-from connector.log.writing.control import ControlState
 from connector.log.writing.online import OnlinePlan, SourceFacts, TailFound, check_redo, decide, go_back, incomparable
 from tests.support.log_objects import LOG, UUID, control, finished, header, marker, position
 

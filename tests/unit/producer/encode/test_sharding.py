@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ShardsChanged
+from connector.log.epochs.control import PartitionMap
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import BY_TABLE, ShardRule
 from connector.log.format.shard import partition_of, shard_of
@@ -18,7 +19,6 @@ from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Action, Epoch, Kind, Outc
 from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.log.writing.control import PartitionMap
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import markers
 from connector.producer.encode.encoder import Encoder

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.errors import Fenced, LogDamaged
+from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
 from connector.log.reading import search as seek
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
-from connector.log.writing.history import History, check_before, check_offsets
 from connector.log.writing.tail import TailFound
 from tests.unit.log.model.runs import take_in_runs
 from tests.unit.log.model.simulation.kafka import EVENTS, Kafka, Partition

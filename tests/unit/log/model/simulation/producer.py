@@ -15,6 +15,9 @@ from connector.kafka.prepared_records import (
     message_key,
     tombstones,
 )
+from connector.log.epochs import fork
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import BY_SCHEMA, ShardRule
 from connector.log.format.shard import partition_of
@@ -26,10 +29,8 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import Pending, Stored
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.log.transaction.xa import PREPARED as XA_PREPARED
-from connector.log.writing import fork, online, trapped
-from connector.log.writing.control import ControlState
+from connector.log.writing import online, trapped
 from connector.log.writing.fragment import Fragment
-from connector.log.writing.history import History
 from connector.log.writing.progress import Progress
 from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
 from tests.unit.log.model.simulation.source import Source, Sourced

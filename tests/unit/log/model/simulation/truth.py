@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.format.partition_map import BY_TABLE, GENERATION
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind
-from connector.log.writing.control import EpochRecord, LogRecord, PartitionMap
 from tests.unit.log.model.simulation.applier import Applied, Target
 from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
 from tests.unit.log.model.simulation.source import Source

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.log.epochs.fork import Forked, Range
 from connector.log.format.partition_map import ShardRule
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.definition import Definitions
-from connector.log.writing.fork import Forked, Range
 
 
 @dataclass(frozen=True, slots=True)

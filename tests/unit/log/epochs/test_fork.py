@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from connector.errors import HistoriesDiffer, LogDamaged, Unsupported
 from connector.kafka.records import control_message, control_state
-from connector.log.ids import Epoch, Kind, LogId, Seqno
-from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
-from connector.log.transaction.definition import Definitions, TableDefinition
-from connector.log.transaction.layout import TableLayout, TableName
-from connector.log.transaction.pending import Pending
-from connector.log.transaction.position import PositionRecord, SourcePosition, TargetPosition
-from connector.log.writing.control import ControlState
-from connector.log.writing.fork import (
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import (
     Accepted,
     Forked,
     LoggedEvent,
@@ -30,7 +24,13 @@ from connector.log.writing.fork import (
     ranges_of,
     ranges_text,
 )
-from connector.log.writing.history import History
+from connector.log.epochs.history import History
+from connector.log.ids import Epoch, Kind, LogId, Seqno
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.pending import Pending
+from connector.log.transaction.position import PositionRecord, SourcePosition, TargetPosition
 from connector.log.writing.online import SourceFacts, TailFound, comparable, decide
 from tests.support.log_objects import LOG, UUID, control, finished, header, marker, position
 from tests.unit.log.reading.test_event_sequencer import told

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import Open, PositionRecord, SourcePosition, TargetPosition
-from connector.log.writing.control import ControlState
-from connector.log.writing.fork import Forked, Range
-from connector.log.writing.history import History, check_before, check_offsets
 from tests.support.log_objects import LOG, control
 
 # Epoch 1 gave 0..9; epochs 2 and 3 began at 10 and gave nothing and 10..14; epoch 4 began at 15 and gave 15.

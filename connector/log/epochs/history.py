@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
+from connector.log.epochs.fork import Range, meets, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import PositionRecord, TargetPosition
-from connector.log.writing.control import ControlState, EpochRecord, trapped_of
-from connector.log.writing.fork import Range, meets, ranges_text
 
 
 @dataclass(frozen=True, slots=True)
