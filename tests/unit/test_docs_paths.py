@@ -122,7 +122,7 @@ def yaml_blocks() -> Iterator[Any]:
             yield pytest.param(text, id=f"{name_of(page)}-{number}")
 
 
-@pytest.mark.parametrize("text", yaml_blocks())
+@pytest.mark.parametrize("text", list(yaml_blocks()))
 def test_every_yaml_block_loads_as_configuration(text: str, tmp_path: Path) -> None:
     for name in re.findall(r"/etc/thl/([\w.]+)", text):
         (tmp_path / name).write_text("a secret of some length")
@@ -153,7 +153,7 @@ def in_blocks(text: str) -> str:
     return "\n".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize("line", command_lines())
+@pytest.mark.parametrize("line", list(command_lines()))
 def test_every_command_line_is_read(line: str) -> None:
     """With today's options; a text may leave out the values that a command needs."""
     words = line.split()
