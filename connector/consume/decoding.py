@@ -42,8 +42,8 @@ class Statement:
     """A statement that the source executed: DDL, or a change logged as a statement.
 
     Args:
-        schema: the default schema.
-        sql: its text.
+        schema: the session's default schema, "" if it had none.
+        sql: the statement's text.
         options: the session's settings at its execution.
     """
 

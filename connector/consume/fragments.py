@@ -1,4 +1,4 @@
-"""Holds the bytes of one event: in memory, or a large event in a temporary file."""
+"""The messages of one event, kept in memory or, for a large event, in a temporary file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LENGTH: Final = 8  # bytes of the length before each message in the file
 
 
 class Fragments:
-    """An event's messages, in order; may be iterated any number of times. The file lives as long as this object.
+    """The messages of one event, in order; may be iterated any number of times. The file lives as long as this object.
 
     Args:
-        partition, offset: of the first message.
-        memory: bytes; more are written to a file.
+        partition, offset: the place of the first message on Kafka.
+        memory: the most bytes to keep in memory; the messages after them go to the file.
     """
 
     def __init__(self, partition: int, offset: int, memory: int) -> None:

@@ -31,8 +31,8 @@ class Captured:
     """Decides about the tables of one definition.
 
     Args:
-        statement: it.
-        about: its tables.
+        statement: the definition, as the source executed it.
+        about: the tables that the statement names.
         capture: what is captured of a table.
         fold: how the server compares names.
     """

@@ -65,7 +65,7 @@ def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) ->
     """Resolve a definition.
 
     Args:
-        defined: its tree.
+        defined: the syntax tree of the column's definition.
         charset: the table's.
         dialect: the statement's.
 

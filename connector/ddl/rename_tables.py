@@ -21,7 +21,7 @@ def rename_tables(
     """The statement about the tables and schemas that are published.
 
     Args:
-        statement: it.
+        statement: the definition, with the source's names.
         table: the name that a table is published under.
         schema: likewise of a schema as a whole.
 

@@ -41,8 +41,8 @@ def schema_changes(
     """The tables and schemas that a statement changes, as they are afterwards.
 
     Args:
-        statement: it.
-        known: the tables before.
+        statement: the definition, as the source executed it.
+        known: the tables before the statement.
         rules: of names.
         schemas: those that it touches.
         server_charset: what schemas get that name none; "" when it is not known.

@@ -27,7 +27,7 @@ class TableSpec:
     """A table as CREATE TABLE defines it.
 
     Args:
-        specs: its columns.
+        specs: the columns, in order.
         key: the names of its primary key's columns.
         charset: what text columns got that name none: the table's, or else the given default.
     """
@@ -41,7 +41,7 @@ def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDiale
     """Resolve a definition.
 
     Args:
-        body: its tree.
+        body: the syntax tree of the part behind the table's name.
         dialect: the statement's.
         charset: what the table gets where its options name none; "" when only the source knows.
 

@@ -11,7 +11,7 @@ from connector.errors import HistoriesDiffer
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.fork import NEW_LOG, LoggedEvent, meets
+from connector.log.epochs.fork import NEW_LOG, LoggedEvent, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.decoded_parts import DecodedParts
 from connector.log.format.first_fields import first_fields
@@ -48,7 +48,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
     )
 
     def is_trapped(seqno: Seqno, gtid: str | None) -> bool:
-        return gtid is not None and gtid not in there and not meets(history.trapped, seqno, seqno)
+        return gtid is not None and gtid not in there and not overlaps(history.trapped, seqno, seqno)
 
     check_tails(config)  # events that a partition lost may be trapped, too
     found: list[LoggedEvent] = []

@@ -2,7 +2,8 @@
 
 1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they
 belong together (`connector.log.writing.online.decide`). 4. Read the last transaction from the source again and compare
-(`connector.producer.capture`). 5. Write epoch, markers and position in one Kafka transaction. 6. Publish from there on.
+(`connector.producer.compared_stream`). 5. Write epoch, markers and position in one Kafka transaction.
+6. Publish from there on.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from connector.log.format.partition_map import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
-from connector.log.writing.online import OnlinePlan, SourceFacts, TailFound, decide
-from connector.producer.capture import Capture
+from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, decide
+from connector.producer.compared_stream import ComparedStream
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering, Sharding
 from connector.producer.ownership import EpochOwnership
@@ -51,7 +52,7 @@ class Online:
         transactions: the fenced Kafka producer.
         publisher: writes to Kafka.
         encoder: numbers and encodes events.
-        capture: reads the source.
+        stream: reads the source.
         prepared: the XA transactions between XA PREPARE and XA COMMIT.
         ownership: the epochs that this process has begun; added to.
         control: the contents of the control topic.
@@ -61,7 +62,7 @@ class Online:
     transactions: Transactions
     publisher: Publisher
     encoder: Encoder
-    capture: Capture
+    stream: ComparedStream
     prepared: PreparedTransactions
     ownership: EpochOwnership
     control: ControlState
@@ -79,7 +80,7 @@ class Online:
 
     def close(self) -> None:
         """Close everything: what was put is still published where Kafka accepts it. May be repeated."""
-        self.capture.close()
+        self.stream.close()
         self.publisher.end()
         self.transactions.close()
 
@@ -135,7 +136,7 @@ class GoingOnline:
                 facts = self.source.facts(new=log.position is None)
                 plan = self._decide(log, facts)
                 encoder = self._encoder(plan, facts)
-                capture = self._compare(plan, facts, encoder, opened)
+                stream = self._compare(plan, facts, encoder, opened)
             except (LogDamaged, HistoriesDiffer, PreflightError):
                 # What a newer producer does meanwhile looks from here like damage, or like another history.
                 transactions.confirm()
@@ -146,9 +147,7 @@ class GoingOnline:
             prepared = PreparedTransactions(self.config, encoder, publisher, plan.epoch.epoch, log.prepared)
             opened.pop_all()
         self._log_online(plan)
-        return Online(
-            transactions, publisher, encoder, capture, prepared, self.ownership, plan.control, log.control_end
-        )
+        return Online(transactions, publisher, encoder, stream, prepared, self.ownership, plan.control, log.control_end)
 
     def _fence(self, opened: ExitStack) -> Transactions:
         """Step 1."""
@@ -169,7 +168,7 @@ class GoingOnline:
                 tails={partition: reader.tail(partition) for partition in range(self.config.kafka.partitions)},
             )
 
-    def _decide(self, log: _LogFound, facts: SourceFacts) -> OnlinePlan:
+    def _decide(self, log: _LogFound, facts: SourceFound) -> OnlinePlan:
         """Step 3."""
         config = self.config
         if config.publish.wait_for and facts.executed is None:
@@ -190,13 +189,13 @@ class GoingOnline:
             LOG.warning("the rule of shards has changed: consumers of single shards stop there", extra=fields)
         return plan
 
-    def _check_widened(self, last: EpochRecord, facts: SourceFacts) -> None:
+    def _check_widened(self, last: EpochRecord, facts: SourceFound) -> None:
         """Check tables that the filters of the log's last epoch left out and those of now capture."""
         same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
         if not same:
             self.source.check_widened(last.capture, self.accept_partial)
 
-    def _accepted(self, log: _LogFound, facts: SourceFacts) -> Accepted | None:
+    def _accepted(self, log: _LogFound, facts: SourceFound) -> Accepted | None:
         """The trapped transactions, where there are any and the log may go on without them."""
         position = log.position
         if position is None or position.gtid_set is None or facts.executed is None:
@@ -217,7 +216,7 @@ class GoingOnline:
         )
         return accepted
 
-    def _encoder(self, plan: OnlinePlan, facts: SourceFacts) -> Encoder:
+    def _encoder(self, plan: OnlinePlan, facts: SourceFound) -> Encoder:
         publish, kafka = self.config.publish, self.config.kafka
         return Encoder(
             service=self.config.service,
@@ -232,15 +231,15 @@ class GoingOnline:
             sharding=_sharding(self.config, plan),
         )
 
-    def _compare(self, plan: OnlinePlan, facts: SourceFacts, encoder: Encoder, opened: ExitStack) -> Capture:
+    def _compare(self, plan: OnlinePlan, facts: SourceFound, encoder: Encoder, opened: ExitStack) -> ComparedStream:
         """Step 4; a source whose initial load is to be taken is checked for that instead."""
-        capture = Capture(self.source, self.config.service, self.clock, self.stop, plan.control.tables)
-        opened.callback(capture.close)
+        stream = ComparedStream(self.source, self.config.service, self.clock, self.stop, plan.control.tables)
+        opened.callback(stream.close)
         if plan.position.snapshot:
             self.source.check(load=True)
         else:
-            capture.open(plan.position, plan.control, facts.server_uuid, encoder)
-        return capture
+            stream.open(plan.position, plan.control, facts.server_uuid, encoder)
+        return stream
 
     def _publisher(self, transactions: Transactions, opened: ExitStack) -> Publisher:
         publisher = Publisher(

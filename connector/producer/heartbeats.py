@@ -1,4 +1,4 @@
-"""Heartbeats: rows written on the source at intervals, whose events are marked in the log.
+"""Heartbeats: rows written on the source at intervals, whose events carry the heartbeat's name in the log.
 
 An event of a heartbeat is a transaction like any other, with the heartbeat's name as `heartbeat` in its metadata, as in
 Tungsten. So targets keep the table like any other, too.
@@ -29,11 +29,11 @@ LEAVE: Final = 1.0
 ONLINE, INTERVAL = "online", "interval"  # names of what the producer writes itself
 
 
-class Marker:
-    """Marks the events of this service's heartbeats.
+class HeartbeatLabels:
+    """Adds the name of a heartbeat to the metadata of its event, for the heartbeats of this service.
 
     Args:
-        config: the service, and its table.
+        config: the service and its heartbeat table.
 
     Raises:
         ConfigError: the name is no table's, or the table is not published.
@@ -45,11 +45,11 @@ class Marker:
         self._table = (table.schema.lower(), table.table.lower())  # some servers keep names in lower case
         self._row = fastavro.parse_schema(_row_schema())
 
-    def marked(self, items: list[Item]) -> list[Item]:
-        """The items, with the name in the metadata of each batch that is a heartbeat."""
-        return [self._marked(item) if isinstance(item, TransactionBatch) else item for item in items]
+    def labelled(self, items: list[Item]) -> list[Item]:
+        """The items; each batch that is a heartbeat has its name in the metadata."""
+        return [self._labelled(item) if isinstance(item, TransactionBatch) else item for item in items]
 
-    def _marked(self, batch: TransactionBatch) -> TransactionBatch:
+    def _labelled(self, batch: TransactionBatch) -> TransactionBatch:
         begin = batch.begin
         if begin is None or batch.ending is None or not 1 <= len(batch.changes) <= 2:
             return batch
@@ -63,7 +63,7 @@ class Marker:
         values = dict(zip((column.name for column in insert.layout.columns), found["after"], strict=False))
         if values.get("service") != self._service:
             return batch
-        marked = TransactionStart(
+        begin = TransactionStart(
             begin.server_id,
             begin.thread_id,
             begin.gtid,
@@ -73,7 +73,7 @@ class Marker:
             begin.kind,
             {**begin.metadata, HEARTBEAT: str(values.get("name", ""))},
         )
-        return TransactionBatch(marked, batch.changes, batch.ending)
+        return TransactionBatch(begin, batch.changes, batch.ending)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
-from connector.producer.heartbeats import Marker
+from connector.producer.heartbeats import HeartbeatLabels
 from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.fragments import size_of
 from connector.producer.publish.queue import Work
@@ -121,7 +121,7 @@ class Producer:
         self._accept_partial = accept_partial
         self._gate = gate
         self._framing = framing()
-        self._marker = Marker(config) if config.source.heartbeat_table else None
+        self._heartbeat_labels = HeartbeatLabels(config) if config.source.heartbeat_table else None
         self._listeners: ExitStack | None = None  # of the control topic, from the first time online on
         self._held: Online | None = None
         self._lost: SourceUnavailable | None = None  # the error with which the source was lost
@@ -243,7 +243,7 @@ class Producer:
                 work: Work = [*online.encoder.encode(batch)]
                 if batch.begin is not None and batch.begin.metadata.get("snapshot") == "end":
                     work.append(SnapshotCompleted(load.position[1]))
-                    online.capture.tables = load.tables
+                    online.stream.tables = load.tables
                     if load.tables is not None:
                         work.append(load.tables)
                 online.publisher.put(work)
@@ -255,7 +255,7 @@ class Producer:
         online = self._online
         try:
             while not self._done(online):
-                self._put(online, online.capture.read(online.publisher.committed))
+                self._put(online, online.stream.read(online.publisher.committed))
         except SourceUnavailable as error:
             self._lost = error
             return State.GOING_BACK
@@ -266,7 +266,7 @@ class Producer:
 
     def _done(self, online: Online) -> bool:
         if not self._stop.is_set():
-            return online.capture.ended
+            return online.stream.ended
         now = self._clock.monotonic()
         self._stop_seen = self._stop_seen or now
         return not online.encoder.open or now > self._stop_seen + GRACE
@@ -275,16 +275,16 @@ class Producer:
         """Encode items, and put them into the publisher's queue in parts of about `WORK_BYTES`."""
         work: Work = []
         size = 0
-        if self._marker is not None:
-            items = self._marker.marked(items)
+        if self._heartbeat_labels is not None:
+            items = self._heartbeat_labels.labelled(items)
         for item in items:
             if isinstance(item, PositionAdvance):
                 work.append(item)
                 continue
             if isinstance(item, Redefined):  # in the same work as the end of its event
                 work.append(item)
-                if online.capture.tables is not None:
-                    online.capture.tables = online.capture.tables.after(item)
+                if online.stream.tables is not None:
+                    online.stream.tables = online.stream.tables.after(item)
                 continue
             if not isinstance(item, TransactionBatch):
                 online.publisher.put(work)
@@ -327,7 +327,7 @@ class Producer:
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
             recheck_source(online.control, position, facts)
-            online.capture.open(position, online.control, facts.server_uuid, online.encoder)
+            online.stream.open(position, online.control, facts.server_uuid, online.encoder)
             if position.open or facts.server_uuid != last.server_uuid:
                 online.begin(go_back(online.control, position, facts))
             else:

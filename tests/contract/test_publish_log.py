@@ -21,7 +21,7 @@ from connector.log.transaction.batch import PositionAdvance, Statement, Transact
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.log.writing.fragment import Fragment
-from connector.log.writing.online import OnlinePlan, SourceFacts, decide
+from connector.log.writing.online import OnlinePlan, SourceFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.publisher import Point, Publisher
@@ -32,7 +32,7 @@ from tests.support import encoding as making
 from tests.support.producing import fragments
 from tests.support.servers.environment import Broker
 
-FACTS = SourceFacts(
+FACTS = SourceFound(
     source_id="db:3306",
     server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
     now=1,

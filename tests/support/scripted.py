@@ -13,7 +13,7 @@ from connector.log.ids import Action, LogId
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
-from connector.log.writing.online import SourceFacts
+from connector.log.writing.online import SourceFound
 from tests.support import encoding as making
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -113,8 +113,8 @@ class ScriptedSource:
     def check(self, *, load: bool) -> None:
         pass
 
-    def facts(self, *, new: bool) -> SourceFacts:
-        return SourceFacts(
+    def facts(self, *, new: bool) -> SourceFound:
+        return SourceFound(
             source_id="db:3306",
             server_uuid=UUID,
             now=1,

@@ -37,7 +37,7 @@ def parse(statement: Statement, *, whole: bool = True) -> list[ast.ParsedStateme
     """The ways that servers may read a statement: one, or two where an executable comment is in doubt.
 
     Args:
-        statement: it.
+        statement: the text, and the session options that it was executed under.
         whole: whether its text must be words, names and literals to the end; otherwise it may end in what is not.
 
     Raises:

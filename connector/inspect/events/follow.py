@@ -22,7 +22,7 @@ from connector.inspect.events.log import Listed, listed
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails, read_tails
-from connector.log.epochs.fork import Range, meets
+from connector.log.epochs.fork import Range, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
@@ -153,7 +153,7 @@ class _GivenUp:
     def accept(self, header: FragmentHeader, fragments: Fragments, whole: bool) -> None:
         """Keep an attempt that is not an event."""
         seqno = header.seqno
-        if seqno >= self._first and (not whole or meets(self._trapped, seqno, seqno)):
+        if seqno >= self._first and (not whole or overlaps(self._trapped, seqno, seqno)):
             heapq.heappush(self._found, (seqno, next(self._numbers), fragments))
 
     def drain(self, upto: int) -> Iterator[Fragments]:

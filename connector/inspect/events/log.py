@@ -21,7 +21,7 @@ from connector.inspect.events.decoding import chunks, fragment_of, header_of
 from connector.inspect.events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
-from connector.log.epochs.fork import Range, meets
+from connector.log.epochs.fork import Range, overlaps
 from connector.log.format.decoded_parts import DecodedParts, without_parts
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Kind, Seqno
@@ -132,7 +132,7 @@ class LogList:
         if self._trapped is None:
             with LogReader(self._config) as log:
                 self._trapped = log.control().trapped
-        trapped = bool(self._trapped) and meets(self._trapped, attempt.seqno, attempt.seqno)
+        trapped = bool(self._trapped) and overlaps(self._trapped, attempt.seqno, attempt.seqno)
         return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:

@@ -1,7 +1,7 @@
-"""Columns that a target has beside those of the source: which transaction last inserted or updated a row.
+"""The metadata columns of target tables: the transaction that last inserted or updated a row.
 
-The one that applies writes them, because it knows all of an event when it does: a producer lets a transaction's first
-rows go before it knows when and where that was committed.
+The applier fills them, not the producer: a large transaction's first rows are published before its commit time and
+event id are known. They are defined here because compaction appends their values to each row image.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ Value = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class MetadataColumns:
-    """Put the columns in this module's order: the seqno first, so that it tells which of two rows is newer.
+    """The configured metadata columns. The seqno is the first, so that it decides which of two rows is newer.
 
     Args:
-        kinds: what each holds.
-        columns: what they are, as if the source had them.
+        kinds: the value of each column: `seqno`, `gtid`, `commit_time`, `event_id` or `server_id`.
+        columns: their names and types, as columns of a source table.
     """
 
     kinds: tuple[str, ...]
     columns: tuple[Column, ...]
 
     def beside(self, layout: TableLayout) -> TableLayout:
-        """A table of the source with them, behind its own columns."""
+        """The layout with the metadata columns behind the table's own."""
         return replace(layout, columns=layout.columns + self.columns)
 
     def values(self, header: FragmentHeader) -> list[Value]:
-        """The columns' values in rows of an event, as far as one of its fragments has them; else None."""
+        """The values for rows of an event; None for those that this fragment's header does not have."""
         return [_value(kind, header) for kind in self.kinds]
 
 
 def metadata_columns(names: Iterable[tuple[str, str]]) -> MetadataColumns | None:
-    """Those that are configured: what each holds, and its name on the target; None where there are none."""
+    """The metadata columns of a configuration, or None.
+
+    Args:
+        names: pairs of a value (`seqno`, `gtid` ...) and the column's name on the target.
+    """
     called = dict(names)
     kinds = tuple(kind for kind in _COLUMNS if kind in called)
     columns = tuple(replace(_COLUMNS[kind], name=called[kind]) for kind in kinds)

@@ -24,13 +24,13 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
-    """Key `partitions`: into how many partitions events go. Kafka having another count is refused.
+    """Key `partitions`: the number of partitions and the rule of shards. Another count in Kafka is refused.
 
     Args:
-        generation: 1, and one more each time the rule is another one.
+        generation: the map's version: 1, and one more each time the rule changes.
         count: partitions.
-        rule: by which events get their shards.
-        begins: the first events, each `#UNKNOWN`, of the generations 2 to this one; ascending.
+        rule: the rule by which events get their shards.
+        begins: the first events, each `#UNKNOWN`, of the versions 2 to this one; ascending.
     """
 
     generation: int
@@ -40,15 +40,15 @@ class PartitionMap:
 
     @property
     def since(self) -> Seqno:
-        """This generation's first event; NO_SEQNO: the log's."""
+        """The first event of this version; NO_SEQNO: the log's first."""
         return self.begins[-1] if self.begins else NO_SEQNO
 
     def at(self, seqno: Seqno) -> int:
-        """The generation that an event is of."""
+        """The version that an event belongs to."""
         return 1 + bisect_right(self.begins, seqno)
 
     def by(self, rule: ShardRule, first: Seqno) -> PartitionMap:
-        """The next generation, by another rule from an event on."""
+        """The next version: another rule from an event on."""
         return PartitionMap(self.generation + 1, self.count, rule, (*self.begins, first))
 
 
@@ -64,24 +64,24 @@ class EpochRecord:
     reason: str  # "online" | "went back" | "forked"
     gtid_set: str | None = None
     forked: Forked | None = None  # what it goes on without
-    filters: str | None = None  # fingerprint of what decides which of the source is published, and as what
-    capture: Mapping[str, Any] | None = None  # the filters themselves: what is captured from here on
+    filters: str | None = None  # fingerprint of the filters
+    capture: Mapping[str, Any] | None = None  # the filters themselves
 
 
 def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:
-    """The events that a later epoch goes on without: a reader passes over them."""
+    """The trapped events: a later epoch goes on without them, and readers skip them."""
     return tuple(one for record in epochs if record.forked for one in record.forked.events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineRequest:
-    """Key `offline`: somebody asked the producer to end; the only record that others than a producer write."""
+    """Key `offline`: a request to end the producer; the only record that is not written by a producer."""
 
-    epoch: Epoch  # the newest when it was asked: only who began it is meant
+    epoch: Epoch  # the newest at the request: only the producer that began it obeys
     asked_at: int  # µs since 1970 UTC
     asked_by: str  # user@host
     because: str
-    offline_at: int | None = None  # when the producer did as it was asked
+    offline_at: int | None = None  # when the producer ended
     seqno: int | None = None  # the last finished event then
 
 
@@ -92,10 +92,10 @@ class ControlState:
     log: LogRecord | None
     partitions: PartitionMap | None
     epochs: tuple[EpochRecord, ...]  # ascending
-    tables: Definitions | None = None  # of the source, where the position is; None: they were never told
+    tables: Definitions | None = None  # of the source, at the position; None: never recorded
     offline: OfflineRequest | None = None  # the newest
 
     @property
     def trapped(self) -> tuple[Range, ...]:
-        """As its history tells."""
+        """The events that a later epoch goes on without."""
         return trapped_of(self.epochs)

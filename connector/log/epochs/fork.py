@@ -1,8 +1,8 @@
-"""A fork: the log goes on from a source that lacks some of its last events, because somebody has said that it may.
+"""A fork: the log continues from a source that lacks some of its last events, with `--accept-trapped`.
 
 These events are *trapped*. They stay where they are, with their seqnos, for the log is never changed; the epoch that
-goes on without them says which they are, in the control topic and on its markers. Whoever reads the log from there on
-passes over them; whoever has taken one already holds what the new source never had, and is told so.
+goes on without them says which they are, in the control topic and on its markers. Readers from there on
+skip them. A reader that has already applied one has data that the new source never had: it is refused with the list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from connector.log.transaction.position import PositionRecord
 TRAPPED: Final = "trapped"
 """In a marker's metadata: the GTIDs that the new source lacks."""
 TRAPPED_EVENTS: Final = "trapped_events"
-"""… and the seqnos of the events under them: `6-8,10`; "" when all of them were only passed over."""
+"""… and the seqnos of the events under them: `6-8,10`; "" when none of the GTIDs has an event."""
 NEW_LOG: Final = "make a server the source that has them, or begin a new service with a snapshot"
 
 
@@ -51,8 +51,8 @@ class LoggedEvent:
 
     Args:
         xa_prepared: the GTID of its XA PREPARE; None: it had none.
-        rows: how many of each table, `schema.table`.
-        statements: how many beside them.
+        rows: `schema.table` → number of rows.
+        statements: the number of statements.
     """
 
     seqno: Seqno
@@ -68,12 +68,12 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A fork that may be made.
+    """A fork that is allowed.
 
     Args:
-        forked: what is told of it.
-        definition: a trapped definition: what tables are on the new source is not what the log says; None: there is
-            none.
+        forked: the fork, for the epoch's record and markers.
+        definition: the first trapped definition, None if none: after it the tables that the log knows may not be those
+            of the new source.
     """
 
     forked: Forked
@@ -97,23 +97,23 @@ def ranges_text(ranges: Iterable[Range]) -> str:
 
 
 def parse_ranges(text: str, at: str) -> tuple[Range, ...]:
-    """Read `ranges_text`.
+    """Read the text form of ranges.
 
     Args:
-        text: what it made.
-        at: where the marker stands, for the error.
+        text: as `ranges_text` writes it.
+        at: the marker's topic, partition and offset, for the error.
 
     Raises:
-        LogDamaged: it is none.
+        LogDamaged: the text is not of that form.
     """
     try:
         parts = [part.partition("-") for part in text.split(",") if part]
         return tuple(Range(Seqno(int(first)), Seqno(int(last or first))) for first, _, last in parts)
     except ValueError as error:
-        raise LogDamaged("A marker tells trapped events in a way that is not ours", at=at, text=text[:200]) from error
+        raise LogDamaged("A marker's trapped events are not ranges of seqnos", at=at, text=text[:200]) from error
 
 
-def meets(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:
+def overlaps(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:
     """Return whether any seqno from `first` to `last` is in one of the ranges."""
     return any(low <= last and first <= high for low, high in ranges)
 
@@ -132,11 +132,11 @@ def outside(ranges: Iterable[Range], first: Seqno, last: Seqno) -> int:
 def accept(
     position: PositionRecord, trapped: str, events: Sequence[LoggedEvent], pending: Iterable[Pending] = ()
 ) -> Accepted:
-    """Decide that the log may go on without what is trapped.
+    """Decide whether the log may go on without the trapped transactions.
 
     Args:
         position: the log's.
-        trapped: the GTIDs that the log has, or has passed over, and its new source lacks.
+        trapped: the GTIDs that the log counts as seen and its new source lacks.
         events: the log's finished events under them that are not void by an earlier fork.
         pending: the XA transactions that are prepared.
 

@@ -1,8 +1,8 @@
-"""A log's history: which epoch gave which seqno; and the proof that a target lies on it.
+"""A log's history: which epoch wrote which seqno; and the proof that a target lies on it.
 
-An epoch begins right after the last event that was finished before it. So whatever an older epoch left unfinished
-is given again, and event N is always the work of the *last* epoch whose first seqno is not above N. That needs only
-the control topic, which is never trimmed: the event itself may have been deleted long ago.
+An epoch begins right after the last event that was finished before it, and writes unfinished events of older epochs
+again. So event N was written by the *last* epoch whose first seqno is not above N. Only the control topic is needed for
+that, which is never trimmed: the event itself may have been deleted long ago.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
-from connector.log.epochs.fork import Range, meets, ranges_text
+from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import PositionRecord, TargetPosition
 
@@ -23,11 +23,10 @@ from connector.log.transaction.position import PositionRecord, TargetPosition
 class History:
     """The history of a log: its epochs and forks, from its control topic.
 
-    A target is compared with a history that was read *after* the target was claimed: an older applier may have
-    gone on until then.
+    Read it *after* the target was claimed: an older applier may have gone on until then.
 
     Args:
-        log_id: whose history.
+        log_id: the log's identity.
         epochs: every epoch, ascending.
         last_finished: the last finished event, NO_SEQNO if none.
     """
@@ -38,14 +37,14 @@ class History:
 
     @classmethod
     def of(cls, control: ControlState, last_finished: Seqno) -> History:
-        """The history that a control topic tells.
+        """The history by a control topic.
 
         Raises:
             LogDamaged: the topic has no log, no epoch, misses one, or has them out of order.
         """
         if control.log is None or not control.epochs:
             raise LogDamaged(
-                "The control topic knows no log",
+                "The control topic has no log",
                 hint="start the producer first; if the log existed, the topic was lost",
             )
         log_id, epochs = control.log.log_id, control.epochs
@@ -73,7 +72,7 @@ class History:
         return cls(log_id, epochs, last_finished)
 
     def covering(self, seqno: Seqno) -> EpochRecord:
-        """The epoch that gave the finished event `seqno`.
+        """The epoch that wrote the finished event `seqno`.
 
         Raises:
             HistoriesDiffer: the log has not finished such an event.
@@ -87,8 +86,8 @@ class History:
     def beginning(self, first: Seqno) -> Seqno:
         """Return the seqno from which to read an event and all after it: its own, or that of a trapped event before it.
 
-        Between the first trapped event and the epoch that goes on without it nobody can stand: who stops there with
-        an older epoch has taken what is trapped, as far as `prove` can tell.
+        No position of an older epoch between the first trapped event and the end of the trapped ones can be proved:
+        `prove` cannot exclude that it has applied a trapped event.
         """
         for record in reversed(self.epochs):
             if record.forked and record.forked.events:
@@ -99,7 +98,7 @@ class History:
 
     @property
     def trapped(self) -> tuple[Range, ...]:
-        """The events that a later epoch goes on without: a reader passes over them."""
+        """The trapped events: a later epoch goes on without them, and readers skip them."""
         return trapped_of(self.epochs)
 
     def prove(
@@ -118,7 +117,7 @@ class History:
             log_id, seqno, epoch: of the client's last event; "", NO_SEQNO, NO_EPOCH before its first.
             source_id: the client's, for the message.
             from_first: whether the log can still be read from its first event.
-            head: of a client that was taken back, the last event that it had.
+            head: of a client that was rewound, the last event that it had before.
 
         Raises:
             HistoriesDiffer: the client followed another log or another history of it, or needs what is deleted.
@@ -143,25 +142,26 @@ class History:
                 last_finished=self.last_finished,
             )
         self.prove_none_trapped(seqno, epoch, source_id, head)
-        ours = self.covering(seqno).epoch
-        if ours != epoch:
+        written_by = self.covering(seqno).epoch
+        if written_by != epoch:
             raise HistoriesDiffer(
                 f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
-                f"server epoch number={ours} client epoch number={epoch}",
+                f"server epoch number={written_by} client epoch number={epoch}",
                 hint="the target holds events that are not in this log: fill it again from nothing",
             )
 
     def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "", head: Seqno = NO_SEQNO) -> None:
-        """Refuse a client that took an event before an epoch went on without it.
+        """Refuse a client that has applied an event which a later epoch goes on without.
 
-        Who was taken back holds what he had, up to his head. He had it before the epoch if that begins behind his head.
+        A client that was rewound still holds everything up to its head.
 
         Raises:
-            HistoriesDiffer: it did; the message lists what is trapped.
+            HistoriesDiffer: it has; `trapped` and `trapped_events` list them.
         """
         for record in self.epochs:
-            held = head if record.first_seqno > head else seqno
-            if record.forked and record.epoch > epoch and meets(record.forked.events, Seqno(0), max(seqno, held)):
+            # A rewound client read past an epoch that begins up to its head, without the trapped events.
+            applied = head if record.first_seqno > head else seqno
+            if record.forked and record.epoch > epoch and overlaps(record.forked.events, Seqno(0), max(seqno, applied)):
                 raise HistoriesDiffer(
                     f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                     f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
@@ -187,14 +187,14 @@ class History:
 def check_offsets(
     position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int], log: PositionRecord | None = None
 ) -> None:
-    """Check that what a target wants to read next is in the partitions.
+    """Check that the partitions still have the messages that a target needs next.
 
-    Where nothing was published for longer than the topic's retention, what is deleted behind the target's offset are
-    only markers of Kafka's: the target has the partition's last event.
+    Where nothing was published for longer than the topic's retention, only Kafka's transaction markers are deleted
+    after the target's offset: the target has the partition's last event.
 
     Args:
         position: the target's.
-        starts, ends: partition → the log start offset and the end offset that Kafka tells.
+        starts, ends: partition → the log start offset and the end offset, from Kafka.
         log: the producer's position, read before.
 
     Raises:
@@ -213,7 +213,7 @@ def check_offsets(
             )
         if offset > ends[partition]:
             raise LogDamaged(
-                "The partition ends before what the target has already read: it lost its tail or was made anew",
+                "The partition ends before what the target has already read: it lost its tail or was re-created",
                 partition=partition,
                 offset=offset,
                 end=ends[partition],
@@ -231,14 +231,13 @@ def _has_all(position: TargetPosition, partition: int, log: PositionRecord | Non
 
 
 def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:
-    """Check that nothing stands before where a target reads on but what it has.
+    """Check that the target has applied every event before the offsets where it resumes.
 
-    A partition that lost its tail gives the same offsets again, to other events, if its producer goes on; they may
-    have grown past the target's by now.
+    If a partition lost its tail and its producer goes on, other events get the same offsets, maybe beyond the target's.
 
     Args:
         position: the target's.
-        tails: partition → the last event finished before the offset where the target reads on, NO_SEQNO if none.
+        tails: partition → the last event finished before the offset where the target resumes, NO_SEQNO if none.
 
     Raises:
         LogDamaged: there are events that the target lacks.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
-from connector.log.epochs.fork import TRAPPED_EVENTS, Range, meets
+from connector.log.epochs.fork import TRAPPED_EVENTS, Range, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
@@ -149,35 +149,35 @@ class EventSequencer(Generic[B, R]):
         elif header.last_frag:
             self._check_limit(read, offset, header)
 
-    def accept_range(self, run: EventRange[R]) -> bool:
+    def accept_range(self, events: EventRange[R]) -> bool:
         """Accept events as `accept` does for each of them, where they directly come next.
 
         Returns:
             True if they were accepted. If not, nothing has changed, and `accept` of the first one has the reason.
         """
-        read, header = self._partitions[run.partition], run.header
+        read, header = self._partitions[events.partition], events.header
         state = read.state
         barrier = newest_barrier(header)
         if (
-            run.first != self._next
+            events.first != self._next
             or self._events
             or state.seqno != NO_SEQNO
             or not self._epoch == state.epoch == header.epoch
             or header.seqno >= read.limit
-            or run.offsets[0] < state.next_offset
-            or run.prev_seqno != state.tail
-            or run.last_barrier != self._barrier
-            or (state.partition and barrier != run.last_barrier)
-            or (self._trapped and meets(self._trapped, run.first, header.seqno))
+            or events.offsets[0] < state.next_offset
+            or events.prev_seqno != state.tail
+            or events.last_barrier != self._barrier
+            or (state.partition and barrier != events.last_barrier)
+            or (self._trapped and overlaps(self._trapped, events.first, header.seqno))
         ):
             return False
-        state.next_offset = run.offsets[-1] + 1
+        state.next_offset = events.offsets[-1] + 1
         state.tail = header.seqno
         read.seen = True
-        read.starts.append((run.first, run.offsets))
+        read.starts.append((events.first, events.offsets))
         self._barrier = barrier
         self._next = Seqno(header.seqno + 1)
-        self._ready.append(run)
+        self._ready.append(events)
         return True
 
     def release(self) -> list[Release[B] | EventRange[R] | Voided]:
@@ -282,7 +282,7 @@ class EventSequencer(Generic[B, R]):
                 self._ready.append(Voided(event.seqno))
 
     def _is_trapped(self, seqno: Seqno) -> bool:
-        return bool(self._trapped) and meets(self._trapped, seqno, seqno)
+        return bool(self._trapped) and overlaps(self._trapped, seqno, seqno)
 
     def _enter(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
         """A partition's epoch changes without a marker: right for the first message that is read of it alone."""

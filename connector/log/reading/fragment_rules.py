@@ -7,7 +7,7 @@ marker of the log. A rule returns what is wrong, None when nothing is; the reade
 from __future__ import annotations
 
 from connector.errors import HistoriesDiffer, LogDamaged
-from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Range, meets, parse_ranges
+from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Range, overlaps, parse_ranges
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, Epoch, LogId, Seqno
 
@@ -103,7 +103,7 @@ def trapped_by(header: FragmentHeader, taken: Seqno, at: str, *, message: str, h
         HistoriesDiffer: one of them was accepted before.
     """
     trapped = parse_ranges(header.metadata[TRAPPED_EVENTS], at)
-    if meets(trapped, Seqno(0), taken):
+    if overlaps(trapped, Seqno(0), taken):
         raise HistoriesDiffer(
             message,
             hint=hint,

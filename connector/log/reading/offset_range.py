@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connector.log.epochs.fork import Range, meets
+from connector.log.epochs.fork import Range, overlaps
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno
 from connector.log.reading.event_range import EventRange
@@ -49,7 +49,7 @@ class OffsetRange:
 
     def wants(self, seqno: Seqno) -> bool:
         """Return whether an event is read, whatever its offset."""
-        return self.after < seqno <= self.upto and not (self.trapped and meets(self.trapped, seqno, seqno))
+        return self.after < seqno <= self.upto and not (self.trapped and overlaps(self.trapped, seqno, seqno))
 
 
 TAKE: Final = "take"  # a fragment of an event of the range, which is not whole yet
@@ -80,22 +80,22 @@ class OffsetRangeReader:
         tail = self._state.tail
         return not self._state.unfinished and tail is not None and tail >= self._bounds.last
 
-    def accept_range(self, run: EventRange[Any]) -> bool:
+    def accept_range(self, events: EventRange[Any]) -> bool:
         """Accept events that are all read and come next. Returns False, and changes nothing, where they are not."""
         bounds, state = self._bounds, self._state
         if (
             self._from_within
             or state.seqno != NO_SEQNO
-            or run.header.epoch != state.epoch
-            or run.prev_seqno != state.tail
-            or run.first <= bounds.after
-            or run.header.seqno > bounds.upto
-            or run.offsets[-1] >= bounds.end
-            or (bounds.trapped and meets(bounds.trapped, run.first, run.header.seqno))
+            or events.header.epoch != state.epoch
+            or events.prev_seqno != state.tail
+            or events.first <= bounds.after
+            or events.header.seqno > bounds.upto
+            or events.offsets[-1] >= bounds.end
+            or (bounds.trapped and overlaps(bounds.trapped, events.first, events.header.seqno))
         ):
             return False
-        state.tail = run.header.seqno
-        state.next_offset = run.offsets[-1] + 1
+        state.tail = events.header.seqno
+        state.next_offset = events.offsets[-1] + 1
         return True
 
     def accept(self, header: FragmentHeader, offset: int) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from connector.errors import ShardsChanged
-from connector.log.epochs.fork import TRAPPED_EVENTS, meets
+from connector.log.epochs.fork import TRAPPED_EVENTS, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import GENERATION, SINCE
@@ -145,7 +145,7 @@ class ShardSequencer(Generic[B]):
             header = event.header
             if header.barrier:
                 self._barrier = header.seqno
-            if meets(self._trapped, header.seqno, header.seqno):
+            if overlaps(self._trapped, header.seqno, header.seqno):
                 continue  # it counts for the order alone
             self._given = max(self._given, header.seqno)
             return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, PartitionMap
-from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Accepted, meets, ranges_text, without
+from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Accepted, overlaps, ranges_text, without
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.format.partition_map import GENERATION, SINCE, ShardRule
@@ -25,7 +25,7 @@ from connector.log.writing.trapped import check_redo, check_source
 
 __all__ = [
     "OnlinePlan",
-    "SourceFacts",
+    "SourceFound",
     "TailFound",
     "check_redo",
     "comparable",
@@ -38,8 +38,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFacts:
-    """The facts of the producer that goes online, and of its source.
+class SourceFound:
+    """The source as the producer that goes online finds it.
 
     Args:
         source_id: the source's host:port, as configured.
@@ -47,14 +47,14 @@ class SourceFacts:
         now: µs since 1970 UTC.
         log_id: a fresh random identity; used only when the log is new.
         start: where a new log begins in the source.
-        gtid_set: what a new log takes as seen; None where the source has no GTIDs.
+        gtid_set: the GTIDs that a new log counts as seen; None where the source has no GTIDs.
         executed: `gtid_executed` of the source now; None where it has no GTIDs.
-        unlogged: the last GTIDs that the source took in and that never were in its log; None: there are none.
+        unlogged: the last GTIDs that the source replicated without writing them to its log; None: there are none.
         files: the source's binary logs and their sizes now (`SHOW BINARY LOGS`); None when they were not asked for.
         snapshot: a new log begins with an initial load.
-        tables: what the source's tables are where a new log starts; None when they are not known.
-        filters: fingerprint of what is published of it; None: nobody says.
-        capture: what decides what is captured of it, for the producers to come; None: nobody says.
+        tables: the source's tables at the start of a new log; None when they are not known.
+        filters: fingerprint of the filters; None: unknown, nothing is compared with it.
+        capture: the filters themselves, for the producers after this one; None: unknown.
     """
 
     source_id: str
@@ -78,12 +78,12 @@ class OnlinePlan:
 
     Args:
         log: to the control topic, when the log is new.
-        partitions: likewise, or when the rule of shards is another one.
+        partitions: to the control topic, when the log is new or the rule of shards has changed.
         epoch: to the control topic.
         markers: partition → header of its EPOCH marker; every partition has one.
         position: to the position topic.
-        control: what the control topic says afterwards.
-        tables: to the control topic, when the log is new and they are known, or when nobody knows them any more.
+        control: the control topic after the plan is written.
+        tables: to the control topic, when the log is new and they are known, or when they become unknown.
     """
 
     log: LogRecord | None
@@ -109,25 +109,25 @@ def decide(
     control: ControlState,
     position: PositionRecord | None,
     tails_found: Mapping[int, TailFound],
-    source: SourceFacts,
+    source: SourceFound,
     prepared: Kept = NOTHING,
     *,
     accepted: Accepted | None = None,
     rule: ShardRule | None = None,
 ) -> OnlinePlan:
-    """Begin a new log, or go on with the one there is.
+    """Begin a new log, or continue the existing one.
 
     Args:
         control: the control topic, read to its end.
         position: the newest record of the position topic, None if it has none.
-        tails_found: what stands last in every partition of the event topic.
+        tails_found: the last message of every partition of the event topic.
         source: the source as it is now.
         prepared: the XA transactions that the topic of them says are pending.
         accepted: the trapped transactions that the log is to go on without.
-        rule: by which events are to get their shards from now on; None: by the log's own.
+        rule: the rule by which events get their shards from now on; None: the log's own.
 
     Raises:
-        LogDamaged: the topics contradict each other: one was made anew, lost its end, or was repartitioned.
+        LogDamaged: the topics contradict each other: one was re-created, lost its end, or was repartitioned.
         HistoriesDiffer: the source lacks transactions that the log has.
     """
     check_log(control, position, tails_found)
@@ -135,7 +135,7 @@ def decide(
     if position is None or control.log is None:
         log = LogRecord(log_id=source.log_id, created=source.now)
         partitions = PartitionMap(1, len(tails_found), rule or ShardRule())
-        begun = PositionRecord(
+        first = PositionRecord(
             finished=None,
             resume=source.start,
             gtid_set=source.gtid_set,
@@ -144,9 +144,9 @@ def decide(
             snapshot=source.snapshot,
             server_uuid=source.server_uuid,
         )
-        plan = _plan(ControlState(log, partitions, (), source.tables), begun, source, "online")
+        plan = _plan(ControlState(log, partitions, (), source.tables), first, source, "online")
         return replace(plan, log=log, partitions=partitions, tables=source.tables)
-    map_ = _next_generation(control.partitions, position, rule)
+    map_ = _changed_map(control.partitions, position, rule)
     control = replace(control, partitions=map_ or control.partitions)
     if accepted is None:
         recheck_source(control, position, source)
@@ -176,7 +176,7 @@ def incomparable(control: ControlState, position: PositionRecord) -> str:
     if finished is None:
         return ""
     history = History.of(control, position.last_finished)
-    if meets(history.trapped, finished.seqno, finished.seqno):
+    if overlaps(history.trapped, finished.seqno, finished.seqno):
         return "it is trapped"
     wrote, asks = history.covering(finished.seqno).filters, control.epochs[-1].filters
     if wrote is not None and asks is not None and wrote != asks:
@@ -184,12 +184,14 @@ def incomparable(control: ControlState, position: PositionRecord) -> str:
     return ""
 
 
-def go_back(control: ControlState, position: PositionRecord, source: SourceFacts) -> OnlinePlan:
-    """Begin the open event again from its first fragment, without leaving: the source's stream broke in it.
+def go_back(control: ControlState, position: PositionRecord, source: SourceFound) -> OnlinePlan:
+    """Begin a new epoch while online, because the source's stream broke within an event.
+
+    The event is published again from its first fragment.
 
     Args:
-        control: what the control topic says: that of the plan before.
-        position: what is committed in Kafka.
+        control: the control topic after the plan before.
+        position: the position committed in Kafka.
         source: the source as it is now.
 
     Raises:
@@ -204,10 +206,10 @@ def markers(
 ) -> dict[int, FragmentHeader]:
     """The headers of an epoch's markers, for every partition.
 
-    A marker stands in its partition's chain: `prev_seqno` names the partition's last event as events do.
+    A marker's `prev_seqno` names the partition's last event, as that of an event does.
 
     Args:
-        log_id, epoch, position, partitions: what they tell.
+        log_id, epoch, position, partitions: the sources of the markers' fields and metadata.
     """
     metadata = {"log_id": log_id, "last_finished": str(position.last_finished)}
     if position.gtid_set is not None:
@@ -240,16 +242,16 @@ def markers(
     }
 
 
-def _next_generation(
+def _changed_map(
     partitions: PartitionMap | None, position: PositionRecord, rule: ShardRule | None
 ) -> PartitionMap | None:
-    """The partition map by another rule, from the next event on; None where the rule is what it was."""
+    """The next version of the partition map, from the next event on; None where the rule has not changed."""
     if partitions is None or rule is None or partitions.rule == rule:
         return None
     return partitions.by(rule, Seqno(position.last_finished + 1))
 
 
-def recheck_source(control: ControlState, position: PositionRecord, source: SourceFacts) -> None:
+def recheck_source(control: ControlState, position: PositionRecord, source: SourceFound) -> None:
     """Check that the source, as it is now, has every transaction that the log has.
 
     Raises:
@@ -267,23 +269,23 @@ def recheck_source(control: ControlState, position: PositionRecord, source: Sour
 
 
 def _unknown(tables: Definitions | None, accepted: Accepted) -> Definitions | None:
-    """The source's tables: once a definition is trapped, nobody knows which of them are what they were."""
+    """The source's tables; all become unknown once a definition is trapped."""
     if tables is None or accepted.definition is None:
         return tables
-    why = f"event {accepted.definition}, a definition, was trapped: the source went on without it"
+    why = f"event {accepted.definition}, a definition, is trapped: the new source does not have it"
     return Definitions({name: replace(table, unknown=why) for name, table in tables.tables.items()}, tables.schemas)
 
 
 def _plan(
     control: ControlState,
     position: PositionRecord,
-    source: SourceFacts,
+    source: SourceFound,
     reason: str,
     accepted: Accepted | None = None,
 ) -> OnlinePlan:
     """The next epoch, after the last finished event; whatever is open is given up."""
     if control.log is None:
-        raise ValueError("an epoch of no log")
+        raise ValueError("an epoch needs a log")
     epoch = EpochRecord(
         epoch=Epoch(control.epochs[-1].epoch + 1 if control.epochs else 1),
         first_seqno=Seqno(position.last_finished + 1),

@@ -1,6 +1,6 @@
 """Checks the partitions' ends against the position, and that the log's topics still belong together.
 
-The newest record of a partition tells all that is needed, whatever it is: the last fragment of an event is the
+The newest record of a partition is enough, of whatever kind it is: the last fragment of an event is the
 partition's last event; a marker, or a fragment of an unfinished event, names it. And as every epoch has a marker on
 every partition, the newest record's epoch is the log's newest epoch: an older one means that the partition lost its
 tail, even if what it lost was no event.
@@ -36,7 +36,7 @@ class TailFound:
     Args:
         seqno: the partition's last finished event, NO_SEQNO if it never had one.
         epoch: the newest record's epoch; NO_EPOCH when no record can be read.
-        start, end: the log start offset and the end offset that Kafka tells.
+        start, end: the log start offset and the end offset, from Kafka.
     """
 
     seqno: Seqno = NO_SEQNO
@@ -46,7 +46,7 @@ class TailFound:
 
     @classmethod
     def of(cls, newest: FragmentHeader | None, *, start: int, end: int) -> TailFound:
-        """From the newest committed record of the partition, None if there is none to be read."""
+        """The tail of a partition by its newest committed record; None: the partition has none."""
         if newest is None:
             return cls(start=start, end=end)
         whole = newest.last_frag and newest.kind is not Kind.EPOCH
@@ -59,15 +59,15 @@ class TailFound:
 
 
 def check_log(control: ControlState, position: PositionRecord | None, tails_found: Mapping[int, TailFound]) -> None:
-    """Check that control, position and event topic are those of one log, and none lost its end.
+    """Check that control, position and event topic belong to one log, and that none lost its end.
 
     Raises:
-        LogDamaged: they are not; the message says which topic and how it shows.
+        LogDamaged: they do not; the message names the topic and the contradiction.
     """
     if sorted(tails_found) != list(range(len(tails_found))) or not tails_found:
         raise LogDamaged("The event topic's partitions are not numbered from 0", partitions=sorted(tails_found))
     if control.log is None or position is None:
-        _check_nothing(control, position, tails_found)
+        _check_empty(control, position, tails_found)
         return
     log_id = control.log.log_id
     if control.partitions is None or control.partitions.count != len(tails_found):
@@ -96,13 +96,13 @@ def check_log(control: ControlState, position: PositionRecord | None, tails_foun
 def lost_tails(topic: str, position: PositionRecord | None, found: Mapping[int, TailFound]) -> LogDamaged | None:
     """The error of partitions that end before events which the producer's position names; None where all are there.
 
-    For readers: a producer may be at work and write more meanwhile, so a partition may end behind what the position
+    For readers: a producer may be at work and write more meanwhile, so a partition may end after what the position
     names, and an epoch may have begun since.
 
     Args:
         topic: the event topic, for the error.
         position: the newest record, read before the tails; None where there is none.
-        found: what stands last in the partitions that are read.
+        found: the last message of each partition that is read.
     """
     if position is None:
         events = sorted(p for p, tail in found.items() if tail.readable)
@@ -132,7 +132,7 @@ def lost_tails(topic: str, position: PositionRecord | None, found: Mapping[int, 
 
 
 def check_prepared(position: PositionRecord | None, found: Kept) -> None:
-    """Check that what the topic of prepared transactions holds is what the position says is pending.
+    """Check that the topic of prepared transactions holds exactly those that the position says are pending.
 
     Raises:
         LogDamaged: it is not.
@@ -140,17 +140,15 @@ def check_prepared(position: PositionRecord | None, found: Kept) -> None:
     expected = position.prepared if position is not None else NOTHING
     if found != expected:
         raise LogDamaged(
-            "Others are prepared than the position says: the topic of prepared transactions lost its end",
+            "The topic of prepared transactions lost its end: it differs from what the position says is pending",
             hint=_RESTORE,
             expected=expected.count,
             found=found.count,
         )
 
 
-def _check_nothing(
-    control: ControlState, position: PositionRecord | None, tails_found: Mapping[int, TailFound]
-) -> None:
-    """A new log: all three topics are empty, or one of them was made anew."""
+def _check_empty(control: ControlState, position: PositionRecord | None, tails_found: Mapping[int, TailFound]) -> None:
+    """Check that all three topics are empty, as those of a new log are; otherwise one of them was re-created."""
     if control.log is not None:
         raise LogDamaged("The position topic is empty, but the log exists", hint=_RESTORE, log_id=control.log.log_id)
     if position is not None or control.epochs or control.partitions is not None:
@@ -170,10 +168,10 @@ def _check_nothing(
 
 def _check_tail(partition: int, found: TailFound, tail: Seqno, epoch: Epoch) -> None:
     if not found.readable:
-        if found.start > 0:  # retention deleted all there was; what it was is told by the position
+        if found.start > 0:  # retention deleted all; the position has the last seqno
             return
         raise LogDamaged(
-            "The partition is empty, but the log wrote to it: it lost its records or was made anew",
+            "The partition is empty, but the log wrote to it: it lost its records or was re-created",
             hint=_RESTORE,
             partition=partition,
             seqno=tail,

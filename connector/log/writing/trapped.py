@@ -1,7 +1,8 @@
 """Checks that the source still has the log's transactions, unchanged.
 
-Two ways lead away: another server took the source's place without the last transactions (they are *trapped* in the
-log), or the source itself crashed with `sync_binlog≠1`, lost its last transactions and gave their GTIDs to others.
+There are two ways to lose them. Another server took the source's place without the last transactions: they are
+*trapped* in the log. Or the source crashed with `sync_binlog≠1`, lost its last transactions and gave their GTIDs to
+others.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ def check_source(
 
     Args:
         position: the log's.
-        last: the newest epoch: whose source it was.
+        last: the newest epoch, for its source.
         server_uuid, executed: the source as it is now; `executed` is its `gtid_executed` (of a MariaDB
             `gtid_binlog_state`), None without GTIDs.
-        unlogged: the last GTIDs that it took in and that never were in its log; None: there are none.
+        unlogged: the last GTIDs that it replicated without writing them to its log; None: there are none.
         files: the source's binary logs and their sizes; None: not looked at.
 
     Raises:
-        HistoriesDiffer: some are trapped (they are listed), or without GTIDs nobody can tell.
+        HistoriesDiffer: some are trapped (`trapped` lists them), or there are no GTIDs to tell.
     """
     if files is not None and position.server_uuid == server_uuid:
         _check_files(position.resume, files)
@@ -73,10 +74,10 @@ def check_source(
 
 
 def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
-    """Check that the server did not lose the end of its log before where we had read.
+    """Check that the server did not lose the end of its log that the producer has read.
 
-    A log is only ever cut at its end, by a crash, and never written to again then: the server goes on in the next
-    file. This also shows what no digest can: a lost transaction that we had only passed over.
+    A binary log is cut only at its end, by a crash, and the server then goes on in the next file. Unlike the digest of
+    the last event, this also shows the loss of a transaction that is not captured.
     """
     size = files.get(resume.file)
     purged = size is None and any(file_number(file) > file_number(resume.file) for file in files)
@@ -95,7 +96,7 @@ def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_ser
     """Check that the source shows the log's last transaction as it was.
 
     Args:
-        finished: what the position says of it.
+        finished: the last transaction, from the position.
         redone: the first transaction that the source gave from `finished.start` or before `finished.gtid`; None when
             it gave none.
         same_server: the source is the server that the epoch of `finished` read. Then the transaction must also stand

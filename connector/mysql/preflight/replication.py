@@ -36,9 +36,10 @@ def check_replication(connection: Connection, facts: SourceFacts) -> None:
     """Checks that the server does not replicate without logging.
 
     Raises:
-        PreflightError: it does.
+        PreflightError: the server applies changes of another server and does not write them to its own log.
     """
-    for problem in unlogged_replication(connection, facts):
+    problem = next(unlogged_replication(connection, facts), None)
+    if problem is not None:
         raise problem
 
 

@@ -39,7 +39,7 @@ def row_transform(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransf
 
     Args:
         layout: the source's table.
-        rule: its rule.
+        rule: the rule of `source.filters.tables` that matches the table.
         key: the hash key.
 
     Returns:

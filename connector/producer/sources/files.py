@@ -21,7 +21,7 @@ from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.transaction.xa import Decided, Prepared
-from connector.log.writing.online import SourceFacts
+from connector.log.writing.online import SourceFound
 from connector.mysql.archive.archive import Archive
 from connector.mysql.archive.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
 from connector.mysql.binlog.frames import EventFrames
@@ -86,7 +86,7 @@ class FileSource:
                 service=self._config.service,
             )
 
-    def facts(self, *, new: bool) -> SourceFacts:
+    def facts(self, *, new: bool) -> SourceFound:
         """The start of the files, and their transactions.
 
         Raises:
@@ -95,7 +95,7 @@ class FileSource:
         """
         files = self._files.files()
         before = previous_gtids(files[0])
-        return SourceFacts(
+        return SourceFound(
             source_id=str(self._files),
             server_uuid=self._owner or "",
             now=self._clock.now(),

@@ -15,7 +15,7 @@ from connector.log.ids import LogId
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
-from connector.log.writing.online import SourceFacts
+from connector.log.writing.online import SourceFound
 from connector.mysql.preflight.cascades import CascadeGuard
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.replication import check_replication
@@ -24,8 +24,7 @@ from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import AfterGtids, StreamStart, replica_uuid
-from connector.mysql.server.source_facts import SourceFacts as ServerFacts
-from connector.mysql.server.source_facts import read_facts
+from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter, fingerprint
@@ -55,7 +54,7 @@ class MySqlSource:
         self._clock = clock
         self._log = SourceLog(config, clock)
         self._filter: Filter | None = None
-        self._server: ServerFacts | None = None
+        self._server: SourceFacts | None = None
         self._warned: tuple[str, ...] = ()
 
     def check(self, *, load: bool) -> None:
@@ -74,7 +73,7 @@ class MySqlSource:
             for warning in facts.warnings:
                 LOG.warning(warning, extra={"service": self._config.service})
 
-    def facts(self, *, new: bool) -> SourceFacts:
+    def facts(self, *, new: bool) -> SourceFound:
         """The identity of the server, and its present position."""
         load = new and self._source.start == SNAPSHOT
         with session(self._source) as connection:
@@ -94,7 +93,7 @@ class MySqlSource:
             unlogged = source_state.unlogged_gtids(connection) if not facts.logs_replicated else None
         if new and not load:
             self.check(load=False)  # a foreign key that was created before this position is not in the log
-        return SourceFacts(
+        return SourceFound(
             source_id=f"{self._source.host}:{self._source.port}",
             server_uuid=facts.server_uuid,
             now=self._clock.now(),
@@ -213,7 +212,7 @@ class MySqlSource:
         return self._filter or Filter.of(self._source)
 
 
-def _check_start(facts: ServerFacts, start: str) -> None:
+def _check_start(facts: SourceFacts, start: str) -> None:
     """Refuse a start at which the tables are not known, where the log does not name columns."""
     if start != NOW and not facts.tells_names:
         raise PreflightError(

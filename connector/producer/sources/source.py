@@ -10,7 +10,7 @@ from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
-from connector.log.writing.online import SourceFacts
+from connector.log.writing.online import SourceFound
 from connector.mysql.server.dump import AfterGtids, StreamStart
 
 
@@ -79,7 +79,7 @@ class Source(Protocol):
             PreflightError: a prerequisite is missing.
         """
 
-    def facts(self, *, new: bool) -> SourceFacts:
+    def facts(self, *, new: bool) -> SourceFound:
         """The identity of the source, and its present position.
 
         Args:
@@ -90,7 +90,7 @@ class Source(Protocol):
         """Make sure that the log has all rows of the tables that are captured from here on.
 
         Args:
-            before: the capture until now, as in `SourceFacts.capture`; None: the log does not have it.
+            before: the capture until now, as in `SourceFound.capture`; None: the log does not have it.
             accepted: patterns of tables that may be partial.
 
         Raises:

@@ -36,7 +36,7 @@ class Bytes:
     """A binary string.
 
     Args:
-        raw: its bytes.
+        raw: the literal's bytes.
         numeric: true if a numeric column reads it as a number: x'41', b'101'.
     """
 

@@ -71,9 +71,9 @@ def located(error: ConnectorError, seqno: int, statement: Statement, target_sche
     """The same error with the event and the statement it is about, and the ways out of a refusal.
 
     Args:
-        error: it.
+        error: the refusal.
         seqno: the event's.
-        statement: the one that is refused.
+        statement: the refused statement.
         target_schema: the tables before it.
     """
     hint = error.hint
@@ -112,7 +112,7 @@ class _Planner:
 
     Args:
         parsed: the reading.
-        statement: it.
+        statement: the statement as the source executed it.
         target_schema: the tables before.
         session: the statement's.
         by_hand: as of `plan`.

@@ -13,7 +13,7 @@ from connector.log.ids import Action
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.producer import heartbeats as module
-from connector.producer.heartbeats import Marker, heartbeats
+from connector.producer.heartbeats import HeartbeatLabels, heartbeats
 from tests.support.batches import BEGIN, END, ENDING, inserts, rows
 
 COLUMNS = (Column("service", "varchar(200)"), Column("name", "varchar(200)"), Column("written", "datetime(6)"))
@@ -26,16 +26,16 @@ def a_beat(service: str, name: str, layout: TableLayout = TABLE) -> list[Any]:
     return [rows(layout, Action.DELETE, (old, None)), rows(layout, Action.INSERT, (None, new))]
 
 
-def told(piece: TransactionBatch) -> dict[str, str]:
-    marked = Marker(CONFIG).marked([piece])[0]
-    assert isinstance(marked, TransactionBatch)
-    assert (marked.changes, marked.ending) == (piece.changes, piece.ending)
-    return dict(marked.begin.metadata) if marked.begin else {}
+def labels(piece: TransactionBatch) -> dict[str, str]:
+    labelled = HeartbeatLabels(CONFIG).labelled([piece])[0]
+    assert isinstance(labelled, TransactionBatch)
+    assert (labelled.changes, labelled.ending) == (piece.changes, piece.ending)
+    return dict(labelled.begin.metadata) if labelled.begin else {}
 
 
 def test_an_event_of_a_heartbeat_has_its_name() -> None:
-    assert told(TransactionBatch(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
-    assert told(TransactionBatch(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
+    assert labels(TransactionBatch(BEGIN, a_beat("shop", "mine"), ENDING)) == {"heartbeat": "mine"}
+    assert labels(TransactionBatch(BEGIN, a_beat("shop", "first")[1:], ENDING)) == {"heartbeat": "first"}
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,26 @@ def test_an_event_of_a_heartbeat_has_its_name() -> None:
         TransactionBatch(BEGIN, [], ENDING),
     ],
 )
-def test_other_batches_are_not_marked(piece: TransactionBatch) -> None:
-    assert told(piece) == {}
+def test_other_batches_are_not_labelled(piece: TransactionBatch) -> None:
+    assert labels(piece) == {}
 
 
 def test_other_items_are_not_changed() -> None:
     passed = PositionAdvance(END, None)
-    assert Marker(CONFIG).marked([passed]) == [passed]
+    assert HeartbeatLabels(CONFIG).labelled([passed]) == [passed]
 
 
 @pytest.mark.parametrize("table", ["", "beat", ".beat", "ops."])
 def test_a_heartbeat_table_without_a_name_is_refused(table: str) -> None:
-    with pytest.raises(ConfigError, match="names no table"):
-        Marker(Config(source=Source(heartbeat_table=table)))
+    with pytest.raises(ConfigError) as refused:
+        HeartbeatLabels(Config(source=Source(heartbeat_table=table)))
+    assert "schema.table" in refused.value.hint
+    assert "table" not in refused.value.where
 
 
 def test_a_heartbeat_table_that_is_not_published_is_refused() -> None:
     with pytest.raises(ConfigError) as refused:
-        Marker(Config(source=Source(heartbeat_table="ops.beat", filters=Filters(do=("shop",)))))
+        HeartbeatLabels(Config(source=Source(heartbeat_table="ops.beat", filters=Filters(do=("shop",)))))
     assert refused.value.where["table"] == "ops.beat"
 
 

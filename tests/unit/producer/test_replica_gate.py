@@ -21,7 +21,7 @@ from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.position import SourcePosition
-from connector.log.writing.online import SourceFacts, TailFound, decide
+from connector.log.writing.online import SourceFound, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.fragments import gtids_of
@@ -149,7 +149,7 @@ class Slow:
 
 
 def publisher(kafka: Kafka, hold: Slow, gtid_set: str = "") -> Publisher:
-    facts = SourceFacts(
+    facts = SourceFound(
         source_id="db:1", server_uuid="u", now=0, log_id=LogId("a" * 32), start=PLACE, gtid_set=gtid_set
     )
     plan = decide(ControlState(None, None, ()), None, {0: TailFound()}, facts)

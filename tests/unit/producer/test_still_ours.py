@@ -46,7 +46,7 @@ def test_an_error_of_an_overtaken_producer_is_that_it_is_fenced(error: Connector
 
     capture = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
     publisher = Publisher(overtaken=overtaken)
-    online: Any = SimpleNamespace(publisher=publisher, capture=capture, prepared=SimpleNamespace(accept=accept))
+    online: Any = SimpleNamespace(publisher=publisher, stream=capture, prepared=SimpleNamespace(accept=accept))
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
     producer._held, producer.state = online, State.ONLINE
     with pytest.raises(Fenced if overtaken else type(error)):

@@ -18,8 +18,8 @@ from connector.log.epochs.fork import (
     LoggedEvent,
     Range,
     accept,
-    meets,
     outside,
+    overlaps,
     parse_ranges,
     ranges_of,
     ranges_text,
@@ -31,14 +31,14 @@ from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.pending import Pending
 from connector.log.transaction.position import PositionRecord, SourcePosition, TargetPosition
-from connector.log.writing.online import SourceFacts, TailFound, comparable, decide
+from connector.log.writing.online import SourceFound, TailFound, comparable, decide
 from tests.support.log_objects import LOG, UUID, control, finished, header, marker, position
 from tests.unit.log.reading.test_event_sequencer import told
 
 NEW = "5e11fa47-71ca-11e1-9e33-c80aa9429563"
 LOST = f"{UUID}:8-9"  # of the events 7 and 8
 FORKED = Forked(LOST, (Range(Seqno(7), Seqno(8)),))
-SOURCE = SourceFacts(
+SOURCE = SourceFound(
     source_id="db2:3306",
     server_uuid=NEW,
     now=7,
@@ -58,7 +58,7 @@ def at() -> PositionRecord:
 def test_ranges_are_the_seqnos(seqnos: set[int]) -> None:
     ranges = ranges_of(map(Seqno, seqnos))
     assert parse_ranges(ranges_text(ranges), "t-0@0") == ranges
-    assert {s for s in range(41) if meets(ranges, Seqno(s), Seqno(s))} == seqnos
+    assert {s for s in range(41) if overlaps(ranges, Seqno(s), Seqno(s))} == seqnos
     assert all(before.last + 1 < after.first for before, after in pairwise(ranges))
 
 
@@ -185,7 +185,7 @@ def test_a_target_that_was_taken_back_is_refused_if_it_holds_one() -> None:
 
 
 def test_a_target_that_was_taken_back_is_told_when_the_log_forks() -> None:
-    """It has applied neither 7 nor 8 again when it meets the marker, on another partition."""
+    """It has applied neither 7 nor 8 again when it overlaps the marker, on another partition."""
     it = ledger(6, 2, History.of(control(0, 5, count=2), Seqno(8)), partitions=2, head=8)
     with pytest.raises(HistoriesDiffer, match="already taken"):
         it.accept(fork_marker(prev=6), 1, 12, "m")  # type: ignore[arg-type]

@@ -83,8 +83,8 @@ def test_an_empty_target_needs_the_logs_first_event() -> None:
 @pytest.mark.parametrize(
     ("state", "last", "message"),
     [
-        (ControlState(None, None, ()), -1, "knows no log"),
-        (replace(control(0), epochs=()), -1, "knows no log"),
+        (ControlState(None, None, ()), -1, "has no log"),
+        (replace(control(0), epochs=()), -1, "has no log"),
         (replace(control(0, 3), epochs=control(0, 3).epochs[1:]), 5, "first epoch"),
         (control(3), 5, "first epoch"),
         (replace(control(0, 3, 4), epochs=control(0, 3, 4).epochs[::2]), 5, "misses an epoch"),

@@ -10,12 +10,12 @@ from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState
 from connector.log.ids import NO_SEQNO, Epoch, Kind, LogId, Seqno
 from connector.log.transaction.position import Digest, Open, PositionRecord, SourcePosition
-from connector.log.writing.online import OnlinePlan, SourceFacts, TailFound, check_redo, decide, go_back, incomparable
+from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, check_redo, decide, go_back, incomparable
 from tests.support.log_objects import LOG, UUID, control, finished, header, marker, position
 
 NOTHING = ControlState(None, None, ())
 EMPTY = TailFound()
-SOURCE = SourceFacts(
+SOURCE = SourceFound(
     source_id="db1:3306",
     server_uuid=UUID,
     now=7,
@@ -135,8 +135,8 @@ def test_an_aborted_first_start_is_no_log() -> None:
         (control(0, 9), position(7, 1), {0: FINE}, "position topic lost its end"),
         (control(0), position(8, 2), {0: FINE}, "control topic does not know"),
         (control(0), position(8, 1), {0: FINE}, "control topic lost its end"),
-        (control(0, 5), position(8, 2), {0: EMPTY}, "made anew"),
-        (control(0, 5), position(8, 2), {0: TailFound(start=0, end=3)}, "made anew"),
+        (control(0, 5), position(8, 2), {0: EMPTY}, "re-created"),
+        (control(0, 5), position(8, 2), {0: TailFound(start=0, end=3)}, "re-created"),
     ],
 )
 def test_topics_that_contradict_each_other_stop_the_producer(

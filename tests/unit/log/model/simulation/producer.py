@@ -163,7 +163,7 @@ class Producer:
         return plan
 
     def _accepted(
-        self, control: ControlState, position: PositionRecord | None, facts: online.SourceFacts, kept: PreparedState
+        self, control: ControlState, position: PositionRecord | None, facts: online.SourceFound, kept: PreparedState
     ) -> fork.Accepted | None:
         """What is trapped, found in the event topic."""
         gone = GtidSet.parse((position and position.gtid_set) or "") - GtidSet.parse(facts.executed or "")
@@ -183,13 +183,13 @@ class Producer:
             if header.kind is not Kind.EPOCH
             and header.last_frag
             and header.gtid in gone
-            and not fork.meets(trapped, header.seqno, header.seqno)
+            and not fork.overlaps(trapped, header.seqno, header.seqno)
         ]
         return fork.accept(position, str(gone), events, kept.pending)
 
-    def _facts(self) -> online.SourceFacts:
+    def _facts(self) -> online.SourceFound:
         self._session.saw_source = self._source.generation
-        return online.SourceFacts(
+        return online.SourceFound(
             source_id="db1:3306",
             server_uuid=self._source.server_uuid,
             now=0,

@@ -27,7 +27,7 @@ READ: Final = 0.2  # seconds after which a read returns without items, so that a
 REDO_PATIENCE: Final = 120.0  # seconds without items from a source that has the transaction
 
 
-class Capture:
+class ComparedStream:
     """The source's stream at the log's position, and the source's tables there.
 
     Args:
