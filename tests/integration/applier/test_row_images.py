@@ -220,15 +220,17 @@ def test_an_update_of_a_row_that_the_target_lacks_stops(source: Source) -> None:
     pieces = source.pieces()
     source.run("DROP TABLE the_end", "SET SESSION binlog_row_image = MINIMAL", "UPDATE k SET a = 2")
     rest = source.pieces()[len(pieces) :]
-    with pytest.raises(TargetDiffers, match=r"k"):
+    with pytest.raises(TargetDiffers) as refused:
         apply(source.config, [pieces[0], *rest], random.Random(1))
+    assert refused.value.where["table"].table == "k"
 
 
 def test_an_insert_whose_default_is_not_known_stops(source: Source) -> None:
     source.run("CREATE TABLE k (id INT PRIMARY KEY, a INT DEFAULT 1)", "ALTER TABLE k ALTER a SET DEFAULT 2")
     source.run("SET SESSION binlog_row_image = MINIMAL", "INSERT INTO k (id) VALUES (1)")
-    with pytest.raises(Unsupported, match="does not tell column a"):
+    with pytest.raises(Unsupported, match="binlog_row_image") as refused:
         apply(source.config, source.pieces(), random.Random(1))
+    assert refused.value.where["column"] == "a"
 
 
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL", "NOBLOB"])

@@ -370,4 +370,4 @@ def test_files_that_begin_behind_the_log_are_refused(bench: Bench, folder: Path)
     assert archive(bench, folder, "--to-now").returncode == 0
     with bench.start("--from-files", str(folder / newest)) as process:
         assert process.ended() == Purged.exit_code
-        assert "the files do not have what comes next" in process.text
+        assert "add older files to --from" in process.text
