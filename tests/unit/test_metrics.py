@@ -87,7 +87,7 @@ def test_old_names_on_serves_both_names(port: int) -> None:
     lines = scraped("127.0.0.1", port).splitlines()
     assert 'thl_lag_events{service="shop"} 41.0' in lines
     assert 'thl_behind_events{service="shop"} 41.0' in lines
-    assert not any(line.startswith("thl_publication_held_since_seconds") for line in lines)
-    metrics.replica_lagging_since.labels("shop", "r").set(7)
+    assert not any("thl_publication_held_since_seconds{" in line and f'service="{port}"' in line for line in lines)
+    metrics.replica_lagging_since.labels(str(port), "r").set(7)
     lines = scraped("127.0.0.1", port).splitlines()
-    assert 'thl_publication_held_since_seconds{replica="r",service="shop"} 7.0' in lines
+    assert f'thl_publication_held_since_seconds{{replica="r",service="{port}"}} 7.0' in lines
