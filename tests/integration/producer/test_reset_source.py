@@ -134,6 +134,8 @@ def test_a_reset_whose_files_have_the_same_names_is_refused(bench: Bench) -> Non
     bench.sql("RESET BINARY LOGS AND GTIDS")
     for number in range(count - 1):
         insert(bench, f"anew {number}")
+    # A file tells the second in which it was begun.
+    until(lambda: int(bench.sql("SELECT UNIX_TIMESTAMP()").splitlines()[1]) > before.created)
     bench.sql("FLUSH BINARY LOGS")
     insert(bench, *(f"anew, too {number}" for number in range(20)))
     assert purge(bench) == before.resume.file
