@@ -73,8 +73,9 @@ def test_the_last_event_of_version_1_is_shorter_than_todays_headers(tmp_path: Pa
     log.query(b"INSERT INTO t VALUES (1)")
     log.event(3, b"")  # STOP
     assert len(said(read(log.data, tmp_path))) == 1
-    with pytest.raises(CorruptBinlog, match="ends inside"):
+    with pytest.raises(CorruptBinlog) as raised:
         read(log.data[:-1], tmp_path)
+    assert raised.value.where == {"file": "log.001", "pos": len(log.data) - 13}  # the cut event
 
 
 def test_what_4_1_says_of_a_session_belongs_to_the_statement_behind_it(tmp_path: Path) -> None:
@@ -95,11 +96,11 @@ def test_what_4_1_says_of_a_session_belongs_to_the_statement_behind_it(tmp_path:
 @pytest.mark.parametrize(
     ("start", "error", "text"),
     [
-        (OldLog(2).data, Unsupported, "only 4.0.0 and 4.0.1"),
+        (OldLog(2).data, Unsupported, "version 2"),
         (OldLog(5).data, Unsupported, "version 5"),
         (OldLog(1).data[:17] + b"\x03" + OldLog(1).data[18:], Unsupported, "version 3 with headers of 13"),
-        (OldLog(3).data[:13] + b"\x4a" + OldLog(3).data[14:-1], CorruptBinlog, "impossible length"),
-        (described({}, server=b"5.1.5-a_drop5p20"), Unsupported, "other numbers"),
+        (OldLog(3).data[:13] + b"\x4a" + OldLog(3).data[14:-1], CorruptBinlog, r"START_V3\(1\)"),
+        (described({}, server=b"5.1.5-a_drop5p20"), Unsupported, "server=5.1.5-a_drop5p20"),
         (described({}, header=13), Unsupported, "header of 13"),
         (described({2: 7}), Unsupported, "type 2 with a fixed part of 7"),
         (described({19: 5}), Unsupported, "type 19 with a fixed part of 5"),
@@ -111,13 +112,14 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, start: bytes, error: type[
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [(6, "before 5.0.3.*LOAD"), (8, "before 5.0.3"), (12, "NEW_LOAD"), (20, "5.1.5 to 5.1.17")]
+    ("kind", "name"), [(6, "LOAD(6)"), (8, "CREATE_FILE(8)"), (12, "NEW_LOAD(12)"), (20, "PRE_GA_WRITE_ROWS(20)")]
 )
-def test_events_that_cannot_be_read_are_named(tmp_path: Path, kind: int, text: str) -> None:
+def test_events_that_cannot_be_read_are_named(tmp_path: Path, kind: int, name: str) -> None:
     log = OldLog()
     log.event(kind, bytes(40))
-    with pytest.raises(Unsupported, match=text):
+    with pytest.raises(Unsupported) as raised:
         read(log.data, tmp_path)
+    assert raised.value.where["event"] == name
 
 
 def appended(data: bytes, kind: int, body: bytes, extra: bytes = b"") -> bytes:
@@ -156,8 +158,9 @@ def test_a_query_without_status_variables(tmp_path: Path) -> None:
     data = appended(data, 2, struct.pack("<IIBH", 7, 0, 1, 0) + b"s\0INSERT INTO t VALUES (1)")
     assert said(read(data, tmp_path)) == [("INSERT INTO t VALUES (1)", None)]
     broken = appended(described({2: 11}), 2, bytes(10))
-    with pytest.raises(CorruptBinlog, match="shorter than its fixed part"):
+    with pytest.raises(CorruptBinlog) as raised:
         read(broken, tmp_path)
+    assert (raised.value.where["pos"], raised.value.where["event"]) == (107, "QUERY(2)")
 
 
 def test_the_checksum_may_change_within_a_file(tmp_path: Path) -> None:
@@ -309,10 +312,12 @@ def test_rows_of_5_1_without_a_transaction_end_with_their_statement(tmp_path: Pa
 
 
 def test_rows_without_a_transaction_are_damage_where_no_server_writes_them(tmp_path: Path) -> None:
-    with pytest.raises(CorruptBinlog, match="outside of a transaction"):
+    with pytest.raises(CorruptBinlog) as raised:
         read(bare_rows(b"5.5.8-log", 1), tmp_path)
-    with pytest.raises(CorruptBinlog, match="inside of an event or a transaction"):
+    assert raised.value.where == {"file": "log.001", "pos": 107, "event": "TABLE_MAP(19)"}
+    with pytest.raises(CorruptBinlog) as raised:
         read(bare_rows(b"5.1.23-rc-log", 0), tmp_path)
+    assert raised.value.where == {"file": "log.001", "pos": 186}  # at the file's end
 
 
 def test_the_same_events_in_a_servers_own_log_are_a_jump(tmp_path: Path) -> None:

@@ -262,21 +262,37 @@ def test_files_of_several_sessions_may_come_among_each_other_and_before_their_tr
 
 
 @pytest.mark.parametrize(
-    ("events", "text"),
+    ("events", "error", "where"),
     [
-        ([(9, struct.pack("<I", 1))], "has not begun"),
-        ([(18, executes(1, b"LOAD", start=0, end=1))], "has not begun"),
-        ([(17, struct.pack("<I", 1)), (18, executes(1, b"LOAD", start=1, end=9))], "outside of its statement"),
-        ([(17, struct.pack("<I", 1)), (18, executes(1, b"LOAD", start=0, end=1, duplicates=9))], "treatment 9"),
-        ([(17, struct.pack("<I", number)) for number in range(300)], "more than 256 files"),
+        ([(9, struct.pack("<I", 1))], CorruptBinlog, (127, "APPEND_BLOCK(9)", 1)),
+        ([(18, executes(1, b"LOAD", start=0, end=1))], CorruptBinlog, (127, "EXECUTE_LOAD_QUERY(18)", 1)),
+        (
+            [(17, struct.pack("<I", 1)), (18, executes(1, b"LOAD", start=1, end=9))],
+            CorruptBinlog,
+            (154, "EXECUTE_LOAD_QUERY(18)", None),
+        ),
+        (
+            [(17, struct.pack("<I", 1)), (18, executes(1, b"LOAD", start=0, end=1, duplicates=9))],
+            Unsupported,
+            (154, "EXECUTE_LOAD_QUERY(18)", None),
+        ),
+        (
+            [(17, struct.pack("<I", number)) for number in range(300)],
+            CorruptBinlog,
+            (7039, "BEGIN_LOAD_QUERY(17)", None),  # the 257th file
+        ),
     ],
 )
-def test_files_that_do_not_fit_stop_us(tmp_path: Path, events: list[tuple[int, bytes]], text: str) -> None:
+def test_a_file_that_does_not_fit_its_statement_stops_reading(
+    tmp_path: Path, events: list[tuple[int, bytes]], error: type[ConnectorError], where: tuple[int, str, int | None]
+) -> None:
     log = LogWriter()
     for kind, body in events:
         log.event(kind, body)
-    with pytest.raises(ConnectorError, match=text):
+    with pytest.raises(error) as raised:
         read(log, tmp_path)
+    found = raised.value.where
+    assert (found["pos"], found["event"], found.get("file_id")) == where
 
 
 def test_a_savepoint_among_rows_is_kept_only_where_statements_are(tmp_path: Path) -> None:

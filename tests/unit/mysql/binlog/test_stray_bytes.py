@@ -75,7 +75,7 @@ def test_a_definition_whose_text_is_not_known_to_its_last_byte_is_published_and_
     log.query(b"/*! ALTER TABLE t ADD c INT /* \xe9 */ */", state=UTF8)
     table, procedure, altered = said(log, tmp_path)
     assert table.sql == "CREATE TABLE t (b INT COMMENT '\\xff') -- \\xe9"
-    with pytest.raises(Unsupported, match="bytes that mean nothing"):
+    with pytest.raises(Unsupported):
         plan(table, TargetSchema(), 0)
     assert plan(procedure, TargetSchema(), 0).operations == ()
     assert replay.TEXT not in altered.options

@@ -193,24 +193,25 @@ def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "column"),
     [
-        ({"drop": ["i*"]}, "drops a column of the key"),
-        ({"drop": ["*"]}, "drops a column of the key"),
-        ({"mask": {"id": {"fixed": 1}}}, "masks a column of the key"),
-        ({"mask": {"id": {"hash": 16}}}, "is int, no text"),
-        ({"mask": {"short": {"hash": 17}}}, "hash of 17 digits into a column that is varchar"),
-        ({"mask": {"n": {"truncate": 1}}}, "no text"),
-        ({"mask": {"short": {"fixed": "x" * 17}}}, "into a column that is varchar"),
-        ({"mask": {"short": {"fixed": 1}}}, "puts 1 into"),
-        ({"mask": {"n": {"fixed": "1"}}}, "puts '1' into"),
-        ({"mask": {"d": {"fixed": "2024-01-01"}}}, "into a column that is date"),
+        ({"drop": ["i*"]}, "id"),
+        ({"drop": ["*"]}, "id"),
+        ({"mask": {"id": {"fixed": 1}}}, "id"),
+        ({"mask": {"id": {"hash": 16}}}, "id"),
+        ({"mask": {"short": {"hash": 17}}}, "short"),
+        ({"mask": {"n": {"truncate": 1}}}, "n"),
+        ({"mask": {"short": {"fixed": "x" * 17}}}, "short"),
+        ({"mask": {"short": {"fixed": 1}}}, "short"),
+        ({"mask": {"n": {"fixed": "1"}}}, "n"),
+        ({"mask": {"d": {"fixed": "2024-01-01"}}}, "d"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_stops(fields: dict[str, Any], message: str) -> None:
+def test_a_rule_that_cannot_be_followed_stops(fields: dict[str, Any], column: str) -> None:
     layout = table(text("short", "varchar(16)"), Column("n", "bigint"), Column("d", "date"))
-    with pytest.raises(Unsupported, match=message):
+    with pytest.raises(Unsupported) as refused:
         row_transform(layout, rule(**fields), KEY)
+    assert refused.value.where == {"table": layout.name, "column": column}
 
 
 def test_without_a_key_all_columns_but_one_may_go() -> None:
@@ -237,10 +238,14 @@ def test_the_key_of_hashes(tmp_path: Any) -> None:
     assert hash_key(Filters.model_validate({"tables": hashing, "hash_key": KEY.decode()})) == KEY
     file = tmp_path / "key"
     filters = Filters.model_validate({"tables": hashing, "hash_key_file": str(file)})
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError) as refused:
         hash_key(filters)
+    assert refused.value.where == {"file": file}
+    assert isinstance(refused.value.__cause__, FileNotFoundError)
     file.write_bytes(b"short\n")
-    with pytest.raises(ConfigError, match="less than 16 bytes"):
+    with pytest.raises(ConfigError) as refused:
         hash_key(filters)
+    assert refused.value.where == {"file": file}
+    assert refused.value.__cause__ is None
     file.write_bytes(KEY + b"\n")
     assert hash_key(filters) == KEY
