@@ -81,7 +81,13 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse today's options and their earlier forms."""
-        return super().parse_args(ctx, self._rewritten(ctx, args))
+        try:
+            words = self._rewritten(ctx, args)
+        except click.UsageError:
+            if not ctx.resilient_parsing:
+                raise
+            words = args  # the shell asks for completions of a line that is not finished
+        return super().parse_args(ctx, words)
 
     def sections(self, ctx: click.Context) -> dict[str, list[click.Parameter]]:
         """The options by heading, in the order of their declaration; those that every command has come last."""

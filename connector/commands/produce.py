@@ -141,8 +141,10 @@ def _beginning(
 
     if places:
         click.echo("thl: --from is now --start (a position) and --from-files (folders and files)", err=True)
+        if files:
+            raise click.UsageError("--from-files and --from are the same option: give one of them")
         if len(places) > 1 or Path(places[0]).exists():
-            files = (*files, *places)
+            files = places
         elif start is None:
             start = places[0]
         else:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from connector import cli
 from connector.commands.command import Command
@@ -183,9 +184,24 @@ def test_the_earlier_from_of_produce_is_a_position_or_files(
     assert _beginning(found["start"], found["from_files"], found["places"]) == (start, files)
 
 
-@pytest.mark.parametrize("options", [("now", ("f",), ()), ("now", (), ("earliest",)), ("now", (), ("tests",))])
-def test_a_position_and_files_exclude_each_other(options: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("now", ("f",), ()),
+        ("now", (), ("earliest",)),
+        ("now", (), ("tests",)),
+        (None, ("f",), ("tests",)),
+        (None, ("f",), ("now",)),
+    ],
+)
+def test_what_excludes_each_other_is_refused(options: tuple[Any, ...]) -> None:
     from connector.commands.produce import _beginning
 
     with pytest.raises(click.UsageError):
         _beginning(*options)
+
+
+@pytest.mark.parametrize("line", ["list --format", "tail --format", "binlog --format", "list --from", "wait --applied"])
+def test_an_unfinished_line_is_completed(line: str) -> None:
+    words = ShellComplete(cli.thl, {}, "thl", "_THL_COMPLETE").get_completions(line.split(), "")
+    assert ("json" in {word.value for word in words}) == line.endswith("format")
