@@ -88,7 +88,7 @@ def _affected(parsed: ast.ParsedStatement, default_schema: str) -> AffectedTable
             return _of("DROP", *tables)
         case ast.RenameTablesStatement(pairs, _):
             return _of("RENAME", *(table for pair in pairs for table in pair))
-        case ast.TruncateTableStatement(table, _):
+        case ast.TruncateTableStatement(table):
             if parsed.rest is not None:
                 parsed.rest.stop()
             return _of("TRUNCATE", table)

@@ -115,10 +115,9 @@ class RenameTablesStatement:
 
 @dataclass(frozen=True, slots=True)
 class TruncateTableStatement:
-    """TRUNCATE; `waits`: with WAIT, NOWAIT or STORAGE, which are MariaDB's."""
+    """TRUNCATE."""
 
     table: TableReference
-    waits: bool
 
 
 @dataclass(frozen=True, slots=True)

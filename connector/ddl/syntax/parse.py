@@ -12,13 +12,14 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, SourceSpan, TableReference
 from connector.ddl.syntax.ast_table import LikeTable, TableBody
 from connector.ddl.syntax.parse_alter import alter_parts
-from connector.ddl.syntax.parse_parts import index_parts
+from connector.ddl.syntax.parse_parts import algorithm_or_lock, index_parts, pass_wait
 from connector.ddl.syntax.parse_table import like_table, table_body
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 ACCOUNTS: Final = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
 MAINTENANCE: Final = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
@@ -46,9 +47,10 @@ def parse(statement: Statement, *, whole: bool = True) -> list[ast.ParsedStateme
     check_spaces(statement)
     sql_mode = statement.options.get("sql_mode", "")
     modes = sql_modes(sql_mode)
+    mariadb = statement.options.get(DIALECT) == MARIADB_DIALECT
     found = []
     for tokens in readings(statement.sql, sql_mode, whole=whole):
-        found.append(_parsed(statement, tokens, Reader(tokens, statement.schema, modes)))
+        found.append(_parsed(statement, tokens, Reader(tokens, statement.schema, modes, mariadb=mariadb)))
     return found
 
 
@@ -127,7 +129,7 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
         return ast.CreateSequenceStatement(table, optional) if verb == "CREATE" else ast.AlterSequenceStatement(table)
     if verb == "CREATE":
         return ast.CreateTableStatement(table, optional, replace, _body(reader))
-    _pass_wait(reader)
+    pass_wait(reader)
     return ast.AlterTableStatement(table, alter_parts(reader))
 
 
@@ -140,11 +142,11 @@ def _other(reader: Reader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStat
 
 def _truncate(reader: Reader) -> ast.TruncateTableStatement:
     reader.accept("TABLE")
-    table, mark = reader.table(), reader.mark
-    _pass_wait(reader)
-    if not reader.accept("DROP", "STORAGE"):  # MariaDB's, for Oracle's sake
+    table = reader.table()
+    pass_wait(reader)
+    if reader.mariadb and not reader.accept("DROP", "STORAGE"):  # for Oracle's sake; without effect
         reader.accept("REUSE", "STORAGE")
-    return ast.TruncateTableStatement(table, waits=reader.mark != mark)
+    return ast.TruncateTableStatement(table)
 
 
 def _rename(reader: Reader) -> ast.RenameTablesStatement:
@@ -152,7 +154,7 @@ def _rename(reader: Reader) -> ast.RenameTablesStatement:
     pairs: list[tuple[TableReference, TableReference]] = []
     while True:
         old = reader.table()
-        _pass_wait(reader)
+        pass_wait(reader)
         reader.expect("TO")
         pairs.append((old, reader.table()))
         if not reader.accept(","):
@@ -165,7 +167,7 @@ def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTablesS
     tables = [reader.table()]
     while reader.accept(","):
         tables.append(reader.table())
-    _pass_wait(reader)
+    pass_wait(reader)
     reader.accept_any("RESTRICT", "CASCADE")
     reader.expect_end()
     return ast.DropTablesStatement(tuple(tables), optional, sequences)
@@ -186,7 +188,7 @@ def _create_index(reader: Reader) -> ast.CreateIndexStatement:
     while not reader.accept("ON"):
         reader.take()
     table = reader.table()
-    _pass_wait(reader)
+    pass_wait(reader)
     start = reader.start
     try:
         parts = index_parts(reader)
@@ -200,7 +202,11 @@ def _drop_index(reader: Reader) -> ast.DropIndexStatement:
     primary = reader.name().upper() == "PRIMARY"
     while not reader.accept("ON"):
         reader.take()
-    return ast.DropIndexStatement(reader.table(), primary)
+    table = reader.table()
+    pass_wait(reader)
+    while algorithm_or_lock(reader):
+        pass
+    return ast.DropIndexStatement(table, primary)
 
 
 def _body(reader: Reader) -> TableBody | LikeTable | NotUnderstood:
@@ -263,11 +269,3 @@ def _pass_definer(reader: Reader) -> None:
             reader.name()
         else:
             return
-
-
-def _pass_wait(reader: Reader) -> None:
-    """Pass MariaDB's WAIT n or NOWAIT: how long to wait for a table's lock."""
-    if reader.accept("WAIT"):
-        reader.take()
-    else:
-        reader.accept("NOWAIT")

@@ -27,7 +27,7 @@ from connector.ddl.syntax.clauses import (
     UnknownClause,
 )
 from connector.ddl.syntax.parse_options import partitioning, table_option
-from connector.ddl.syntax.parse_parts import attempt, parenthesized
+from connector.ddl.syntax.parse_parts import algorithm_or_lock, attempt, parenthesized
 from connector.ddl.syntax.parse_table import constraint, defined_column, table_items
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Lexeme
@@ -178,12 +178,9 @@ def _no_effect(reader: Reader) -> bool:
     if reader.accept_any("ENABLE", "DISABLE"):
         reader.expect("KEYS")
         return True
-    if reader.accept_any("ALGORITHM", "LOCK"):
-        reader.accept("=")
-        reader.name()
-        return True
     return (
-        reader.accept("FORCE")
+        algorithm_or_lock(reader)
+        or reader.accept("FORCE")
         or reader.accept("WITH", "VALIDATION")
         or reader.accept("WITHOUT", "VALIDATION")
         or reader.accept_any("SECONDARY_LOAD", "SECONDARY_UNLOAD") != ""

@@ -37,6 +37,21 @@ def attempt(reader: Reader, read: Callable[[Reader], Part]) -> Part | NotUnderst
         return NotUnderstood(reader.since(start), error.message)
 
 
+def pass_wait(reader: Reader) -> None:
+    """Pass MariaDB's WAIT n or NOWAIT behind a table's name: how long to wait for its lock."""
+    if reader.mariadb and not reader.accept("NOWAIT") and reader.accept("WAIT"):
+        reader.take()
+
+
+def algorithm_or_lock(reader: Reader) -> bool:
+    """Pass ALGORITHM [=] … or LOCK [=] …: how a change is made, whatever it is."""
+    if not reader.accept_any("ALGORITHM", "LOCK"):
+        return False
+    reader.accept("=")
+    reader.name()
+    return True
+
+
 def parenthesized(reader: Reader) -> Expression:
     """Read `( … )`."""
     start = reader.start

@@ -18,13 +18,17 @@ class Reader:
         tokens: of one statement, ended by END.
         schema: the session's default schema.
         modes: those of the session's `sql_mode` that change how statements are read.
+        mariadb: whether a MariaDB executed it, whose clauses MySQL lacks.
     """
 
-    def __init__(self, tokens: Sequence[Token], schema: str, modes: Set[str] = frozenset()) -> None:
+    def __init__(
+        self, tokens: Sequence[Token], schema: str, modes: Set[str] = frozenset(), *, mariadb: bool = False
+    ) -> None:
         self._tokens = tokens
         self._next = 0
         self._schema = schema
         self.modes = modes
+        self.mariadb = mariadb
 
     @property
     def token(self) -> Token:

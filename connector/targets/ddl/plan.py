@@ -160,10 +160,8 @@ class _Planner:
             case ast.DropSchemaStatement(schema):
                 self._check_end()
                 return _drop_schema(target_schema, schema.text)
-            case ast.TruncateTableStatement(table, waits):
+            case ast.TruncateTableStatement(table):
                 self._check_end()
-                if waits:
-                    stop("a TRUNCATE with what MariaDB alone has")
                 return [] if table.name in target_schema.excluded else [
                     Truncate(target_schema.get(table.name))
                 ], target_schema

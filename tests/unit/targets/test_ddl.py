@@ -472,6 +472,28 @@ def test_mariadbs_conditions_before_names_are_no_names() -> None:
     assert "name" not in planned(sql, before, dialect="mariadb").target_schema.get(T).defaults_of()
 
 
+@pytest.mark.parametrize("options", ["ALGORITHM=INPLACE", "LOCK NONE", "LOCK = DEFAULT ALGORITHM COPY"])
+def test_drop_index_with_algorithm_or_lock_drops_the_key(options: str) -> None:
+    assert not planned(f"DROP INDEX `PRIMARY` ON t {options}", CATALOG).target_schema.get(T).key
+
+
+@pytest.mark.parametrize("wait", ["WAIT 5", "NOWAIT", "NOWAIT ALGORITHM=COPY"])
+def test_mariadbs_wait_for_a_lock_changes_no_plan(wait: str) -> None:
+    told = {DIALECT: MARIADB_DIALECT}
+    assert not planned(f"DROP INDEX IF EXISTS `PRIMARY` ON t {wait}", CATALOG, **told).target_schema.get(T).key
+    wait = wait.partition(" ALGORITHM")[0]
+    assert planned(f"TRUNCATE t {wait}", CATALOG, **told).operations == planned("TRUNCATE t", CATALOG).operations
+    assert planned(f"DROP TABLE t {wait}", CATALOG, **told).operations == planned("DROP TABLE t", CATALOG).operations
+    assert not planned(f"CREATE INDEX i ON t {wait} (id) ALGORITHM=COPY", CATALOG, **told).operations
+
+
+@pytest.mark.parametrize("sql", ["DROP INDEX `PRIMARY` ON t", "TRUNCATE t", "DROP TABLE t"])
+@pytest.mark.parametrize("wait", ["WAIT 5", "NOWAIT"])
+def test_wait_for_a_lock_of_a_mysql_stops(sql: str, wait: str) -> None:
+    with pytest.raises(Unsupported):
+        planned(f"{sql} {wait}", CATALOG)
+
+
 @pytest.mark.parametrize("kind", ["DECIMAL(1,2,3)", "TEXT(99999999999)", "VARCHAR"])
 def test_a_type_with_sizes_that_no_server_has_stops(kind: str) -> None:
     with pytest.raises(Unsupported):
