@@ -219,10 +219,10 @@ def test_an_update_of_a_row_that_the_target_lacks_stops(source: Source) -> None:
     source.run("CREATE TABLE k (id INT PRIMARY KEY, a INT, b BLOB)", "INSERT INTO k VALUES (1, 1, 'b')")
     pieces = source.pieces()
     source.run("DROP TABLE the_end", "SET SESSION binlog_row_image = MINIMAL", "UPDATE k SET a = 2")
-    rest = source.pieces()[len(pieces) :]
+    _, update, *_ = source.pieces()[len(pieces) :]  # behind DROP TABLE the_end
     with pytest.raises(TargetDiffers) as refused:
-        apply(source.config, [pieces[0], *rest], random.Random(1))
-    assert refused.value.where["table"].table == "k"
+        apply(source.config, [pieces[0], update], random.Random(1))
+    assert ".k" in refused.value.message
 
 
 def test_an_insert_whose_default_is_not_known_stops(source: Source) -> None:

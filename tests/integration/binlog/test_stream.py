@@ -267,7 +267,7 @@ def test_what_is_not_understood_stops_with_its_place(shop: Shop) -> None:
         "UPDATE t SET v = 'x' WHERE id = 1",
     )
 
-    with pytest.raises(Unsupported, match="logged as a statement") as caught:
+    with pytest.raises(Unsupported, match="binlog_format") as caught:
         shop.read()
 
     assert caught.value.where["file"]
@@ -282,7 +282,7 @@ def test_names_missing_from_the_log_stop_with_the_statement_that_mends_it(shop: 
     finally:
         shop.run("SET GLOBAL binlog_row_metadata = FULL")
 
-    with pytest.raises(Unsupported, match="does not name the columns") as caught:
+    with pytest.raises(Unsupported) as caught:
         shop.read()
 
     assert "SET GLOBAL binlog_row_metadata = FULL" in caught.value.hint

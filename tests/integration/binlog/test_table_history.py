@@ -130,7 +130,7 @@ def test_a_table_that_is_not_the_one_of_the_history_stops(
     forged(watched, **otherwise)
     watched.run("INSERT INTO t (w) VALUES (1)")
 
-    with pytest.raises(CorruptBinlog, match=r"t is not the table that the history knows: column 1, v, ") as caught:
+    with pytest.raises(CorruptBinlog) as caught:
         watched.read()
 
     assert told in str(caught.value)
@@ -147,8 +147,11 @@ def test_a_column_more_or_less_stops(watched: Watched) -> None:
     watched.history._known = Definitions({table.name: replace(table, layout=TableLayout(table.name, ()))})
     watched.run("INSERT INTO t VALUES (1)")
 
-    with pytest.raises(CorruptBinlog, match="it has 1 columns, the history 0"):
+    with pytest.raises(CorruptBinlog) as caught:
         watched.read()
+
+    assert caught.value.where["table"] == (SCHEMA, "t")
+    assert "binlog_row_metadata = FULL" in caught.value.hint
 
 
 def test_rows_behind_a_definition_that_is_not_understood_stop_with_it(watched: Watched) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.config.model import Source
-from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged, SourceUnavailable
+from connector.errors import ConfigError, HistoriesDiffer, MissingPrivilege, PreflightError, Purged, SourceUnavailable
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import Connection, connect, query
 from connector.mysql.server.dump import open_stream
@@ -62,7 +62,7 @@ def test_a_setting_that_is_wrong_is_told_with_what_mends_it(
 ) -> None:
     source = as_source(mysql_server)
     with a_setting(mysql_server, name, value):
-        with pytest.raises(PreflightError, match=f"{name} is {value}") as raised:
+        with pytest.raises(PreflightError, match=name) as raised:
             checked(source)
         assert raised.value.hint.startswith(hint)
         connection = connect(source)
@@ -100,7 +100,7 @@ def test_columns_without_names_are_a_warning(mysql_server: SqlServer) -> None:
     assert not any("binlog_row_metadata" in one for one in checked(as_source(mysql_server)).warnings)
     with (
         a_setting(mysql_server, "binlog_row_metadata", "MINIMAL"),
-        pytest.raises(PreflightError, match="temporary tables") as raised,
+        pytest.raises(PreflightError, match="binlog_row_metadata") as raised,
     ):
         checked(as_source(mysql_server, statements="keep"))
     assert "SET PERSIST binlog_row_metadata = 'FULL';" in raised.value.hint
@@ -130,7 +130,7 @@ def test_partial_json_is_a_warning_and_with_minimal_images_refused(mysql_server:
         assert any(warning.startswith("binlog_row_value_options is PARTIAL_JSON") for warning in warnings)
         with (
             a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
-            pytest.raises(PreflightError, match="binlog_row_value_options is PARTIAL_JSON") as raised,
+            pytest.raises(PreflightError, match="binlog_row_value_options") as raised,
         ):
             checked(as_source(mysql_server))
     assert raised.value.hint.startswith("SET PERSIST binlog_row_value_options = '';")
@@ -174,9 +174,10 @@ def test_a_table_that_may_not_be_read_is_not_silently_left_out(mysql_server: Sql
         grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.seen")
         with (
             a_user(mysql_server, *grants, do=(name,)) as source,
-            pytest.raises(PreflightError, match=f"SELECT on `{name}`"),
+            pytest.raises(MissingPrivilege) as raised,
         ):
             checked(source, snapshot=True)
+        assert raised.value.hint.startswith(f"GRANT SELECT ON `{name}`.* TO ")
         with a_user(mysql_server, *grants, do=(f"{name}.seen",)) as source:
             checked(source, snapshot=True)
 
@@ -193,15 +194,16 @@ def test_roles_count(mysql_server: SqlServer) -> None:
 
 
 def test_a_wrong_password_and_a_server_that_is_not_there(mysql_server: SqlServer) -> None:
-    with pytest.raises(PreflightError, match="refuses the user"):
+    with pytest.raises(PreflightError, match=r"source\.password"):
         connect(as_source(mysql_server, user="nobody", password="x"))
-    with pytest.raises(SourceUnavailable, match="does not answer"):
+    with pytest.raises(SourceUnavailable) as gone:
         connect(Source(host="127.0.0.1", port=1))
+    assert gone.value.where["source"] == "127.0.0.1:1"
 
 
 def test_the_sources_own_server_id_is_refused(mysql_server: SqlServer) -> None:
     own = checked(as_source(mysql_server)).server_id
-    with pytest.raises(PreflightError, match="is the source's own"):
+    with pytest.raises(PreflightError, match=r"source\.server_id"):
         checked(as_source(mysql_server, server_id=own))
 
 
@@ -210,7 +212,7 @@ def test_a_server_id_that_a_replica_has_is_refused(mysql_server: SqlServer) -> N
     connection = connect(source)
     stream = open_stream(source, end_position(connection))
     try:
-        with pytest.raises(PreflightError, match="77123 is taken by a replica") as raised:
+        with pytest.raises(PreflightError, match=r"source\.server_id") as raised:
             preflight(connection, source, snapshot=False)
         registered = next(row for row in query(connection, "SHOW REPLICAS") if row["Server_Id"] == 77123)
         assert registered["Replica_UUID"] in str(raised.value)
@@ -246,7 +248,7 @@ def test_places_to_start_from(mysql_server: SqlServer) -> None:
 def test_a_place_that_the_source_never_had(mysql_server: SqlServer) -> None:
     with at_source(mysql_server) as connection:
         end = end_position(connection)
-        with pytest.raises(HistoriesDiffer, match="ends at"):
+        with pytest.raises(HistoriesDiffer, match=str(end)):
             check_available(connection, resolve_start(connection, f"{end.file}:{end.offset + 1_000_000}").stream)
         with pytest.raises(HistoriesDiffer, match=f"{uuid.UUID(int=1)}:7"):
             check_available(connection, resolve_start(connection, f"{uuid.UUID(int=1)}:7").stream)
@@ -258,10 +260,10 @@ def test_a_purged_place_names_the_oldest(mysql_server: SqlServer) -> None:
         run(source, name, "CREATE TABLE t (id INT)", "FLUSH BINARY LOGS")
         query(connection, f"PURGE BINARY LOGS TO '{end_position(connection).file}'")
         oldest = oldest_position(connection)
-        with pytest.raises(Purged, match=f"the oldest there is {oldest}"):
+        with pytest.raises(Purged, match=str(oldest)):
             check_available(connection, resolve_start(connection, str(first)).stream)
         own = query(connection, "SELECT @@server_uuid AS u")[0]["u"]
-        with pytest.raises(Purged, match=f"has purged {own}:2.*the oldest there is {oldest}"):
+        with pytest.raises(Purged, match=f"{own}:2.*{oldest}"):
             check_available(connection, resolve_start(connection, f"{own}:1").stream)
 
 
@@ -274,7 +276,7 @@ def test_cascades_that_are_not_logged_are_refused_unless_accepted(tmp_path: Path
         run(source, name, f"{child})")
         checked(source)
         run(source, name, "DROP TABLE child", f"{child} ON DELETE CASCADE ON UPDATE SET NULL)")
-        with pytest.raises(PreflightError, match="1 foreign keys") as raised:
+        with pytest.raises(PreflightError, match=r"source\.accept_unlogged_cascades") as raised:
             checked(source)
         assert "(ON DELETE CASCADE, ON UPDATE SET NULL)" in raised.value.message
         assert raised.value.hint.startswith(f"ALTER TABLE `{name}`.`child` DROP FOREIGN KEY `fk`;")
@@ -285,7 +287,7 @@ def test_cascades_that_are_not_logged_are_refused_unless_accepted(tmp_path: Path
 
 def test_a_server_without_a_binary_log_is_told(tmp_path: Path) -> None:
     own_server = MySqlServer(tmp_path / "mysql", settings={"skip_log_bin": ""})
-    with own_server as server, pytest.raises(PreflightError, match="no binary log"):
+    with own_server as server, pytest.raises(PreflightError, match="log_bin"):
         checked(as_source(server))
 
 
@@ -293,7 +295,7 @@ def test_a_load_without_the_privilege_says_so(mysql_server: SqlServer) -> None:
     with a_user(mysql_server, *LEAST) as source:
         snapshot = Snapshot(source, Filter(source.filters))
         try:
-            with pytest.raises(PreflightError, match="lacks a privilege"):
+            with pytest.raises(MissingPrivilege):
                 snapshot.open()
         finally:
             snapshot.close()
