@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,19 +36,19 @@ def init(file: Path, *, sets: tuple[str, ...], defaults: bool) -> None:
 
     Without a terminal nothing is asked. Only the user may read the file, as it can hold a password.
     """
-    from connector.config.starter import given, starter, write_new
-    from connector.errors import ConfigError
+    from connector.config.starter import check_new, given, starter, todays, write_new
+    from connector.logs import set_up_logs
 
-    if file.exists():
-        raise ConfigError(f"{file} exists already, and is not overwritten", hint="thl init OTHER.yaml")
-    given(sets)
-    answers = [] if defaults or not sys.stdin.isatty() else _answers(sets)
-    write_new(file, starter(given([*sets, *answers])))
-    used = "" if file == Path("thl.yaml") else f" --config {file}"
+    set_up_logs("text")
+    assigned = todays(sets)
+    check_new(file)
+    answers = [] if defaults or not sys.stdin.isatty() else _answers(assigned)
+    write_new(file, starter(given([*assigned, *answers])))
+    used = "" if file == Path("thl.yaml") else f" --config {shlex.quote(str(file))}"
     click.echo(f"wrote {file}; next: thl check{used}, thl produce{used}, thl apply{used}")
 
 
-def _answers(sets: tuple[str, ...]) -> list[str]:
+def _answers(sets: Sequence[str]) -> list[str]:
     """Ask for the main fields that are not set yet."""
     from connector.config.reference import Field, fields
     from connector.config.starter import QUESTIONS

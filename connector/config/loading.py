@@ -133,7 +133,7 @@ def load_settings(
         if path := _variable_path(name):
             layers.put(path, _typed(path, value, name), name)
     for text in sets:
-        path, value = _assignment(text)
+        path, value = assignment(text)
         layers.put(path, _typed(path, value, f"--set {_shown(path)}"), f"--set {_shown(path)}")
     remember(_secrets(layers.values, ()))
     if not layers.origins and file is None and not DEFAULT_FILE.is_file():
@@ -300,7 +300,12 @@ def _property(key: str) -> str:
     return name.replace("_", ".") + file
 
 
-def _assignment(text: str) -> tuple[Path_, str]:
+def assignment(text: str) -> tuple[Path_, str]:
+    """Return the path and the value of `section.field=value`.
+
+    Raises:
+        ConfigError: it is something else.
+    """
     name, equals, value = text.partition("=")
     path = tuple(part.strip() for part in name.split("."))
     if not equals or not all(path):

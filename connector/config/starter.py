@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, SecretStr
 
-from connector.config.loading import Path_, Settings, load_settings
+from connector.config.loading import Path_, Settings, assignment, current, load_settings
 from connector.config.reference import scalar
 from connector.config.section import FILE, Section
 from connector.errors import ConfigError
@@ -62,20 +62,54 @@ def starter(settings: Settings) -> str:
     return _HEAD + "\n".join(_lines(settings.config, settings, ())) + "\n"
 
 
-def write_new(file: Path, text: str) -> None:
-    """Write a file that only this user may read.
+def todays(sets: Sequence[str]) -> list[str]:
+    """Return some `section.field=value` by the fields' names of today; warns once of each earlier name.
+
+    Raises:
+        ConfigError: names each wrong field.
+    """
+    load_settings(Path(os.devnull), {}, sets)
+    assigned = [assignment(text) for text in sets]
+    return [f"{'.'.join(current(path))}={value}" for path, value in assigned]
+
+
+def check_new(file: Path) -> None:
+    """Check that `write_new` can create the file; leave nothing.
 
     Raises:
         ConfigError: it exists already, or cannot be written.
     """
+    os.close(_created(file))
+    file.unlink()
+
+
+def write_new(file: Path, text: str) -> None:
+    """Write a file that only this user may read, whole or not at all.
+
+    Raises:
+        ConfigError: it exists already, or cannot be written.
+    """
+    content = text.encode()
+    descriptor = _created(file)
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+    except OSError as error:
+        file.unlink()
+        raise _not_written(file, error) from error
+
+
+def _created(file: Path) -> int:
+    try:
+        return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         raise ConfigError(f"{file} exists already, and is not overwritten", hint="thl init OTHER.yaml") from None
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}", hint="thl init OTHER.yaml") from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(text)
+        raise _not_written(file, error) from error
+
+
+def _not_written(file: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{file} cannot be written: {error.strerror}", hint="thl init OTHER.yaml")
 
 
 def _lines(section: BaseModel, settings: Settings, above: Path_) -> Iterator[str]:

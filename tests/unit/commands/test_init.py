@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from connector.config.reference import Field, fields
 from connector.config.starter import MAIN, QUESTIONS, given, starter
 
 ROOT = Path(__file__).parents[3]
+FROM_ROOT = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +66,39 @@ def test_existing_file_is_kept() -> None:
     assert cli.run(["init"]) == 2
     assert cli.run(["init", "--defaults", "--set", "service=x"]) == 2
     assert Path("thl.yaml").read_text() == "service: mine"
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/thl.yaml", "x" * 300])
+def test_file_that_cannot_be_created_is_refused_before_questions(name: str) -> None:
+    assert cli.run(["init", name, "--defaults"]) == 2
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "connector", "init", name], {**os.environ, **FROM_ROOT})  # noqa: S606
+    said = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    assert "cannot be written" in said
+
+
+def test_failed_write_leaves_no_file() -> None:
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "connector", "init", "--defaults"]
+    ended = subprocess.run(limited, env={**os.environ, **FROM_ROOT}, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert not list(Path().iterdir())
+
+
+def test_earlier_name_of_a_field_is_warned_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ["--set", "source.heartbeat=5", "--set", "kafka.replication=1"]
+    assert cli.run(["init", *sets]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if "source.heartbeat" in line]
+    assert len(warned) == 1
+    assert "source.dump_heartbeat" in warned[0]
+    assert load().source.dump_heartbeat == 5
+
+
+def test_next_command_is_one_that_the_shell_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["init", "my shop.yaml", "--defaults"]) == 0
+    assert "--config 'my shop.yaml'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("set_", ["source.port=x", "nothing=1", "source"])
