@@ -12,7 +12,7 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, SourceSpan, TableReference
 from connector.ddl.syntax.ast_table import LikeTable, TableBody
 from connector.ddl.syntax.parse_alter import alter_parts
-from connector.ddl.syntax.parse_parts import algorithm_or_lock, index_parts, pass_wait
+from connector.ddl.syntax.parse_parts import algorithm_or_lock, condition, index_parts, pass_wait
 from connector.ddl.syntax.parse_table import like_table, table_body
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes
@@ -120,8 +120,7 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
     kind = reader.accept_any("TABLES", "TABLE", "SEQUENCE")
     if not kind:
         reader.stop("a statement that is not known")
-    optional = reader.accept("IF", "NOT", "EXISTS")
-    optional = reader.accept("IF", "EXISTS") or optional
+    optional = _condition(reader, verb)
     if verb == "DROP":
         return _drop(reader, optional=optional, sequences=kind == "SEQUENCE")
     table = reader.table()
@@ -131,6 +130,10 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
         return ast.CreateTableStatement(table, optional, replace, _body(reader))
     pass_wait(reader)
     return ast.AlterTableStatement(table, alter_parts(reader))
+
+
+def _condition(reader: Reader, verb: str) -> bool:
+    return condition(reader, "NOT", "EXISTS") if verb == "CREATE" else condition(reader, "EXISTS")
 
 
 def _other(reader: Reader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStatement:
@@ -150,7 +153,7 @@ def _truncate(reader: Reader) -> ast.TruncateTableStatement:
 
 
 def _rename(reader: Reader) -> ast.RenameTablesStatement:
-    optional = reader.accept("IF", "EXISTS")
+    optional = _condition(reader, "RENAME")
     pairs: list[tuple[TableReference, TableReference]] = []
     while True:
         old = reader.table()
@@ -185,6 +188,7 @@ def _accept_index(reader: Reader) -> bool:
 
 def _create_index(reader: Reader) -> ast.CreateIndexStatement:
     """The table stands behind the first ON."""
+    _condition(reader, "CREATE")
     while not reader.accept("ON"):
         reader.take()
     table = reader.table()
@@ -198,7 +202,7 @@ def _create_index(reader: Reader) -> ast.CreateIndexStatement:
 
 
 def _drop_index(reader: Reader) -> ast.DropIndexStatement:
-    reader.accept("IF", "EXISTS")
+    _condition(reader, "DROP")
     primary = reader.name().upper() == "PRIMARY"
     while not reader.accept("ON"):
         reader.take()
@@ -220,8 +224,7 @@ def _body(reader: Reader) -> TableBody | LikeTable | NotUnderstood:
 
 
 def _schema(reader: Reader, verb: str, *, replace: bool) -> ast.Command:
-    reader.accept("IF", "NOT", "EXISTS")
-    reader.accept("IF", "EXISTS")
+    _condition(reader, verb)
     unnamed = verb == "ALTER" and any(map(reader.peek, SCHEMA_OPTIONS))
     schema = None if unnamed else reader.column()
     if schema is None or verb == "ALTER":

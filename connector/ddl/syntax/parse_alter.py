@@ -27,7 +27,7 @@ from connector.ddl.syntax.clauses import (
     UnknownClause,
 )
 from connector.ddl.syntax.parse_options import partitioning, table_option
-from connector.ddl.syntax.parse_parts import algorithm_or_lock, attempt, parenthesized
+from connector.ddl.syntax.parse_parts import algorithm_or_lock, attempt, condition, parenthesized
 from connector.ddl.syntax.parse_table import constraint, defined_column, table_items
 from connector.ddl.syntax.reader import Reader
 from connector.ddl.syntax.tokens import Lexeme
@@ -190,7 +190,7 @@ def _no_effect(reader: Reader) -> bool:
 def _column_condition(reader: Reader) -> bool:
     """Pass what may stand before a column's name; whether that has a condition."""
     reader.accept("COLUMN")
-    return reader.accept("IF", "EXISTS")
+    return condition(reader, "EXISTS")
 
 
 def _add(reader: Reader, start: int) -> Clause:
@@ -198,7 +198,7 @@ def _add(reader: Reader, start: int) -> Clause:
     if found is not None:
         return AddConstraint(reader.since(start), found)
     reader.accept("COLUMN")
-    optional = reader.accept("IF", "NOT", "EXISTS")
+    optional = condition(reader, "NOT", "EXISTS")
     if reader.peek("("):
         items = table_items(reader)
         return AddColumns(reader.since(start), optional, items)
@@ -212,9 +212,11 @@ def _drop(reader: Reader, start: int) -> Clause:
     if any(map(reader.peek, _CONSTRAINTS)):
         word = reader.take().text.upper()
         reader.accept("KEY")
-        optional = reader.accept("IF", "EXISTS")
+        optional = condition(reader, "EXISTS")
+        mark = reader.mark
         primary = reader.name().upper() == "PRIMARY"
         if primary and (optional or word not in ("INDEX", "KEY", "CONSTRAINT")):
+            reader.back(mark)  # the error names it
             reader.stop("a key that may be there")
         return DropConstraint(reader.since(start), primary)
     optional = _column_condition(reader)
@@ -225,13 +227,13 @@ def _drop(reader: Reader, start: int) -> Clause:
 
 def _rename(reader: Reader, start: int) -> Clause:
     if reader.accept_any("INDEX", "KEY"):
-        reader.accept("IF", "EXISTS")
+        condition(reader, "EXISTS")
         reader.name()
         reader.expect("TO")
         reader.name()
         return NoEffect(reader.since(start))
     reader.expect("COLUMN")
-    optional = reader.accept("IF", "EXISTS")
+    optional = condition(reader, "EXISTS")
     old = reader.column()
     reader.expect("TO")
     new = reader.column()

@@ -37,6 +37,14 @@ def attempt(reader: Reader, read: Callable[[Reader], Part]) -> Part | NotUnderst
         return NotUnderstood(reader.since(start), error.message)
 
 
+def condition(reader: Reader, *words: str) -> bool:
+    """Pass IF and these words; whether they are there. Another verb's condition stops: IF is never a name."""
+    found = reader.accept("IF", *words)
+    if reader.peek("IF"):
+        reader.stop(f"another condition than IF {' '.join(words)}")
+    return found
+
+
 def pass_wait(reader: Reader) -> None:
     """Pass MariaDB's WAIT n or NOWAIT behind a table's name: how long to wait for its lock."""
     if reader.mariadb and not reader.accept("NOWAIT") and reader.accept("WAIT"):

@@ -494,6 +494,40 @@ def test_wait_for_a_lock_of_a_mysql_stops(sql: str, wait: str) -> None:
         planned(f"{sql} {wait}", CATALOG)
 
 
+WRONG_CONDITIONS = [
+    "DROP TABLE IF NOT EXISTS t",
+    "DROP DATABASE IF NOT EXISTS shop",
+    "DROP INDEX IF NOT EXISTS i ON t",
+    "CREATE TABLE IF EXISTS z (a INT)",
+    "CREATE TABLE IF NOT EXISTS IF EXISTS z (a INT)",
+    "CREATE DATABASE IF EXISTS x",
+    "CREATE INDEX IF EXISTS i ON t (id)",
+    "ALTER TABLE IF NOT EXISTS t ADD x INT",
+    "ALTER DATABASE IF NOT EXISTS shop CHARSET utf8mb4",
+    "RENAME TABLE IF NOT EXISTS t TO z",
+    "ALTER TABLE t ADD COLUMN IF EXISTS x INT",
+    "ALTER TABLE t DROP COLUMN IF NOT EXISTS name",
+    "ALTER TABLE t MODIFY COLUMN IF NOT EXISTS name VARCHAR(30)",
+    "ALTER TABLE t CHANGE COLUMN IF NOT EXISTS name title VARCHAR(20)",
+    "ALTER TABLE t ALTER COLUMN IF NOT EXISTS name SET DEFAULT 'x'",
+    "ALTER TABLE t RENAME COLUMN IF NOT EXISTS name TO title",
+    "ALTER TABLE t RENAME INDEX IF NOT EXISTS i TO j",
+    "ALTER TABLE t DROP INDEX IF NOT EXISTS i",
+]
+
+
+@pytest.mark.parametrize("dialect", ["", MARIADB_DIALECT])
+@pytest.mark.parametrize("sql", WRONG_CONDITIONS)
+def test_the_condition_of_another_verb_stops(sql: str, dialect: str) -> None:
+    with pytest.raises(Unsupported):
+        planned(sql, CATALOG, dialect=dialect)
+
+
+def test_drop_of_a_primary_key_under_a_condition_names_it_in_the_error() -> None:
+    with pytest.raises(Unsupported, match="PRIMARY"):
+        planned("ALTER TABLE t DROP INDEX IF EXISTS PRIMARY", CATALOG)
+
+
 @pytest.mark.parametrize("kind", ["DECIMAL(1,2,3)", "TEXT(99999999999)", "VARCHAR"])
 def test_a_type_with_sizes_that_no_server_has_stops(kind: str) -> None:
     with pytest.raises(Unsupported):
