@@ -1,7 +1,7 @@
-"""Row changes of a run of whole events, collapsed to the net operation per key.
+"""Compacts the row changes of a range of whole events to one net change per key.
 
-What a target has to do to a key is decided by two things: whether the key was there before the run (its first
-change tells: an insert means no) and whether it is there after it (its last change tells):
+A key's net change depends on two facts: whether the key existed before the range (no, if its first change is an
+insert) and whether it exists after it (no, if its last change is a delete):
 
     before  after
       no     yes    insert, with the last image
@@ -12,9 +12,9 @@ change tells: an insert means no) and whether it is there after it (its last cha
 A changed key is a delete of the old and an insert of the new. A key is the bytes of its columns' values, never
 compared by a collation. An insert of a key that is there, or a change of one that is gone, contradicts the log.
 A table without a key is a multiset of full images: inserts add one, deletes take one away.
-Where the target has columns of the transaction, each image that remains gets those of the event that it is of. Rows
-without a key are then equal and not the same: a delete takes the newest, and what is there before the run is older.
-Once an image of a table does not have all columns, what follows of that table is folded by column (`fold`).
+Where the target has metadata columns, each remaining image gets the values of its own event. Equal rows without a key
+then differ by their event: a delete takes the newest one, and rows from before the range are the oldest.
+Once an image of a table lacks columns, the following changes of that table are merged by column (`PartialMerger`).
 
 Values are walked, not decoded. Images stay where Kafka's messages have them until `drain` copies those that remain.
 """
@@ -55,60 +55,60 @@ cdef enum:
     ACTIONS = 3
 
 
-@cython.no_gc  # there are as many as rows, and none can be in a cycle: a block refers to nothing of ours
+@cython.no_gc  # one for each row, and never part of a reference cycle
 cdef class Image:
-    """A row image: where its values stand. Also the fate of its key, or how often it is to be added."""
+    """The position of a row image's values; also the state of its key, or the number of its copies."""
 
     cdef Block block
     cdef Py_ssize_t start
     cdef Py_ssize_t end
-    cdef bint before  # the key was there before the run
-    cdef bint after  # and is there now
+    cdef bint before  # the key existed before the range
+    cdef bint after  # and exists now
     cdef Py_ssize_t surplus  # without a key: inserts minus deletes
 
 
 @cython.no_gc
 cdef class Copies:
-    """Equal rows without a key that differ by their transaction: what goes of those before the run, and what came."""
+    """Equal rows without a key that differ by their event: those that were deleted, and those that exist."""
 
     cdef list gone
     cdef list there
 
 
 cdef class Table:
-    """One table in one layout, and what happened to its keys, in the order they were first met."""
+    """One table in one layout, and the changes of its keys, in the order of each key's first change."""
 
     cdef object layout
     cdef bytes head
     cdef Py_ssize_t columns
     cdef Py_ssize_t[::1] key
-    cdef Py_ssize_t[::1] ends  # of the values in the image walked last; ends[0] is its start
+    cdef Py_ssize_t[::1] ends  # of the values in the newest image; ends[0] is its start
     cdef dict keys
     cdef long long changes
-    cdef PartialMerger fold  # None while all images have all columns
+    cdef PartialMerger merger  # None while all images have all columns
 
 
 cdef class Compactor:
-    """Takes fragments of whole events, or of one unfinished event, in order, and gives what they come to.
+    """Compacts fragments of whole events, or of one unfinished event, to net changes.
 
     Args:
         topic: named in errors.
-        columns: those of the transaction, if the target has some; the layouts of what is given have them, too.
-        known: whether rows are as their events left them; else these columns are NULL.
+        columns: the target's metadata columns, None if it has none; the layouts of net changes have them, too.
+        known: false while rows may be newer than the event (initial load, rewind): these columns are then NULL.
     """
 
     cdef str topic
-    cdef MetadataValuesOf stamps  # None where the target has no columns of the transaction
-    cdef dict layouts  # head bytes -> TableLayout and presence bitmaps, kept from run to run
-    cdef dict same  # TableLayout -> the one that stands for it
+    cdef MetadataValuesOf metadata_values  # None where the target has no metadata columns
+    cdef dict layouts  # bytes of a change's header -> TableLayout and presence bitmaps; never forgotten
+    cdef dict same  # TableLayout -> the first equal one
     cdef dict current  # table name -> Table
-    cdef list tables  # in the order they were met; the same name twice where its layout changed
+    cdef list tables  # in the order of their first changes; a name twice where its layout changed
     cdef readonly long long rows
     cdef readonly long long size
 
     def __init__(self, topic, columns=None, *, bint known=True):
         self.topic = topic
-        self.stamps = None if columns is None else MetadataValuesOf(columns, known)
+        self.metadata_values = None if columns is None else MetadataValuesOf(columns, known)
         self.layouts = {}
         self.same = {}
         self._begin()
@@ -120,7 +120,7 @@ cdef class Compactor:
         self.size = 0
 
     def add(self, Message message, long long before=0):
-        """Take one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
+        """Add one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
 
         Args:
             message: the fragment.
@@ -132,29 +132,29 @@ cdef class Compactor:
         Raises:
             LogDamaged: the bytes are not what the schema says, the changes contradict earlier ones, or the event has
                 another number of rows than its header counts.
-            Unsupported: a statement among row changes, or a row image without what its row is found by.
+            Unsupported: a statement among row changes, or a row image without the key.
         """
         cdef Reader r = Reader.__new__(Reader)
         r.data = message.block.data
         r.at = message.changes
         r.end = message.end
         try:
-            before += self.changes(r, self.stamped(message), message.header.kind is DDL)
+            before += self.changes(r, self.block_of(message), message.header.kind is DDL)
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
         return before
 
     def add_range(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
-        """Take whole events, one fragment each, until there are as many rows or bytes as one commit is to have.
+        """Add whole events, one fragment each, until there are enough rows or bytes for one commit.
 
         Args:
-            messages: where they are.
-            first, end: which of them.
-            rows, size: nothing more is taken once there are so many.
+            messages: the messages, one for each event.
+            first, end: the indexes to add, without `end`.
+            rows, size: the limits of one commit; the event that reaches one of them is the last.
 
         Returns:
-            Which one is to be taken next; `end` when all were.
+            The index of the next message to add; `end` when all were added.
 
         Raises:
             LogDamaged, Unsupported: as `add` does.
@@ -167,8 +167,8 @@ cdef class Compactor:
             message = messages.at(first)
             r.at = message.changes
             r.end = message.end
-            if self.stamps is not None:
-                block = self.stamped(messages.one(first))
+            if self.metadata_values is not None:
+                block = self.block_of(messages.one(first))
             try:
                 counted(self.changes(r, block, False), message.header.rows)
             except (ValueError, IndexError, Unsupported) as error:
@@ -180,25 +180,25 @@ cdef class Compactor:
 
     def drain(self):
         """Drain the net changes, table by table, an earlier layout of a table before a later one."""
-        net = [drained(table, self.stamps) for table in self.tables]
+        net = [drained(table, self.metadata_values) for table in self.tables]
         self._begin()
         return [rows for rows in net if len(rows)]
 
     def met(self):
-        """Each layout that was met since this was made, and whether images of it had not all columns."""
+        """Each layout so far, and whether its images lacked columns."""
         return [(layout, bool(before or after)) for layout, before, after in self.layouts.values()]
 
-    cdef Block stamped(self, Message message):
-        """The bytes that a message's images stand in, as those of its event where that is asked for."""
-        if self.stamps is None:
+    cdef Block block_of(self, Message message):
+        """The bytes of a message's images, with the metadata values of its event where the target has such columns."""
+        if self.metadata_values is None:
             return message.block
         cdef Block block = Block.__new__(Block)
         block.data = message.block.data
-        block.stamp = self.stamps.of(message.header)
+        block.metadata = self.metadata_values.of(message.header)
         return block
 
     cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
-        """A fragment's changes: how many rows."""
+        """Add a fragment's changes; return their number of rows."""
         cdef Py_ssize_t start = r.at
         cdef long long count, item, rows = 0
         cdef unsigned char branch
@@ -243,8 +243,8 @@ cdef class Compactor:
         cdef Table table = self.table(r)
         cdef unsigned char action = read_index(r, ACTIONS)
         cdef long long count, row, rows = 0
-        if table.fold is not None:
-            return self.folded(table, action, r, block)
+        if table.merger is not None:
+            return self.merge(table, action, r, block)
         while True:
             count = read_block(r)
             if count == 0:
@@ -258,57 +258,57 @@ cdef class Compactor:
         table.changes += rows
         return rows
 
-    cdef long long folded(self, Table table, unsigned char action, Reader r, Block block) except -1:
-        """As `change`, of a table that is folded by column."""
+    cdef long long merge(self, Table table, unsigned char action, Reader r, Block block) except -1:
+        """Add a change of a table that is merged by column; return its number of rows."""
         cdef long long count, row, rows = 0
-        cdef PartialMerger fold = table.fold
-        if fold.sealed(action):
-            table = self.folding(table.layout, table.head)
-            table.fold.columns(fold.before, fold.after)
-            fold = table.fold
+        cdef PartialMerger merger = table.merger
+        if merger.sealed(action):
+            table = self.begin_merger(table.layout, table.head)
+            table.merger.columns(merger.before, merger.after)
+            merger = table.merger
         while True:
             count = read_block(r)
             if count == 0:
                 break
             for row in range(count):
-                fold.row(action, r, block.stamp)
+                merger.row(action, r, block.metadata)
             rows += count
         table.changes += rows
         return rows
 
-    cdef Table folding(self, object layout, bytes head):
-        """A table that is folded by column, from here on."""
+    cdef Table begin_merger(self, object layout, bytes head):
+        """Begin to merge a table by column."""
         cdef Table table = new_table(layout, head)
-        table.fold = PartialMerger(layout, self.stamps)
+        table.merger = PartialMerger(layout, self.metadata_values)
         self.current[layout.name] = table
         self.tables.append(table)
         return table
 
     cdef Table table(self, Reader r):
-        """The table whose head stands at the reader, which goes past it."""
+        """Read a change's header and return its table."""
         cdef Py_ssize_t start = r.at
         cdef Table table
         if self.tables:
-            # Mostly the same as before: no head is the beginning of another, so its own bytes suffice.
+            # Mostly the same as before. No header is a prefix of another, so comparing its own bytes suffices.
             table = <Table>self.tables[len(self.tables) - 1]
             if table is self.current.get(table.layout.name) and starts_with(r, table.head):
                 r.at += len(table.head)
                 return table
         skip_change_header(r)
         cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
-        shape = self.layouts.get(head)
-        if shape is None:
+        known = self.layouts.get(head)
+        if known is None:
             r.at = start
             layout, before, after = read_change_header(r)
-            shape = self.layouts[head] = self.same.setdefault(layout, layout), before, after
-        layout, before, after = shape
+            known = self.layouts[head] = self.same.setdefault(layout, layout), before, after
+        layout, before, after = known
         table = self.current.get(layout.name)
-        if before or after or (table is not None and table.fold is not None):
-            if table is None or table.fold is None or table.layout is not layout:
-                table = self.folding(layout, head) if before or after else None
+        if before or after or (table is not None and table.merger is not None):
+            if table is None or table.merger is None or table.layout is not layout:
+                table = self.begin_merger(layout, head) if before or after else None
             if table is not None:
                 table.head = head
-                table.fold.columns(before, after)
+                table.merger.columns(before, after)
                 return table
         if table is None or table.head != head:
             table = new_table(layout, head)
@@ -318,7 +318,7 @@ cdef class Compactor:
 
 
 cdef int other_statement(Reader r) except -1:
-    """A statement among row changes stops us, but for a mark that its transaction never went back to."""
+    """Refuse a statement among row changes, except SAVEPOINT and its release, which change nothing."""
     skip_text(r)
     sql = read_text(r)
     if sql.startswith(SAVEPOINTS):
@@ -373,7 +373,7 @@ cdef int keyed_row(Table table, unsigned char action, Reader r, Block block) exc
             image.before = False
             table.keys[key] = image
         elif image.after:
-            raise ValueError(f"an insert of a key of {table.layout.name} that is already there")
+            raise ValueError(f"an insert of a key of {table.layout.name} that already exists")
         image.after = True
     else:
         image = <Image>table.keys.get(key)
@@ -383,7 +383,7 @@ cdef int keyed_row(Table table, unsigned char action, Reader r, Block block) exc
             image.after = True
             table.keys[key] = image
         elif not image.after:
-            raise ValueError(f"an update of a key of {table.layout.name} that is gone")
+            raise ValueError(f"an update of a key of {table.layout.name} that was deleted")
     image.block = block
     image.start = table.ends[0]
     image.end = table.ends[table.columns]
@@ -397,7 +397,7 @@ cdef int gone(Table table, bytes key, Py_ssize_t start, Py_ssize_t end, Block bl
         image.before = True
         table.keys[key] = image
     elif not image.after:
-        raise ValueError(f"a delete of a key of {table.layout.name} that is gone")
+        raise ValueError(f"a delete of a key of {table.layout.name} that was deleted")
     image.after = False
     image.block = block
     image.start = start
@@ -417,8 +417,8 @@ cdef int count(Table table, Reader r, Block block, int by) except -1:
     cdef Py_ssize_t start = table.ends[0]
     cdef Py_ssize_t end = table.ends[table.columns]
     cdef bytes values = PyBytes_FromStringAndSize(<const char *>&r.data[start], end - start)
-    if block.stamp is not None:
-        return told_apart(table, values, image_of(block, start, end), by)
+    if block.metadata is not None:
+        return count_copies(table, values, image_of(block, start, end), by)
     cdef Image image = <Image>table.keys.get(values)
     if image is None:
         image = image_of(block, start, end)
@@ -427,8 +427,8 @@ cdef int count(Table table, Reader r, Block block, int by) except -1:
     return 0
 
 
-cdef int told_apart(Table table, bytes values, Image image, int by) except -1:
-    """As `count`, of rows that are of different transactions."""
+cdef int count_copies(Table table, bytes values, Image image, int by) except -1:
+    """Count a row without a key where rows differ by their event."""
     cdef Copies copies = <Copies>table.keys.get(values)
     if copies is None:
         copies = Copies.__new__(Copies)
@@ -453,7 +453,7 @@ cdef Image image_of(Block block, Py_ssize_t start, Py_ssize_t end):
 
 
 cdef bint image_at(Table table, Reader r, bint expected) except -1:
-    """Walk an image, noting where its values end; whether there is one is known from the action."""
+    """Walk an image and note the ends of its values. The action decides whether an image must be there."""
     cdef unsigned char branch = read_byte(r)
     cdef Py_ssize_t column
     if branch != (2 if expected else 0):
@@ -493,7 +493,7 @@ cdef bytes key_of(Table table, Reader r):
 
 
 cdef bint same_key(Table table, Reader r, bytes key) except -1:
-    """Return whether the image walked last has this key."""
+    """Return whether the newest image has this key."""
     cdef Py_ssize_t i, column, size, at = 0
     cdef Py_ssize_t length = len(key)
     cdef const char *have = key
@@ -512,13 +512,13 @@ cdef bint starts_with(Reader r, bytes head) except -1:
     return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
 
 
-cdef object drained(Table table, MetadataValuesOf stamps):
+cdef object drained(Table table, MetadataValuesOf metadata_values):
     cdef Image image
     cdef Copies copies
     cdef list inserts = [], updates = [], deletes = []
-    if table.fold is not None:
-        return table.fold.take(table.changes)
-    if stamps is not None and not table.key.shape[0]:
+    if table.merger is not None:
+        return table.merger.drain(table.changes)
+    if metadata_values is not None and not table.key.shape[0]:
         for copies in table.keys.values():
             inserts += copies.there
             deletes += copies.gone
@@ -533,10 +533,10 @@ cdef object drained(Table table, MetadataValuesOf stamps):
             (updates if image.before else inserts).append(image)
         elif image.before:
             deletes.append(image)
-    if stamps is None:
+    if metadata_values is None:
         return NetChanges(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
-    layout = stamps.beside(table.layout)
-    return NetChanges(layout, with_stamps(inserts), with_stamps(updates), with_stamps(deletes), table.changes)
+    layout = metadata_values.beside(table.layout)
+    return NetChanges(layout, with_metadata(inserts), with_metadata(updates), with_metadata(deletes), table.changes)
 
 
 cdef object gathered(list images):
@@ -563,14 +563,14 @@ cdef object gathered(list images):
     return Images(data, ends)
 
 
-cdef object with_stamps(list images):
-    """As `gathered`, with the transaction's columns behind each image."""
+cdef object with_metadata(list images):
+    """The images' bytes, one after the other, each followed by the values of the metadata columns."""
     cdef Image image
-    cdef bytes stamp
+    cdef bytes joined
     cdef const char *values
     cdef Py_ssize_t size = 0, at = 0, i = 0, length, more
     for image in images:
-        size += image.end - image.start + len((<MetadataValues?>image.block.stamp).joined)
+        size += image.end - image.start + len((<MetadataValues?>image.block.metadata).joined)
     data = bytearray(size)
     ends = array("Q", bytes(8 * len(images)))
     cdef unsigned char[::1] out
@@ -579,10 +579,10 @@ cdef object with_stamps(list images):
         out = data
         out_ends = ends
         for image in images:
-            stamp = (<MetadataValues>image.block.stamp).joined
-            values = stamp
+            joined = (<MetadataValues>image.block.metadata).joined
+            values = joined
             length = image.end - image.start
-            more = len(stamp)
+            more = len(joined)
             if length + more > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
                 raise IndexError("an image outside its block")
             memcpy(&out[at], &image.block.data[image.start], length)

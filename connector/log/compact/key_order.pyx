@@ -1,7 +1,7 @@
-"""Keys in an order in which a target finds them: rows that are neighbours in its index are done one after the other.
+"""Sorts keys roughly as a target's index does, so that neighbouring rows are changed one after the other.
 
-Only speed depends on it. Compared are sixteen bytes of each key, numbers before texts: two numbers, or a number and
-the beginning of a text, or the beginning of a text. What is equal there stays in the order in which it came.
+Only speed depends on the order. It compares sixteen bytes of each key, numbers before texts: two numbers, or a number
+and the beginning of a text, or the beginning of a text. Equal ones stay in the order in which they came.
 """
 
 from cpython.bytes cimport PyBytes_AsString

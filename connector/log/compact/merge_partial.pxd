@@ -1,35 +1,35 @@
-# A table whose images do not have all columns: what is known of each row since the run began.
+# A table whose images lack columns: the state of each row in the range of events.
 
 from connector.log.format.avro_reader cimport Reader
 from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 
 cdef class Row:
-    cdef list values  # the bytes of each column's value, None where it is as it was
-    cdef bytes base  # the key that it had before the run; None: it was inserted since
-    cdef MetadataValues stamp  # of the event that touched it last, where that is asked for
+    cdef list values  # the bytes of each column's value, None where it is unchanged
+    cdef bytes base  # the key that it had before the range; None: it was inserted in the range
+    cdef MetadataValues metadata  # of the event that changed it last; None where the target has no metadata columns
 
 cdef class PartialMerger:
     cdef readonly object layout
-    cdef MetadataValuesOf stamps  # None where the target has no columns of the transaction
-    cdef MetadataValues stamp  # of the newest row's event
-    cdef bytes before, after  # the columns that the images of the newest head have; empty: all
-    cdef dict rows  # key → Row: those that are there now
-    cdef dict touched  # keys that were there before the run
-    cdef set gone  # keys that are not there now
-    cdef dict there  # without a key: image → the stamp of each row that came and is there
-    cdef dict lost  # and how many go of those that were there before the run
+    cdef MetadataValuesOf metadata_values  # None where the target has no metadata columns
+    cdef MetadataValues metadata  # of the newest row's event
+    cdef bytes before, after  # the columns of the following images; empty: all
+    cdef dict rows  # key → Row: the rows that exist now
+    cdef dict touched  # key → Row: the rows that existed before the range
+    cdef set gone  # keys that do not exist now
+    cdef dict there  # without a key: image → the MetadataValues of each row that was inserted and exists
+    cdef dict lost  # without a key: image → number of deleted rows from before the range
     cdef list added  # without a key: inserts with columns absent
     cdef int columns(self, bytes before, bytes after) except -1
-    cdef int row(self, unsigned char action, Reader r, MetadataValues stamp) except -1
+    cdef int row(self, unsigned char action, Reader r, MetadataValues metadata) except -1
     cdef bint sealed(self, unsigned char action) except -1
-    cdef object take(self, long long changes)
+    cdef object drain(self, long long changes)
     cdef list image(self, Reader r, bytes present, bint expected)
     cdef bytes key(self, list values)
     cdef int keyed(self, unsigned char action, list old, list new) except -1
     cdef int counted(self, unsigned char action, list old, list new) except -1
     cdef int came(self, bytes values) except -1
     cdef int went(self, bytes values) except -1
-    cdef bytes whole(self, list values, MetadataValues stamp)
-    cdef bytes partial(self, list values, MetadataValues stamp, bytes base)
+    cdef bytes whole(self, list values, MetadataValues metadata)
+    cdef bytes partial(self, list values, MetadataValues metadata, bytes base)
     cdef Row found(self, bytes key, list old, str what)
     cdef object keyed_net(self, long long changes)

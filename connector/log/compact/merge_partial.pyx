@@ -1,12 +1,11 @@
-"""Changes of a table whose images do not have all columns (binlog_row_image MINIMAL, NOBLOB), collapsed by column.
+"""Compacts changes of a table whose images lack columns (binlog_row_image MINIMAL, NOBLOB), by column.
 
-Of each row it is kept which columns have got a value since the run began, and under which key the row stood before
-it. A changed key takes what is not told along: the row moves. Moves may form chains and rings (swapped keys); what
-remains in the end is from which old key each row comes. An insert that leaves columns out says that they have their
-default, which the log does not tell: the target knows it. Without a key MySQL logs the old image whole, so the new
-one is it with the columns that are told.
+For each row it keeps the columns that got a value in the range of events, and the key that the row had before the
+range. An update of the key moves the row with its absent columns. Moves may form chains and rings (swapped keys); only
+the old key of each row counts in the end. Absent columns of an insert have their defaults, which only the target knows.
+Without a key MySQL logs the before image whole, so the after image is completed from it.
 
-Rare beside full images, which `collapse` takes; so values are kept as Python objects here.
+Such images are rare beside full ones, which `compact` handles; so values are kept as Python objects here.
 """
 
 from array import array
@@ -29,20 +28,20 @@ cdef bytes ABSENT = b"\x00"  # Avro's null
 
 
 cdef class Row:
-    """A row that is there."""
+    """A row that exists."""
 
 
 cdef class PartialMerger:
     """One table in one layout.
 
     Args:
-        layout: its columns and key.
-        stamps: of the target's columns of the transaction, if it has some.
+        layout: the table's columns and key.
+        metadata_values: the values of the target's metadata columns; None where it has none.
     """
 
-    def __init__(self, layout, MetadataValuesOf stamps):
+    def __init__(self, layout, MetadataValuesOf metadata_values):
         self.layout = layout
-        self.stamps = stamps
+        self.metadata_values = metadata_values
         self.rows = {}
         self.touched = {}
         self.gone = set()
@@ -52,28 +51,28 @@ cdef class PartialMerger:
         self.before = self.after = b""
 
     cdef int columns(self, bytes before, bytes after) except -1:
-        """The images that follow have these columns."""
+        """Set the columns of the following images."""
         self.before = before
         self.after = after
         return 0
 
     cdef bint sealed(self, unsigned char action) except -1:
-        """Return whether a change must go to another table's net rows, after those that are kept here.
+        """Return whether a change must go to a new merger, to be applied after this one's net changes.
 
         Without a key a row with defaults, which only the target knows, may be what is deleted next.
         """
         return len(self.added) > 0 and action != INSERT
 
-    cdef int row(self, unsigned char action, Reader r, MetadataValues stamp) except -1:
-        """Take one row of an event.
+    cdef int row(self, unsigned char action, Reader r, MetadataValues metadata) except -1:
+        """Add one row of an event.
 
         Raises:
             ValueError: the bytes are no row, or contradict earlier ones.
-            Unsupported: an image lacks what the row is found by.
+            Unsupported: an image lacks the key, or of a table without a key any column.
         """
         cdef list old = self.image(r, self.before, action != INSERT)
         cdef list new = self.image(r, self.after, action != DELETE)
-        self.stamp = stamp
+        self.metadata = metadata
         return self.keyed(action, old, new) if self.layout.key else self.counted(action, old, new)
 
     cdef list image(self, Reader r, bytes present, bint expected):
@@ -93,35 +92,35 @@ cdef class PartialMerger:
             if present and not present[column >> 3] >> (column & 7) & 1:
                 continue
             if count == 0:
-                raise ValueError(f"an image of {self.layout.name} does not have as many values as columns are told")
+                raise ValueError(f"an image of {self.layout.name} has fewer values than its columns bitmap says")
             count -= 1
             start = r.at
             skip_value(r)
             values[column] = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
         if count != 0:
-            raise ValueError(f"an image of {self.layout.name} has more values than columns are told")
+            raise ValueError(f"an image of {self.layout.name} has more values than its columns bitmap says")
         if some and read_byte(r) != 0:
             raise ValueError("an image in several blocks")
         return values
 
     cdef bytes key(self, list values):
-        """The key's values, one behind the other, in the key's order."""
+        """The key's values, joined in the key's order."""
         for column in self.layout.key:
             if values[column] is None:
                 raise Unsupported(
-                    f"a row image of {self.layout.name} does not tell {self.layout.columns[column].name}, "
-                    "which is in the key",
+                    f"a row image of {self.layout.name} lacks {self.layout.columns[column].name}, "
+                    "a column of the key",
                     hint="SET GLOBAL binlog_row_image = FULL, or name the column in the INSERT",
                 )
         return b"".join([values[column] for column in self.layout.key])
 
     cdef Row found(self, bytes key, list old, str what):
-        """The row of this key, which is taken out."""
+        """Remove and return the row of this key."""
         cdef Row row = self.rows.pop(key, None)
         if row is not None:
             return row
         if key in self.gone:
-            raise ValueError(f"{what} of a key of {self.layout.name} that is gone")
+            raise ValueError(f"{what} of a key of {self.layout.name} that was deleted")
         row = Row.__new__(Row)
         row.base = key
         row.values = [None] * len(old)
@@ -148,9 +147,9 @@ cdef class PartialMerger:
                     row.values[column] = new[column]
         key = self.key(row.values)
         if key in self.rows:
-            raise ValueError(f"an insert of a key of {self.layout.name} that is already there")
+            raise ValueError(f"an insert of a key of {self.layout.name} that already exists")
         self.gone.discard(key)
-        row.stamp = self.stamp
+        row.metadata = self.metadata
         self.rows[key] = row
         return 0
 
@@ -169,20 +168,20 @@ cdef class PartialMerger:
             if new[column] is None and old is not None:
                 new[column] = old[column]
         if None in new:
-            self.added.append(self.partial(new, self.stamp, b""))
+            self.added.append(self.partial(new, self.metadata, b""))
             return 0
         return self.came(b"".join(new))
 
     cdef int came(self, bytes values) except -1:
-        """A row without a key is there. Where rows have no transaction, one that went is back."""
-        if self.stamps is None and self.lost.get(values, 0):
+        """Add a row without a key. Without metadata columns it cancels a delete of an equal row."""
+        if self.metadata_values is None and self.lost.get(values, 0):
             self.lost[values] -= 1
         else:
-            self.there.setdefault(values, []).append(self.stamp)
+            self.there.setdefault(values, []).append(self.metadata)
         return 0
 
     cdef int went(self, bytes values) except -1:
-        """One is gone: the newest."""
+        """Delete the newest of equal rows without a key."""
         cdef list there = self.there.get(values)
         if there:
             there.pop()
@@ -190,11 +189,11 @@ cdef class PartialMerger:
             self.lost[values] = self.lost.get(values, 0) + 1
         return 0
 
-    cdef object take(self, long long changes):
-        """The net rows."""
+    cdef object drain(self, long long changes):
+        """The net changes."""
         if self.layout.key:
             return self.keyed_net(changes)
-        inserts = [self.whole([values], stamp) for values, there in self.there.items() for stamp in there]
+        inserts = [self.whole([values], metadata) for values, there in self.there.items() for metadata in there]
         deletes = []
         for values, copies in self.lost.items():
             deletes.extend([self.whole([values], None)] * copies)
@@ -207,12 +206,12 @@ cdef class PartialMerger:
         cdef Row row
         cdef bytes key
         inserts, updates, deletes, changed, moved, added = [], [], [], [], [], []
-        kept = set()  # keys that were there before and whose rows are, under whatever key
+        kept = set()  # old keys of rows that still exist, maybe with another key
         for row in in_order(self.rows):
             key = self.key(row.values)
             whole = None not in row.values
             base = row.base or b""
-            image = self.whole(row.values, row.stamp) if whole else self.partial(row.values, row.stamp, base)
+            image = self.whole(row.values, row.metadata) if whole else self.partial(row.values, row.metadata, base)
             if row.base is None:
                 (inserts if whole else added).append(image)
             elif row.base == key:
@@ -232,21 +231,22 @@ cdef class PartialMerger:
         )
 
     def stored(self):
-        """The layout of what is given."""
-        return self.layout if self.stamps is None else self.stamps.beside(self.layout)
+        """The layout of the net changes."""
+        return self.layout if self.metadata_values is None else self.metadata_values.beside(self.layout)
 
-    cdef bytes whole(self, list values, MetadataValues stamp):
-        """A whole image of the table's values, with the transaction's columns behind; without a stamp, these are NULL."""
-        if self.stamps is None:
+    cdef bytes whole(self, list values, MetadataValues metadata):
+        """A whole image, followed by the values of the metadata columns; these are NULL where there are none."""
+        if self.metadata_values is None:
             return b"".join(values)
-        return b"".join([*values, ABSENT * len(self.stamps.columns.kinds) if stamp is None else stamp.joined])
+        nulls = ABSENT * len(self.metadata_values.columns.kinds)
+        return b"".join([*values, nulls if metadata is None else metadata.joined])
 
-    cdef bytes partial(self, list values, MetadataValues stamp, bytes base):
-        """As `partial`, with the transaction's columns, which are always told."""
-        return partial(values if stamp is None else values + stamp.values, base)
+    cdef bytes partial(self, list values, MetadataValues metadata, bytes base):
+        """A partial image with the metadata columns, which are always present."""
+        return partial(values if metadata is None else values + metadata.values, base)
 
     def only_key(self, Row row):
-        """An image with the key that a row had, and nothing else."""
+        """An image with only the key that a row had before."""
         cdef Reader r = Reader.__new__(Reader)
         cdef Py_ssize_t start
         values = [ABSENT] * len(self.layout.columns)
@@ -261,14 +261,19 @@ cdef class PartialMerger:
 
 
 cdef bytes partial(list values, bytes base):
-    """An image as `connector.log.compact.net_changes.Partial` says; without a base its key's values are left out."""
+    """An image in the form of `connector.log.compact.net_changes.Partial`.
+
+    Args:
+        values: a value or None for each column.
+        base: the key that the row had before; b"" for a new row.
+    """
     cdef Py_ssize_t column
     bits = bytearray((len(values) + 7) // 8)
     for column in range(len(values)):
         if values[column] is not None:
             bits[column >> 3] |= 1 << (column & 7)
-    told = [ABSENT if value is None else value for value in values]
-    return b"".join([*told, avro.union(bytes(bits)), base])
+    filled = [ABSENT if value is None else value for value in values]
+    return b"".join([*filled, avro.union(bytes(bits)), base])
 
 
 cdef object gathered(list images):

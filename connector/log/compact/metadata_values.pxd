@@ -1,10 +1,10 @@
-# What the transaction's columns hold in the rows of an event.
+# The values of the metadata columns in the rows of one event.
 
 
 cdef class MetadataValues:
     cdef long long seqno
     cdef long long epoch
-    cdef object told  # as Python values
+    cdef object python  # as Python values
     cdef list values  # each in Avro
     cdef bytes joined
 

@@ -1,7 +1,7 @@
-"""The transaction's columns of rows, where the target has some: one object for an event, which its rows refer to.
+"""The values of the metadata columns, where the target has some: one object for each event, shared by its rows.
 
-It is filled again with each fragment, because some is told only by an event's last one. What was given to the target
-before that is mended by the apply core.
+Each fragment updates it, because only the last one has the commit time and event id. The apply core corrects rows that
+were applied before.
 """
 
 from connector.log.format import avro
@@ -12,11 +12,11 @@ cdef class MetadataValues:
 
 
 cdef class MetadataValuesOf:
-    """The newest event's.
+    """Makes the metadata values of each event; keeps those of the newest.
 
     Args:
         columns: `connector.log.compact.metadata_columns.MetadataColumns`.
-        known: false where rows are not as an event left them: then all are NULL.
+        known: false while rows may be newer than the event: then all are NULL.
     """
 
     def __init__(self, columns, known):
@@ -25,22 +25,22 @@ cdef class MetadataValuesOf:
         self.layouts = {}
 
     cdef MetadataValues of(self, object header):
-        """That of a fragment's event."""
-        cdef MetadataValues stamp = self.last
-        if stamp is None or stamp.seqno != header.seqno or stamp.epoch != header.epoch:
-            stamp = MetadataValues.__new__(MetadataValues)
-            stamp.seqno = header.seqno
-            stamp.epoch = header.epoch
-            self.last = stamp
-        told = self.columns.values(header) if self.known else [None] * len(self.columns.kinds)
-        if told != stamp.told:
-            stamp.told = told
-            stamp.values = [avro.union(value) for value in told]
-            stamp.joined = b"".join(stamp.values)
-        return stamp
+        """The values for a fragment's event."""
+        cdef MetadataValues found = self.last
+        if found is None or found.seqno != header.seqno or found.epoch != header.epoch:
+            found = MetadataValues.__new__(MetadataValues)
+            found.seqno = header.seqno
+            found.epoch = header.epoch
+            self.last = found
+        values = self.columns.values(header) if self.known else [None] * len(self.columns.kinds)
+        if values != found.python:
+            found.python = values
+            found.values = [avro.union(value) for value in values]
+            found.joined = b"".join(found.values)
+        return found
 
     cdef object beside(self, object layout):
-        """The layout with these columns."""
+        """The layout with the metadata columns behind the table's own."""
         found = self.layouts.get(layout)
         if found is None:
             found = self.layouts[layout] = self.columns.beside(layout)

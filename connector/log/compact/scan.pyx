@@ -1,9 +1,9 @@
-"""From the messages of a batch to what the ledger needs, before any row is looked at.
+"""Verifies the messages of a batch and decodes their headers, for `EventSequencer`.
 
-Every checksum is verified here, so that whoever walks the changes later knows that they are what was published.
-Headers become numbers in a table of C, no Python object each; events that simply follow each other stay together as
-`Messages`, by the rule of `connector.log.reading.event_range`, and become a `Message` with a `FragmentHeader` only when one is asked
-for. Nothing is copied: both keep the Arrow buffer alive in which Spark handed it over.
+Every checksum is verified here, so later code can trust the bytes of the changes. Headers are kept as C structs,
+without a Python object each. Whole events that directly follow each other stay together as `Messages`, by the rule of
+`connector.log.reading.event_range`; a `Message` with a `FragmentHeader` is made on demand. Nothing is copied: both keep
+Spark's Arrow buffer alive.
 """
 
 import zlib
@@ -69,19 +69,19 @@ cdef class Messages:
         return self.at(self.end - self.first - 1).end + CRC_SIZE - self.at(0).start
 
     def since(self, Py_ssize_t first):
-        """Those from the `first` on."""
+        """The messages from index `first` on."""
         return part(self.scanned, self.first + first, self.end)
 
     def message(self, Py_ssize_t index):
-        """One of them."""
+        """The message at an index."""
         return self.one(index)
 
     def header(self, Py_ssize_t index):
-        """One's header."""
+        """The header of the message at an index."""
         return self.one(index).header
 
     def event_range(self):
-        """Describe them for `EventSequencer`."""
+        """The messages as a range for `EventSequencer`."""
         cdef ScannedMessage* message = self.at(0)
         return EventRange(
             message.partition,
@@ -94,7 +94,7 @@ cdef class Messages:
         )
 
     def rows(self, Py_ssize_t first, Py_ssize_t end):
-        """The number of rows of some, by their headers."""
+        """The number of rows of the messages from `first` to before `end`, by their headers."""
         cdef long long rows = 0
         cdef Py_ssize_t index
         for index in range(first, end):
@@ -102,11 +102,11 @@ cdef class Messages:
         return rows
 
     def commit_time(self, Py_ssize_t index):
-        """One's commit time, 0 where it is not known."""
+        """The commit time of the message at an index; 0 where it is not known."""
         return self.at(index).header.commit_time
 
     def gtids(self, Py_ssize_t first, Py_ssize_t end):
-        """The GTIDs of some: each with how many follow it, counting by one, itself included."""
+        """The GTIDs of the messages from `first` to before `end`, as pairs: first of a consecutive range, its length."""
         cdef ScannedMessage* message
         cdef ScannedMessage* last = NULL
         cdef Py_ssize_t index, count = 0
@@ -311,7 +311,7 @@ cdef bint is_unknown(const unsigned char[::1] data, Span shard) except -1:
 cdef object numbers(object column, str kind):
     """The numbers of an Arrow column without nulls, as memory."""
     if column.null_count or {"q": "int64", "i": "int32"}[kind] != str(column.type):
-        raise LogDamaged(f"a batch has {column.type} where numbers are to be")
+        raise LogDamaged(f"a column of a batch is {column.type} instead of {kind}")
     return memoryview(column.buffers()[1]).cast("B").cast(kind)[column.offset : column.offset + len(column)]
 
 
@@ -322,6 +322,6 @@ cdef long long checksum(const unsigned char[::1] data, Py_ssize_t at) except -1:
 cdef object damaged(Exception error, str topic, ScannedMessage* message):
     return LogDamaged(
         f"a message of the log is damaged: {error}",
-        hint="nothing was applied of it; see whether the topic is written by anything but the producer",
+        hint="nothing of it was applied; check whether anything but the producer writes to the topic",
         at=f"{topic}-{message.partition}@{message.offset}",
     )

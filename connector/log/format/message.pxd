@@ -1,6 +1,6 @@
 cdef class Block:
     cdef const unsigned char[::1] data
-    cdef object stamp  # a Stamp, where rows of one event refer to it and the target wants to know which
+    cdef object metadata  # the event's MetadataValues; None where the target has no metadata columns
 
 
 cdef class Message:

@@ -1,7 +1,7 @@
-"""GTIDs that follow each other, told apart from those that do not without taking their texts to pieces.
+"""Consecutive GTIDs, counted without parsing each of them.
 
-A source's log gives the numbers of one server one after the other. Then every GTID is the one before, but for its
-last digits: it is enough to keep how many there were, and to tell the set once a commit.
+A source's log usually has the numbers of one server in order, so that a GTID differs from the one before only in its
+last digits. It is enough to count them and to add the range to the set once a commit.
 """
 
 from libc.string cimport memcmp
@@ -10,14 +10,14 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef enum:
-    DIGITS = 18  # so that a number stays within 64 bits; the few larger ones are no runs
+    DIGITS = 18  # so that a number stays within 64 bits; larger ones are added one by one
 
 
 cdef class GtidRange:
-    """From a first GTID on, those of the same source (and tag) with the next numbers."""
+    """A first GTID, and the number of GTIDs of the same source (and tag) with consecutive numbers."""
 
     cpdef begin(self, str gtid):
-        """A run of this one alone; of none, when it is not of the usual form or None."""
+        """Begin a range with this GTID; an empty range when it is None or not of the usual form."""
         cdef Py_ssize_t size
         cdef const char* text
         self.first = None

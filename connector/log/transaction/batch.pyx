@@ -1,9 +1,8 @@
 """A transaction of the source in batches of bounded size, from its reader to the encoder.
 
-A small transaction is one piece with `begin` and `ending`. A large one is a first piece with `begin`, any
-number of middle ones, and a last one with `ending`. Pieces of two transactions never mix. A piece without
-changes and without transaction (`begin` and `ending` both None and no changes) never occurs; a `PositionAdvance` tells
-that the source went on without anything for us.
+A small transaction is one batch with `begin` and `ending`. A large one is a first batch with `begin`, any number of
+middle ones, and a last one with `ending`. Batches of two transactions never mix. An empty batch (`begin` and `ending`
+both None and no changes) never occurs; a `PositionAdvance` stands for a part of the log that is not captured.
 
 Compiled because every transaction makes five of these: a Python dataclass takes a microsecond, half of what the
 transaction's rows take. Compiled code makes them by `__new__` and sets the fields.
@@ -28,7 +27,7 @@ cdef class Rows:
         data: concatenated Avro `Row` records (schemas/fragment.avsc): before, after.
         ends: `array('Q')` of each record's end in `data`, ascending; the last equals `len(data)`.
         before, after: a bit per column (least significant first): whether it is in the images. Empty: all are.
-        query: the text of the statement whose rows they are, cut to what is wanted of it; None where that is not told.
+        query: the beginning of the text of the rows' statement; None where the source does not log it.
     """
 
     def __init__(self, layout, action, data, ends, before=b"", after=b"", query=None):
@@ -43,20 +42,20 @@ cdef class Rows:
 
     @property
     def ends(self):
-        """An array, made anew each time: small transactions need their rows' number alone."""
+        """The ends as an array, made at each call: most transactions need only the number of rows."""
         return array("Q", self.marks)
 
     def __eq__(self, other):
         if not isinstance(other, Rows):
             return NotImplemented
-        return self._told() == other._told()
+        return self._fields() == other._fields()
 
     __hash__ = None
 
     def __repr__(self):
-        return f"Rows{self._told()!r}"
+        return f"Rows{self._fields()!r}"
 
-    def _told(self):
+    def _fields(self):
         return self.layout, self.action, self.data, self.ends, self.before, self.after, self.query
 
 
@@ -82,7 +81,7 @@ cdef class TransactionStart:
     """The facts of a transaction that are known when it begins.
 
     Args:
-        start: where its first event (its GTID event, if any) stands.
+        start: the position of its first event (its GTID event, if it has one).
     """
 
     server_id: int64_t
@@ -101,8 +100,8 @@ cdef class TransactionEnd:
     """The facts of a transaction that are known only when it has ended.
 
     Args:
-        end: the place after its last event; with file and offset as the source numbers them.
-        commit_time: µs since 1970 UTC, the commit's where the source tells it (8.0+), else the last event's.
+        end: the position after its last event.
+        commit_time: µs since 1970 UTC: of the commit where the source logs it (8.0+), else of the last event.
         outcome: COMMIT, or ROLLBACK for changes to non-transactional tables of a rolled back transaction.
     """
 
@@ -114,7 +113,7 @@ cdef class TransactionEnd:
 @cython.final
 @dataclass
 cdef class TransactionBatch:
-    """A piece of one transaction, in order."""
+    """A batch of one transaction's changes, in order."""
 
     begin: TransactionStart | None
     changes: list
@@ -124,11 +123,11 @@ cdef class TransactionBatch:
 @cython.final
 @dataclass(frozen=True)
 cdef class PositionAdvance:
-    """The source went past something that is not for us: filtered, empty, ignorable. Only between transactions.
+    """A part of the source's log that is not captured: filtered, empty, ignorable. Only between transactions.
 
     Args:
-        end: the place after it.
-        gtid: the GTID that it had, if any: it counts as seen.
+        end: the position after it.
+        gtid: its GTID, if it has one: it counts as seen.
     """
 
     end: SourcePosition

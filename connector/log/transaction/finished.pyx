@@ -1,4 +1,4 @@
-"""A finished event, as its producer remembers it. Compiled, as `piece` is: every event makes one."""
+"""A finished event in the producer's position. Compiled, as `batch` is: every event makes one."""
 
 cimport cython
 from cython.dataclasses cimport dataclass
@@ -10,10 +10,10 @@ from connector.log.transaction.source_position cimport SourcePosition
 @cython.final
 @dataclass(frozen=True)
 cdef class Digest:
-    """The digest of a transaction's content, however it was cut into fragments: recognises it when it is read again.
+    """The digest of a transaction's content, independent of its fragments; recognises it when it is read again.
 
     Args:
-        rows: how many rows.
+        rows: the number of rows.
         size: bytes of their Avro encoding, and of its statements' text.
         crc32: over the same bytes in order.
     """
@@ -26,10 +26,10 @@ cdef class Digest:
 @cython.final
 @dataclass(frozen=True, kw_only=True)
 cdef class Finished:
-    """The last finished event of the log, as its producer wrote it down.
+    """The last finished event of the log.
 
     Args:
-        start: where the event begins in the source: reading from here meets it again.
+        start: the position in the source at which the event begins: reading from here reads it again.
     """
 
     seqno: int64_t

@@ -1,4 +1,4 @@
-"""A place in the source's binary log. Compiled, as `piece` is: every event makes one."""
+"""A place in the source's binary log. Compiled, as `batch` is: every event makes one."""
 
 cimport cython
 from cython.dataclasses cimport dataclass

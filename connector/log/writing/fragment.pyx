@@ -14,14 +14,14 @@ cdef class Fragment:
     """One Kafka message of the event topic.
 
     Args:
-        partition: where it goes.
+        partition: the partition of the event topic.
         key: the shard, UTF-8.
         value: Avro single-object encoding of `schemas/fragment.avsc`.
-        seqno, fragno: its place.
-        finished: set on the last fragment: the event is whole with it.
-        resume: set on the last fragment: where the source's log is to be read on from after it.
-        barrier: whether the event is a barrier (told on the last fragment).
-        commit_time: the source's, told on the last fragment.
+        seqno, fragno: the event, and the fragment's number within it.
+        finished: the finished event; set on its last fragment only.
+        resume: the position of the source's log to resume from after the event; set on the last fragment only.
+        barrier: true on the last fragment of a barrier event.
+        commit_time: the source's, µs since 1970 UTC; set on the last fragment only.
     """
 
     partition: int

@@ -13,7 +13,7 @@ cdef class Progress:
     cdef Finished _finished
     cdef SourcePosition _resume
     cdef readonly object _gtids
-    cdef GtidRange _run
+    cdef GtidRange _range
     cdef object _open
     cdef readonly dict _tails
     cdef int64_t _barrier

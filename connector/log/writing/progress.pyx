@@ -1,7 +1,7 @@
 """The producer's position while it publishes. Compiled: every event moves it.
 
-The one rule: while an event is open, nothing of the position moves but `open` itself. So the record that stands in
-Kafka beside an unfinished event always leads back to the event's beginning.
+The one rule: while an event is open, nothing of the position moves but `open` itself. So the position in Kafka
+beside an unfinished event always leads back to the event's beginning.
 """
 
 from connector.log.transaction.finished cimport Finished
@@ -31,7 +31,7 @@ cdef class Progress:
         self._finished = record.finished
         self._resume = record.resume
         self._gtids = None if record.gtid_set is None else parse_gtids(record.gtid_set)
-        self._run = GtidRange()  # of what is not in `_gtids` yet
+        self._range = GtidRange()  # of what is not in `_gtids` yet
         self._open = record.open
         self._tails = dict(record.tails)
         self._barrier = record.last_barrier
@@ -49,10 +49,10 @@ cdef class Progress:
         return self.next()
 
     cpdef accept(self, Fragment fragment):
-        """A fragment goes into the log.
+        """Move the position over a fragment of the log.
 
         Raises:
-            LogDamaged: the log would have a hole or two events in one another; nothing has moved.
+            LogDamaged: the log would get a gap or two interleaved events; nothing has moved.
         """
         cdef Finished finished = fragment.finished
         cdef bint fits = fragment.seqno == self.next()
@@ -75,7 +75,7 @@ cdef class Progress:
             return
         if finished.seqno != fragment.seqno or fragment.resume is None:
             raise LogDamaged(
-                "A last fragment does not tell its own end", seqno=fragment.seqno, fragno=fragment.fragno
+                "A last fragment lacks the end of its event", seqno=fragment.seqno, fragno=fragment.fragno
             )
         self._open = None
         self._finished = finished
@@ -87,10 +87,10 @@ cdef class Progress:
             self._barrier = fragment.seqno
 
     def passed(self, passed):
-        """The source went past something that is not for the log.
+        """Move the position past a part of the source's log that is not captured.
 
         Returns:
-            Whether the position moved. Not while an event is open: what was passed then is told again later.
+            True if the position moved. It does not while an event is open; a later advance covers the same part.
         """
         if self._open is not None:
             return False
@@ -100,10 +100,10 @@ cdef class Progress:
         return True
 
     def keep(self, kept):
-        """XA transactions are pending now as told, as the topic of them will say with the next Kafka commit.
+        """Set the pending XA transactions; their topic has the same ones with the next Kafka commit.
 
         Raises:
-            LogDamaged: within an event: dying there would lead back to a place where others were pending.
+            LogDamaged: an event is open: after a crash reading would resume where others were pending.
         """
         if self._open is not None:
             raise LogDamaged("The producer was about to forget what is prepared", open=self._open)
@@ -117,10 +117,10 @@ cdef class Progress:
         """The initial load's last event is in the log.
 
         Args:
-            gtid_set: what the load contains; every GTID that the log has from now on starts with it.
+            gtid_set: the GTIDs that the load contains; the position's set starts with them.
         """
         self._snapshot = False
-        self._run.begin(None)
+        self._range.begin(None)
         self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
 
     def record(self):
@@ -142,17 +142,17 @@ cdef class Progress:
         return 0 if self._finished is None else self._finished.seqno + 1
 
     cdef see(self, str gtid):
-        """A GTID is in the log, or was passed over: where it follows the one before, it is only counted."""
-        if gtid is None or self._gtids is None or self._run.goes_on(gtid):
+        """Add a GTID of the log or of a position advance; one that follows the GTID before is only counted."""
+        if gtid is None or self._gtids is None or self._range.goes_on(gtid):
             return
         self.gather()
         self._gtids.add(gtid)
-        self._run.begin(gtid)
+        self._range.begin(gtid)
 
     cdef gather(self):
-        """Add what was only counted."""
-        if self._gtids is not None and self._run.first is not None:
-            self._gtids.add(self._run.first, self._run.count)
+        """Add the counted range to the set."""
+        if self._gtids is not None and self._range.first is not None:
+            self._gtids.add(self._range.first, self._range.count)
 
 
 def advance(record, *steps):

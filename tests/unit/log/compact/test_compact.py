@@ -77,8 +77,9 @@ def test_a_key_s_first_and_last_change_decide(changes: list[dict[str, Any]], exp
     ],
 )
 def test_changes_that_contradict_each_other_are_damage(changes: list[dict[str, Any]]) -> None:
-    with pytest.raises(LogDamaged, match="t-0@"):
+    with pytest.raises(LogDamaged) as damaged:
         collapsed(*changes)
+    assert str(damaged.value.where["at"]).startswith("t-0@")
 
 
 def test_swapped_keys_are_two_updates() -> None:
@@ -183,7 +184,7 @@ def test_several_changes_of_several_tables_in_one_fragment() -> None:
 
 
 def test_a_statement_among_rows_stops() -> None:
-    with pytest.raises(Unsupported, match="statement") as caught:
+    with pytest.raises(Unsupported) as caught:
         collapsed(INSERT, statement("UPDATE t SET a = 1"))
     assert caught.value.where["sql"] == "UPDATE t SET a = 1"
     assert "seqno" in caught.value.where
@@ -191,8 +192,9 @@ def test_a_statement_among_rows_stops() -> None:
 
 def test_a_savepoint_among_rows_changes_nothing() -> None:
     assert collapsed(statement("SAVEPOINT `a`"), INSERT) == collapsed(INSERT)
-    with pytest.raises(Unsupported, match="statement"):
+    with pytest.raises(Unsupported) as caught:
         collapsed(statement("SAVEPOINT `a`"), INSERT, statement("ROLLBACK TO `a`"))
+    assert caught.value.where["sql"] == "ROLLBACK TO `a`"
 
 
 def test_a_bitmap_of_all_columns_is_the_same_as_none() -> None:

@@ -86,22 +86,27 @@ def prepared(gtid: str) -> Pending:
 
 
 def test_what_cannot_be_taken_back_is_refused() -> None:
-    with pytest.raises(HistoriesDiffer, match="lacks its XA PREPARE"):
+    with pytest.raises(HistoriesDiffer) as refused:
         accept(at(), LOST, EVENTS, [prepared(f"{UUID}:9")])
+    assert refused.value.where == {"xid": "X'61',X'',1", "gtid": f"{UUID}:9"}
     accept(at(), LOST, EVENTS, [prepared(f"{UUID}:3")])
-    with pytest.raises(HistoriesDiffer, match="prepared still"):
+    with pytest.raises(HistoriesDiffer) as refused:
         accept(at(), LOST, [replace(EVENTS[0], xa_prepared=f"{UUID}:2")])
+    assert (refused.value.where["seqno"], refused.value.where["prepared"]) == (7, f"{UUID}:2")
     accept(at(), LOST, [replace(EVENTS[1], xa_prepared=f"{UUID}:8")])
-    with pytest.raises(HistoriesDiffer, match="initial load"):
+    with pytest.raises(HistoriesDiffer) as refused:
         accept(replace(at(), snapshot=True), LOST, EVENTS)
-    with pytest.raises(HistoriesDiffer, match="none of the log's"):
+    assert refused.value.where == {"trapped": LOST}
+    assert "new service" in refused.value.hint
+    with pytest.raises(HistoriesDiffer) as refused:
         accept(at(), f"{UUID}:1-9", EVENTS)
-    with pytest.raises(Unsupported, match="MariaDB"):
+    assert "source.host" in refused.value.hint
+    with pytest.raises(Unsupported):
         accept(replace(at(), gtid_set="0-1-9"), "0-1-8..9", EVENTS)
 
 
 def test_a_producer_goes_on_only_when_it_may() -> None:
-    with pytest.raises(HistoriesDiffer, match="lacks 2 transactions") as refused:
+    with pytest.raises(HistoriesDiffer) as refused:
         decide(control(0, 5), at(), TAILS, SOURCE)
     assert refused.value.where["trapped"] == LOST
     assert "--accept-trapped" in refused.value.hint
@@ -122,8 +127,9 @@ def test_a_producer_goes_on_only_when_it_may() -> None:
 
 
 def test_an_accepted_set_that_is_not_all_is_refused() -> None:
-    with pytest.raises(HistoriesDiffer, match="lacks 1 transactions"):
+    with pytest.raises(HistoriesDiffer) as refused:
         decide(control(0, 5), at(), TAILS, SOURCE, accepted=Accepted(Forked(f"{UUID}:9", ())))
+    assert refused.value.where["trapped"] == f"{UUID}:8"
 
 
 def test_after_a_trapped_definition_nobody_knows_the_tables() -> None:
@@ -167,7 +173,7 @@ def test_the_last_event_is_compared_once_it_is_not_a_trapped_one() -> None:
 def test_a_target_that_has_taken_one_is_refused_with_the_list() -> None:
     history = History.of(forked_control(0, 5, 9), Seqno(10))
     for seqno, epoch in ((7, 2), (8, 2)):
-        with pytest.raises(HistoriesDiffer, match="Log epoch numbers do not match") as refused:
+        with pytest.raises(HistoriesDiffer) as refused:
             history.prove(LOG, Seqno(seqno), Epoch(epoch), source_id="db1:3306")
         assert (refused.value.where["trapped"], refused.value.where["trapped_events"]) == (LOST, "7-8")
     for seqno, epoch in ((6, 2), (9, 3), (3, 1)):
@@ -178,17 +184,19 @@ def test_a_target_that_was_taken_back_is_refused_if_it_holds_one() -> None:
     """It was at event 7 or 8, and was taken back to 6 or 3: whether the fork was known then or not."""
     history = History.of(forked_control(0, 5, 9), Seqno(10))
     for seqno, epoch, head in ((6, 2, 7), (6, 2, 8), (3, 1, 8)):
-        with pytest.raises(HistoriesDiffer, match="Log epoch numbers do not match"):
+        with pytest.raises(HistoriesDiffer) as refused:
             history.prove(LOG, Seqno(seqno), Epoch(epoch), head=Seqno(head))
+        assert refused.value.where["trapped_events"] == "7-8"
     for seqno, epoch, head in ((6, 2, 9), (3, 1, 10), (3, 1, 6)):  # it was behind the fork already, or before it all
         history.prove(LOG, Seqno(seqno), Epoch(epoch), head=Seqno(head))
 
 
 def test_a_target_that_was_taken_back_is_told_when_the_log_forks() -> None:
-    """It has applied neither 7 nor 8 again when it overlaps the marker, on another partition."""
+    """It has applied neither 7 nor 8 again when it reads the marker, on another partition."""
     it = ledger(6, 2, History.of(control(0, 5, count=2), Seqno(8)), partitions=2, head=8)
-    with pytest.raises(HistoriesDiffer, match="already taken"):
+    with pytest.raises(HistoriesDiffer) as refused:
         it.accept(fork_marker(prev=6), 1, 12, "m")  # type: ignore[arg-type]
+    assert refused.value.where["trapped_events"] == "7-8"
 
 
 def test_a_target_that_was_taken_back_over_a_fork_may_meet_its_marker_again() -> None:
@@ -236,7 +244,7 @@ def test_a_reader_that_has_taken_one_is_told_when_the_log_forks() -> None:
     it.accept(header(7, epoch=2), 0, 10, "a")
     assert told(it) == ["7[a]"]
     it.accept(header(8, epoch=2), 0, 11, "b")
-    with pytest.raises(HistoriesDiffer, match="already taken") as refused:
+    with pytest.raises(HistoriesDiffer) as refused:
         it.accept(fork_marker(), 0, 12, "m")  # type: ignore[arg-type]
     assert refused.value.where["trapped_events"] == "7-8"
 

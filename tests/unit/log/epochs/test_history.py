@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,42 +60,49 @@ def test_another_epoch_is_another_history() -> None:
 
 
 def test_another_log_is_refused_whatever_its_numbers() -> None:
-    with pytest.raises(HistoriesDiffer, match="another log"):
-        TOLD.prove(LogId("b" * 32), Seqno(10), Epoch(3))
-    with pytest.raises(HistoriesDiffer, match="another log"):
-        TOLD.prove(LogId(""), Seqno(10), Epoch(3))
+    for other in ("b" * 32, ""):
+        with pytest.raises(HistoriesDiffer) as refused:
+            TOLD.prove(LogId(other), Seqno(10), Epoch(3))
+        assert refused.value.where == {"server_log_id": LOG, "client_log_id": other or "none", "seqno": 10}
 
 
 def test_a_target_ahead_of_the_log_is_refused() -> None:
-    with pytest.raises(HistoriesDiffer, match="ahead of the log"):
+    with pytest.raises(HistoriesDiffer) as refused:
         TOLD.prove(LOG, Seqno(16), Epoch(4))
+    assert refused.value.where == {"log_id": LOG, "seqno": 16, "last_finished": 15}
+    assert "fill the target again" in refused.value.hint
 
 
 def test_an_empty_target_needs_the_logs_first_event() -> None:
     TOLD.prove(LogId(""), NO_SEQNO, NO_EPOCH, from_first=True)
-    with pytest.raises(HistoriesDiffer, match="first events are deleted"):
+    with pytest.raises(HistoriesDiffer) as refused:
         TOLD.prove(LogId(""), NO_SEQNO, NO_EPOCH, from_first=False)
-    with pytest.raises(HistoriesDiffer, match="names a log"):
-        TOLD.prove(LogId("b" * 32), NO_SEQNO, NO_EPOCH)
-    with pytest.raises(HistoriesDiffer, match="names a log"):
-        TOLD.prove(LogId(""), NO_SEQNO, Epoch(1))
+    assert refused.value.where == {"log_id": LOG}
+    assert "snapshot" in refused.value.hint
+    for log_id, epoch in ((LogId("b" * 32), NO_EPOCH), (LogId(""), Epoch(1))):
+        with pytest.raises(HistoriesDiffer) as refused:
+            TOLD.prove(log_id, NO_SEQNO, epoch)
+        assert refused.value.where == {"client_log_id": log_id, "log_id": LOG, "epoch": epoch}
 
 
 @pytest.mark.parametrize(
-    ("state", "last", "message"),
+    ("state", "last", "fields"),
     [
-        (ControlState(None, None, ()), -1, "has no log"),
-        (replace(control(0), epochs=()), -1, "has no log"),
-        (replace(control(0, 3), epochs=control(0, 3).epochs[1:]), 5, "first epoch"),
-        (control(3), 5, "first epoch"),
-        (replace(control(0, 3, 4), epochs=control(0, 3, 4).epochs[::2]), 5, "misses an epoch"),
-        (control(0, 5, 3), 6, "before the one before"),
-        (control(0, 7), 5, "position topic lost its end"),
+        (ControlState(None, None, ()), -1, {}),
+        (replace(control(0), epochs=()), -1, {}),
+        (replace(control(0, 3), epochs=control(0, 3).epochs[1:]), 5, {"first": 2}),
+        (control(3), 5, {"first": 1}),
+        (replace(control(0, 3, 4), epochs=control(0, 3, 4).epochs[::2]), 5, {"epoch": 2}),
+        (control(0, 5, 3), 6, {"epoch": 3, "first_seqno": 3, "before": 5}),
+        (control(0, 7), 5, {"epoch": 2, "first_seqno": 7, "last_finished": 5}),
     ],
 )
-def test_a_control_topic_that_contradicts_itself_is_damaged(state: ControlState, last: int, message: str) -> None:
-    with pytest.raises(LogDamaged, match=message):
+def test_a_control_topic_that_contradicts_itself_is_damaged(
+    state: ControlState, last: int, fields: dict[str, int]
+) -> None:
+    with pytest.raises(LogDamaged) as damaged:
         History.of(state, Seqno(last))
+    assert damaged.value.where == ({"log_id": LOG} | fields if fields else {})
 
 
 def at(**offsets: int) -> TargetPosition:
@@ -107,28 +115,35 @@ def log(*, tail: int, open: Open | None = None) -> PositionRecord:
     )
 
 
+def deleted(*args: Any) -> None:
+    """Retention has deleted what the target needs next."""
+    with pytest.raises(LogDamaged) as damaged:
+        check_offsets(*args)
+    assert {"offset", "start"} <= damaged.value.where.keys()
+    assert "keep the log for longer" in damaged.value.hint
+
+
 def test_what_the_target_needs_next_is_to_be_there() -> None:
     check_offsets(at(p0=10, p1=0), {0: 10, 1: 0}, {0: 10, 1: 5})
     check_offsets(TargetPosition(service="shop"), {0: 0}, {0: 9})
-    with pytest.raises(LogDamaged, match="retention"):
-        check_offsets(at(p0=9), {0: 10}, {0: 20})
-    with pytest.raises(LogDamaged, match="retention"):
-        check_offsets(at(p0=9), {0: 0, 1: 3}, {0: 20, 1: 20})
+    deleted(at(p0=9), {0: 10}, {0: 20})
+    deleted(at(p0=9), {0: 0, 1: 3}, {0: 20, 1: 20})
     # Nothing but markers is deleted where the target has the partition's last event, and none is being written.
     check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4))
     for lacking in (log(tail=5), log(tail=4, open=Open(Seqno(5), 0, 0))):
-        with pytest.raises(LogDamaged, match="retention"):
-            check_offsets(at(p0=9), {0: 10}, {0: 10}, lacking)
+        deleted(at(p0=9), {0: 10}, {0: 10}, lacking)
     check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4, open=Open(Seqno(5), 0, 1)))
-    with pytest.raises(LogDamaged, match="retention"):
-        check_offsets(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, log(tail=-1))
-    with pytest.raises(LogDamaged, match="lost its tail"):
+    deleted(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, log(tail=-1))
+    with pytest.raises(LogDamaged) as lost:
         check_offsets(at(p0=21), {0: 10}, {0: 20})
-    with pytest.raises(LogDamaged, match="fewer partitions"):
+    assert lost.value.where == {"partition": 0, "offset": 21, "end": 20, "seqno": 4}
+    with pytest.raises(LogDamaged) as fewer:
         check_offsets(at(p0=1, p1=1), {0: 0}, {0: 20})
+    assert fewer.value.where == {"missing": [1]}
 
 
 def test_what_stands_before_it_is_what_the_target_has() -> None:
     check_before(at(p0=10, p1=7), {0: Seqno(4), 1: NO_SEQNO})
-    with pytest.raises(LogDamaged, match="gave offsets again"):
+    with pytest.raises(LogDamaged) as damaged:
         check_before(at(p0=10, p1=7), {0: Seqno(4), 1: Seqno(5)})
+    assert damaged.value.where == {"partition": 1, "offset": 7, "seqno": 5, "applied": 4}

@@ -121,8 +121,9 @@ def test_several_are_added_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["0-1", "0-1-2-3", "a-1-2", "0-1-", "4294967296-1-1", "0-1-18446744073709551616", "x"])
 def test_what_is_no_gtid_is_refused(text: str) -> None:
-    with pytest.raises(Unsupported, match="Not a GTID of MariaDB"):
+    with pytest.raises(Unsupported) as refused:
         DomainGtid.parse(text)
+    assert refused.value.where == {"gtid": text}
     with pytest.raises(Unsupported):
         DomainPosition.parse(text)
 
@@ -139,8 +140,9 @@ def test_the_texts_form_tells_whose_it_is() -> None:
 def test_gtids_of_two_kinds_are_not_compared() -> None:
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     for wanted, there in [("0-1-2", f"{uuid}:1-5"), (f"{uuid}:1-5", "0-1-2"), ("0-1-2", "")]:
-        with pytest.raises(HistoriesDiffer, match="two kinds"):
+        with pytest.raises(HistoriesDiffer) as refused:
             lacking(wanted, there)
+        assert refused.value.where == {"wanted": wanted, "there": there}
     assert not lacking("", "0-1-2")
     assert not lacking("0-1-0", f"{uuid}:1-5")
     assert lacking(f"{uuid}:1-5", f"{uuid}:1-3").count() == 2
@@ -155,11 +157,12 @@ def test_trapped_transactions_are_listed() -> None:
         gtid_set=None,
     )  # fmt: skip
     check_source(record, epoch, server_uuid="mariadb-2", executed="0-1-101,0-2-102,7-1-3")
-    with pytest.raises(HistoriesDiffer, match="lacks 1 transactions") as told:
+    with pytest.raises(HistoriesDiffer) as told:
         check_source(record, epoch, server_uuid="mariadb-2", executed="0-1-100,0-2-102,7-1-3")
     assert told.value.where["trapped"] == "0-1-101"
-    with pytest.raises(HistoriesDiffer, match="two kinds"):
+    with pytest.raises(HistoriesDiffer) as told:
         check_source(replace(record, gtid_set="0-1-1"), epoch, server_uuid="u", executed="")
+    assert told.value.where == {"wanted": "0-1-1", "there": ""}
 
 
 def test_a_run_of_gtids_is_counted() -> None:

@@ -189,7 +189,7 @@ def a_generation_of_shards_begins_one_event_later(patch: Patch) -> None:
 
 
 def another_rule_of_shards_is_no_generation(patch: Patch) -> None:
-    patch.setattr(online, "_next_generation", nothing)
+    patch.setattr(online, "_changed_map", nothing)
 
 
 def the_markers_do_not_tell_the_generation(patch: Patch) -> None:
@@ -297,7 +297,7 @@ def missing_fragments_are_not_minded(patch: Patch) -> None:
 
 
 def trapped_events_are_taken(patch: Patch) -> None:
-    patch.setattr(ledger, "meets", lambda *_: False)
+    patch.setattr(ledger, "overlaps", lambda *_: False)
 
 
 def whoever_took_trapped_events_goes_on(patch: Patch) -> None:

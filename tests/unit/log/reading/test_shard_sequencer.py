@@ -74,7 +74,7 @@ def test_who_has_taken_one_is_told() -> None:
     for partition, offset, message in LOG_OF_TWO[:6]:
         one.accept(message, partition, offset, offset)
     assert given(one) == [0, 1, 2]
-    with pytest.raises(HistoriesDiffer, match="may have been taken") as told:
+    with pytest.raises(HistoriesDiffer) as told:
         one.accept(LOG_OF_TWO[6][2], 0, 2, 2)
     assert told.value.where["trapped_events"] == "2-3"
 
