@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @command(examples={"thl check": "Before the first start.", "thl check --format json": "For scripts."})
-@configured("source", "kafka", "target")
+@configured("source", "kafka")
 @text_or_json("One JSON array instead of text.")
 @click.pass_context
 def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
@@ -27,7 +28,11 @@ def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     """
     from connector.check.checks import check as run
     from connector.check.result import as_objects, as_text, exit_code
+    from connector.commands.unverified import warn_of_unverified
+    from connector.errors import ConfigError
 
+    with suppress(ConfigError):  # a wrong target.url is a result beside the others
+        warn_of_unverified(config, "target")
     found = run(config, os.environ)
     click.echo(json.dumps(as_objects(found), indent=2) if as_json else as_text(found))
     ctx.exit(exit_code(found))

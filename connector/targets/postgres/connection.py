@@ -53,12 +53,19 @@ def parts_of(url: str) -> dict[str, str | int | None]:
         ) from None
 
 
+def server_of(url: str) -> str:
+    """The hosts and ports in a URL as `host:port`, or libpq's defaults for what it leaves out.
+
+    Raises:
+        ConfigError: the URL is malformed.
+    """
+    known = _known(url)
+    return f"{known.get('host') or known.get('hostaddr') or 'localhost'}:{known['port']}"
+
+
 def unverified(url: str) -> str:
     """The reason why others can read the password on its way, as a sentence; "" if they cannot or there is none."""
-    given = parts_of(url)
-    defaults = {one.keyword.decode(): one.val for one in pq.Conninfo.get_defaults()}  # with PGPASSWORD and the like
-    known = {name: value.decode() for name, value in defaults.items() if value}
-    known |= {name: str(value) for name, value in given.items() if value is not None}
+    known = _known(url)
     hosts = known.get("hostaddr") or known.get("host", "")
     if not known.get("password") or all(on_this_machine(host) for host in hosts.split(",")):
         return ""
@@ -70,3 +77,10 @@ def unverified(url: str) -> str:
         f"the password for the target at {hosts} is sent without verifying the server: sslmode is {mode}; append "
         "?sslmode=verify-full&sslrootcert=system, or a file with the authority, to target.url"
     )
+
+
+def _known(url: str) -> dict[str, str]:
+    """The parameters in a URL over libpq's defaults, with PGPASSWORD and the like."""
+    defaults = {one.keyword.decode(): one.val for one in pq.Conninfo.get_defaults()}
+    known = {name: value.decode() for name, value in defaults.items() if value}
+    return known | {name: str(value) for name, value in parts_of(url).items() if value is not None}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from connector.clock import Clock
 from connector.config.model import Target as Options
-from connector.errors import MissingPrivilege, PreflightError
+from connector.errors import MissingPrivilege, PreflightError, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
-from connector.targets.postgres.connection import unverified
+from connector.targets.postgres.connection import server_of, unverified
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
 
@@ -25,7 +25,11 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
 
 def check(url: str) -> str:
     """Check that the database is in UTF-8 and that the user may create schemas in it."""
-    session = open_session(url)
+    try:
+        session = open_session(url)
+    except TargetUnavailable as error:
+        hint = "start the target's server, or correct host and port in target.url"
+        raise TargetUnavailable(error.message, hint=error.hint or hint, **error.where, server=server_of(url)) from error
     try:
         ((version, database, user, encoding, creates),) = session.run(_FACTS, ())
     finally:

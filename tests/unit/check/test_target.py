@@ -1,0 +1,49 @@
+"""The target's line of `thl check` where the target cannot be asked: what failed, where, and the remedy."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from connector import cli
+from connector.check.checks import check_target_server
+from connector.check.result import State
+from connector.config.model import Config
+
+
+def test_unreachable_target_is_named_with_a_remedy() -> None:
+    with socket.socket() as bound:  # and not listening
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        url = f"postgresql://u:hidden@127.0.0.1:{port}/d"
+        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
+    assert (found.state, found.exit_code) == (State.FAILED, 4)
+    assert f"server='127.0.0.1:{port}'" in found.found or f"server=127.0.0.1:{port}" in found.found
+    assert "target.url" in found.remedy
+    assert "hidden" not in found.found + found.remedy
+
+
+def test_mute_target_is_named_with_a_remedy() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        url = f"postgresql://u:hidden@127.0.0.1:{port}/d?connect_timeout=2"
+        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
+    assert (found.state, found.exit_code) == (State.FAILED, 4)
+    assert f"127.0.0.1:{port}" in found.found
+    assert "target.url" in found.remedy
+
+
+def test_wrong_target_url_is_a_result_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        sets = [
+            "target.url=mysql://u:hidden@h/db", "source.host=127.0.0.1", f"source.port={port}",
+            f"kafka.bootstrap=127.0.0.1:{port}",
+        ]  # fmt: skip
+        assert cli.run(["check", "--format", "json", *(part for text in sets for part in ("--set", text))]) != 0
+    results = {one["check"]: one for one in json.loads(capsys.readouterr().out)}
+    assert results["target"]["state"] == "failed"
+    assert {"source", "kafka", "java"} <= set(results)
