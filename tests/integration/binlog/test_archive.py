@@ -200,18 +200,20 @@ def test_damage_and_missing_files_are_found(bench: Bench, folder: Path) -> None:
     data = bytearray(last.path.read_bytes())
     data[-10] ^= 1
     last.path.write_bytes(data)
-    with pytest.raises(CorruptBinlog, match="checksum is wrong") as raised:
+    with pytest.raises(CorruptBinlog) as raised:
         list(Archive(folder).verify())
     assert (raised.value.where["file"], raised.value.where["event"]) == (last, "ROTATE(4)")
     middle.path.unlink()
-    with pytest.raises(ConfigError, match="files are missing"):
+    with pytest.raises(ConfigError) as missing:
         list(Archive(folder).verify())
+    assert missing.value.where["between"] == f"{before.name} {last.name}"
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     writer = ArchiveWriter(Archive(tmp_path / "nowhere"))
-    with pytest.raises(ConfigError, match="cannot be written: No such file"):
+    with pytest.raises(ConfigError) as refused:
         writer.accept([("binlog.000001", b"x")])
+    assert refused.value.where == {"folder": tmp_path / "nowhere"}
 
 
 def contents(bench: Bench) -> list[Any]:

@@ -164,7 +164,7 @@ def test_a_mysql_replica_that_does_not_log_what_it_replicates_is_refused(odd_mys
             told = refusal(source)
             assert "log_replica_updates is OFF: changes that the source replicates from 127.0.0.9" in told
             assert "log_replica_updates = ON" in told
-            with session(source) as connection, pytest.raises(PreflightError, match="log_replica_updates is OFF"):
+            with session(source) as connection, pytest.raises(PreflightError, match="log_replica_updates"):
                 check_replication(connection, facts)
         finally:
             odd_mysql.run_sql("RESET REPLICA ALL")
@@ -200,7 +200,7 @@ def test_a_mariadb_replica_that_does_not_log_what_it_replicates_is_refused(
         odd_mariadb.run_sql("START SLAVE")
         mariadb_server.run_sql("CREATE DATABASE IF NOT EXISTS taken; DROP DATABASE taken")
         assert odd_mariadb.run_sql(f"SELECT MASTER_GTID_WAIT('{gtids(mariadb_server)}', 60)").splitlines()[1] == "0"
-        with session(source) as connection, pytest.raises(PreflightError, match="log_slave_updates is OFF"):
+        with session(source) as connection, pytest.raises(PreflightError, match="log_slave_updates"):
             check_replication(connection, facts)
         assert "log_slave_updates = ON" in refusal(source)
         # What it took in meanwhile is not in its log, also when it is no replica any more.
