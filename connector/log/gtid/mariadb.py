@@ -109,7 +109,7 @@ class DomainPosition:
             self._domains[domain] = {server: last}
 
     def remove(self, gtid: str) -> None:
-        """Go back to before a GTID, if it is in: what came behind it in its domain is gone too.
+        """Go back to before a GTID, if it is in: the later ones of its domain are removed too.
 
         Raises:
             Unsupported: not a GTID of MariaDB.
@@ -159,7 +159,7 @@ class DomainPosition:
             if known is None:
                 known = max((number for number in servers.values() if number < last.number), default=0)
                 if any(number >= last.number for number in servers.values()):
-                    known = last.number - 1  # another server's numbers are there: how many are not these nobody knows
+                    known = last.number - 1  # other servers' numbers are between them: at least one is missing
             spans.append((last, last.number - known))
         return Missing(spans)
 

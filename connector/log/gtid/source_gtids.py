@@ -26,7 +26,7 @@ class Gtids(Protocol):
         """Add a GTID and those that follow it, `count` in all."""
 
     def remove(self, gtid: str) -> None:
-        """Take one out, if it is in; of MariaDB's also those behind it in its domain."""
+        """Take one out, if it is in; of MariaDB's also the later ones of its domain."""
 
     def contains(self, gtid: str) -> bool:
         """Return whether a GTID is in."""

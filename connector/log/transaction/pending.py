@@ -6,7 +6,7 @@ written in one Kafka transaction with the position that is past the PREPARE. So 
 by itself, and the transaction is read again from its start. XA COMMIT takes the closing record away in the Kafka
 transaction that holds the event's last fragment.
 
-The position says how many are pending, and a sum over them: a topic that lost its end, or was made anew, is noticed.
+The position says how many are pending, and a sum over them: a topic that lost its end or was re-created is noticed.
 """
 
 from __future__ import annotations

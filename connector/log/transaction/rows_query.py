@@ -1,6 +1,6 @@
 """The statement that made a fragment's rows, in its metadata, where the source logged it.
 
-`rows_query.N` is the text of the statement that made the fragment's change N (from 0) and those behind it, also in the
+`rows_query.N` is the text of the statement that made the fragment's change N (from 0) and the later ones, also in the
 event's next fragments, up to the next such key; an empty text: from there on it is not known. Each stands once, where
 its first rows do.
 """

@@ -1,7 +1,7 @@
-"""XA transactions of the source, as `capture` gives them: prepared in one place of the log, decided in another.
+"""XA transactions of the source: prepared at one position of the log, committed or rolled back at another.
 
-A prepared transaction is no event: nobody may see it before it is committed, which another session does, perhaps days
-later. Until then its pieces are kept (`connector.log.transaction.pending`).
+A prepared transaction is no event: it becomes visible when another session commits it, perhaps days later. Until then
+its batches are kept (`connector.log.transaction.pending`).
 """
 
 from __future__ import annotations
