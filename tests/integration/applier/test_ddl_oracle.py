@@ -193,7 +193,7 @@ def test_a_value_that_we_keep_after_a_look_is_kept_in_each_mode(
             assert before is not None
             change = narrowing(was, becomes)
             assert isinstance(change, Narrowing)
-            assert any(one.holds(before) for one in change.unfit) is (expected is None)
+            assert any(one.matches(before) for one in change.unfit) is (expected is None)
             if expected is not None:
                 assert after == expected
             else:
