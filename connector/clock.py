@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What stages ask of time; tests give their own."""
+    """Gives the time to every room; tests give their own."""
 
     def now(self) -> int:
         """Microseconds since 1970 UTC."""

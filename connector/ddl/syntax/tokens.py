@@ -188,8 +188,7 @@ def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> N
 
 
 def _behind(found: list[Token], at: int, *kinds: Lexeme) -> bool:
-    """Whether a token of one of these kinds ends where the next begins: what is a name behind a name's dot may consist
-    of digits alone, `shop.2024`."""
+    """True if a token of one of these kinds ends here: after a name's dot a name may be digits alone, `shop.2024`."""
     return bool(found) and found[-1].end == at and found[-1].kind in kinds
 
 
