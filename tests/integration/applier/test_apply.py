@@ -593,7 +593,7 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
     assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
-        "not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
+        "table is not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
     )
     with closing(sqlite3.connect(file)) as db:
         assert db.execute('SELECT id FROM "shop.other"').fetchall() == [(9,)]
