@@ -12,9 +12,12 @@ from connector.targets.postgres.target import PostgresTarget
 
 __all__ = ["check", "open_session", "open_target", "unverified"]
 
+# `to_regclass` fails for a user who may not use the schema: one of another user's applier, for example.
 _FACTS = """
 SELECT current_setting('server_version'), current_database(), current_user, current_setting('server_encoding'),
-    has_database_privilege(current_database(), 'CREATE') OR to_regclass('thl.thl_position') IS NOT NULL
+    has_database_privilege(current_database(), 'CREATE') OR EXISTS (
+        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = 'thl' AND c.relname = 'thl_position' AND has_schema_privilege(n.oid, 'USAGE'))
 """
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -147,19 +148,30 @@ def test_unknown_user_of_target_fails(config: Config, postgres_server: DatabaseS
     assert failures(check(changed(config, "target", url=Target(url=url).url), ENVIRON)) == {"target": 3}
 
 
-def test_target_user_without_create_fails_with_its_grant(config: Config, postgres_server: DatabaseServer) -> None:
+@pytest.mark.parametrize("used", [False, True], ids=["an empty database", "another user's applier was there"])
+def test_target_user_without_create_fails_with_its_grant(
+    config: Config, postgres_server: DatabaseServer, used: bool
+) -> None:
     url = postgres_server.dsn
+    database = f"checked{int(used)}"
+    there = urlsplit(url)._replace(path=f"/{database}").geturl()
     with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {database}")
         admin.execute("DROP ROLE IF EXISTS checker2")
         admin.execute("CREATE ROLE checker2 LOGIN PASSWORD 'right'")
-        limited = changed(config, "target", url=Target(url=url.replace("thl:thl@", "checker2:right@")).url)
+        admin.execute(f"CREATE DATABASE {database}")
         try:
+            if used:
+                with psycopg.connect(there, autocommit=True) as owner:
+                    owner.execute("CREATE SCHEMA thl")
+                    owner.execute("CREATE TABLE thl.thl_position (service TEXT)")
+            limited = changed(config, "target", url=Target(url=there.replace("thl:thl@", "checker2:right@")).url)
             found = check(limited, ENVIRON)
             assert failures(found) == {"target": 3}
             admin.execute(only(found, "target").remedy.encode())
             assert failures(check(limited, ENVIRON)) == {}
         finally:
-            admin.execute("DROP OWNED BY checker2")
+            admin.execute(f"DROP DATABASE {database}")
             admin.execute("DROP ROLE checker2")
 
 
